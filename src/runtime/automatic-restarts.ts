@@ -3,9 +3,9 @@ import type { Recovery, TreeEngine } from '../engine/tree-engine.js';
 import type { Clock } from '../ports/clock.js';
 import type { Log } from '../ports/log.js';
 
-/** Between a failure and the first try. Each further try waits twice as long. */
+/** Milliseconds between a failure and the first try. Each further try waits twice as long. */
 export const RESTART_MS = 1_000;
-/** The longest interval. So long without a failure, and the intervals begin anew. */
+/** The longest interval, in milliseconds. After this time without a failure, the intervals start again. */
 export const RESTART_MS_MAX = 60_000;
 
 type RestartableEngine = Pick<TreeEngine, 'restart' | 'hasFailed'>;
@@ -26,7 +26,7 @@ export class AutomaticRestarts {
     this.#log = log;
   }
 
-  /** Begins. A failure before this ends the opening. */
+  /** Starts. A failure before this call ends the opening. */
   open(engine: RestartableEngine): void {
     this.#engine = engine;
     if (engine.hasFailed) this.onEngineFailed();

@@ -4,7 +4,7 @@ export interface DeferredPromise<T> {
   reject(error: unknown): void;
 }
 
-/** A promise that somebody else settles. */
+/** A promise with its resolve and reject functions. */
 export function createDeferred<T>(): DeferredPromise<T> {
   let resolve!: (value: T) => void;
   let reject!: (error: unknown) => void;
@@ -15,7 +15,7 @@ export function createDeferred<T>(): DeferredPromise<T> {
   return { promise, resolve, reject };
 }
 
-/** Whoever does not wait for the end need not hear that nobody will tell it. */
+/** Prevents an unhandled rejection if no caller waits for the promise. */
 export function ignoreRejection<T>(deferred: DeferredPromise<T>): DeferredPromise<T> {
   deferred.promise.catch(() => undefined);
   return deferred;

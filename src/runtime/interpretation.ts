@@ -7,7 +7,7 @@ import type { TurnpikeOptions } from './turnpike-options.js';
 
 type InterpretationOptions = Pick<TurnpikeOptions, 'interpreter' | 'inspect'>;
 
-/** @throws UsageError USAGE for an interpreter that does not exist, or an inspector that would see nothing */
+/** @throws UsageError for an unknown interpreter, or an inspector that would receive no events */
 export function checkInterpretation({ interpreter = DEFAULT_INTERPRETER, inspect }: InterpretationOptions): void {
   if (!INTERPRETERS.includes(interpreter)) {
     throw usageError(`\`interpreter\` is one of ${INTERPRETERS.join(', ')}`);
@@ -18,9 +18,9 @@ export function checkInterpretation({ interpreter = DEFAULT_INTERPRETER, inspect
 }
 
 /**
- * How the engine runs the machines of its trees. The first failure of an inspector is logged, and no later one: an
- * inspector that fails does so at every event.
- * @throws UsageError as `checkInterpretation` does
+ * How the engine runs the machines of its trees. Only the first failure of an inspector is logged, because a broken
+ * inspector fails at every event.
+ * @throws UsageError like `checkInterpretation`
  */
 export function resolveInterpretation(options: InterpretationOptions, log: Log): Interpretation {
   checkInterpretation(options);

@@ -11,7 +11,9 @@ import type { Policy } from '../policy/policy.js';
 import type { Clock } from '../ports/clock.js';
 import type { LoadedPolicyFile, PolicySource } from '../ports/policy-source.js';
 
-/** How long a loaded policy serves new trees: loading it calls Git several times. Running trees never change theirs. */
+/**
+ * Milliseconds that a loaded policy serves new trees: loading it calls Git several times. Running trees keep theirs.
+ */
 const CACHE_MS = 1_000;
 const FINDINGS_SHOWN = 5;
 

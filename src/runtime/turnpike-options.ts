@@ -105,7 +105,7 @@ export interface StorageEnvironment extends HomeStores {
   readonly release?: () => void;
   /** Creates the engine. Default: the embedded one, on `store`. */
   readonly engine?: EngineFactory;
-  /** Runs a task after the present tick. Default: setImmediate. */
+  /** Runs a task after the current tick. Default: setImmediate. */
   readonly defer?: (task: () => void) => void;
   /** Divides long work into slices. Default: by the system clock. */
   readonly pace?: Pace;

@@ -74,7 +74,7 @@ export interface Turnpike {
    */
   restart(): Promise<Recovery>;
   /**
-   * The policy that judges new trees.
+   * The policy for new trees.
    * @throws PolicyError if it cannot be used
    */
   policy(): Promise<Policy>;
@@ -107,7 +107,7 @@ export interface Turnpike {
   highRiskRun(run_id: string): Promise<HighRiskRun | null>;
   /** Sessions: agents that work through a spec, one step at a time (S3). */
   readonly sessions: Sessions;
-  /** Records a person's answer to the requests of a run (D7). `ledger.approvals` lists pending requests. */
+  /** Records a person's vote on requests of a run (D7). `ledger.approvals` lists pending requests. */
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   /** Records the outcome of an action whose outcome was unknown (D8). */
   resolve(resolution: Resolution): Promise<void>;

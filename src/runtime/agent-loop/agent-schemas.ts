@@ -1,5 +1,5 @@
-// What an agent may propose in its lane, as data that it can be told: the policy that its tree has pinned, narrowed to
-// what its lane grants. It decides nothing: AUTHORIZE has the last word on every proposal.
+// Describes to an agent what it may propose in its lane: the pinned policy of its tree, narrowed to what its lane
+// grants. It decides nothing: AUTHORIZE decides about every proposal.
 
 import type { ActionDefinition } from '../../contract/policy/actions.js';
 import { ARTIFACT_KINDS, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
@@ -14,8 +14,9 @@ import type { AgentSchemas, JsonSchema } from '../../ports/agent.js';
 import { rootRunIdOf, type LedgerReader } from '../ledger/ledger-reader.js';
 
 /**
- * The schemas of an agent run, from the policy bytes that its tree has pinned (D1). Reads the tree from its beginning
- * to the birth of the run. @throws RunError RUN_UNKNOWN; LedgerError
+ * The schemas of an agent run, from the pinned policy of its tree (D1). Reads the tree from its beginning to the
+ * creation of the run.
+ * @throws RunError RUN_UNKNOWN; LedgerError
  */
 export async function agentSchemas(
   ledger: Pick<LedgerReader, 'entries' | 'systemArtifact'>,
@@ -33,7 +34,7 @@ export async function agentSchemas(
 
 type PinnedFiles = Pick<OpenInput, 'policies' | 'machines'>;
 
-/** The same from a policy that is at hand. Without a lane, only what needs none is left. */
+/** The schemas for a loaded policy. Without a lane, only actions that need no lane remain. */
 export function schemasOf(
   policy: Policy,
   { lane_id, exposure }: Pick<RunCreated, 'lane_id'> & { readonly exposure: Exposure },
@@ -79,7 +80,9 @@ async function loadMaterial(ledger: Pick<LedgerReader, 'systemArtifact'>, ref: A
   });
 }
 
-/** Does the lane list what the action needs? What an argument names is looked up in the lists of tools and targets. */
+/**
+ * Whether the lane lists what the action needs. Names in arguments are checked against the lists of tools and targets.
+ */
 function isGranted(
   { name, run_kind, tool, write, read }: ActionDefinition,
   lane: Lane | null,
@@ -113,14 +116,14 @@ function targetsIn(written: Lane | null, read: Lane | null, { catalogue }: Polic
     if (target === undefined) return [];
     const { name, summary, record, key } = target;
     const modes = target.modes.filter((mode) => writes.some((write) => write.table === name && write.mode === mode));
-    // Shared knowledge is written by promotions alone, whatever a lane lists (S4-85).
+    // Only promotions write shared knowledge, whatever a lane lists (S4-85).
     const writable = target.plane === 'shared' ? [] : modes;
     const readable = reads.includes(name);
     return writable.length > 0 || readable ? [{ name, summary, record, key, modes: writable, readable }] : [];
   });
 }
 
-/** The published schema of a built-in action, or the one that the service has registered. */
+/** The published schema of a built-in action, or the registered one. */
 const argsSchema = ({ name, args }: ActionDefinition, { catalogue }: Policy): JsonSchema =>
   catalogue.registrations.actions.some((action) => action.name === name)
     ? (args as unknown as JsonSchema)

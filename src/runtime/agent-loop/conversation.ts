@@ -1,18 +1,19 @@
-// What an agent is reminded of, in a limit of bytes: its first exchange, which holds its plan, and the newest ones.
+// The conversation that is sent to an agent again, within a limit of bytes: its first exchange, which contains its
+// plan, and the newest ones.
 
 import type { AgentExchange } from '../../ports/agent.js';
 
-/** Below this even the notes about what was cut would not fit. */
+/** Below this limit, even the notes about truncation would not fit. */
 export const CONVERSATION_BYTES_MIN = 4_096;
 
-/** Parts of the limit, in eighths. Two exchanges are never more than the whole: the first and the last always stay. */
+/** Shares of the limit, in eighths. The first and the last exchange always fit together, so both always stay. */
 const PROPOSAL_EIGHTHS = 1;
 const RESPONSE_EIGHTHS = 3;
 
-/** Room for the note that ends a text that was cut. */
+/** Bytes reserved for the note at the end of a truncated text. */
 const NOTE_BYTES = 64;
 
-/** The conversation after one more exchange. The oldest go first, except the very first one. */
+/** The conversation after one more exchange. The oldest ones are dropped first, except the very first. */
 export function appendExchange(
   earlier: readonly AgentExchange[],
   proposal: string | Uint8Array,
@@ -46,19 +47,19 @@ const addLeftOut = ({ proposal, response, left_out }: AgentExchange, more: numbe
 const bytesOf = ({ proposal, response }: AgentExchange): number =>
   Buffer.byteLength(proposal) + Buffer.byteLength(response);
 
-/** The content as well-formed text of at most so many bytes. Of what is longer, the beginning and a note. */
+/** The content as well-formed text of at most `bytesMax` bytes. Longer content is truncated, with a note. */
 function truncateText(content: string | Uint8Array, bytesMax: number): string {
   const whole = typeof content === 'string' ? Buffer.byteLength(content) : content.byteLength;
-  // No character has more bytes than this leaves room for, and no more than this is ever looked at.
+  // A character has at most this number of bytes, so no longer prefix needs to be decoded.
   const prefix =
     typeof content === 'string' ? content.slice(0, bytesMax + 1) : Buffer.from(content.subarray(0, bytesMax + 1));
-  // Bytes that are no UTF-8, and surrogates without a partner, become U+FFFD.
+  // Invalid UTF-8 and unpaired surrogates become U+FFFD.
   const text = Buffer.from(prefix.toString());
   if (whole <= bytesMax && text.byteLength <= bytesMax) return text.toString();
   return `${truncateUtf8(text, bytesMax - NOTE_BYTES)}\n[cut here: this had ${whole} bytes]`;
 }
 
-/** So many bytes of a text or less, and no half of a character. */
+/** At most `bytesMax` bytes of a text, without half a character. */
 function truncateUtf8(text: Buffer, bytesMax: number): string {
   let end = Math.min(bytesMax, text.byteLength);
   while (end > 0 && isContinuation(text[end])) end -= 1;

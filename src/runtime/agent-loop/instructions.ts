@@ -1,12 +1,12 @@
-// What an agent is told before anything else. Plain sentences: an agent that does not keep to them is answered, not
-// repaired, so the text has to say everything that the first phases refuse.
+// The instructions of an agent. They must name everything that the first phases reject, because a malformed proposal
+// gets a rejection and is never repaired.
 
 import { findAction } from '../../contract/policy/actions.js';
 import { REASONING_CHARS_MAX } from '../../contract/run/proposal.js';
 import type { AgentSchemas } from '../../ports/agent.js';
 import type { LoopLimits } from './loop-limits.js';
 
-/** The same schemas and limits give the same text: whoever asks a model may have it cached. */
+/** Equal schemas and limits give the same text, so that a model provider can cache it. */
 export function instructionsFor({ actions, tools, targets }: AgentSchemas, limits: LoopLimits): string {
   return [
     'You do a task by proposing actions, one at a time. Each proposal is checked against a policy, carried out if it',

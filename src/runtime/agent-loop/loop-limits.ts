@@ -1,28 +1,28 @@
-// When a loop goes on and when it stops: a reducer over what was answered. It never looks at what the agent said.
+// Decides whether a loop continues: a reducer over responses. It never reads what the agent wrote.
 
 import type { Outcome } from '../../contract/run/phase.js';
 import type { StepResponse } from '../../contract/run/response.js';
 
-/** How far a loop may go. Whole numbers. */
+/** Limits of a loop. Whole numbers. */
 export interface LoopLimits {
-  /** Proposals. */
+  /** Limit of proposals. */
   readonly maxSteps: number;
-  /** Denied proposals, all together. */
+  /** Limit of denied proposals in total. */
   readonly maxDenials: number;
-  /** Invalid proposals, one after another. */
+  /** Limit of consecutive invalid proposals. */
   readonly maxInvalid: number;
-  /** Tokens as the agent reports them; null for no limit of the loop's own. */
+  /** Limit of tokens as the agent reports them; null for no limit of the loop itself. */
   readonly maxTokens: number | null;
 }
 
-/** What a loop has come to. */
+/** Counts of a loop so far. */
 export interface LoopCounts {
   readonly steps: number;
   readonly denials: number;
   readonly invalid: number;
   readonly invalid_in_a_row: number;
   readonly tokens: number;
-  /** Proposals of which nobody knows what they cost. */
+  /** Proposals whose tokens the agent did not report. */
   readonly unreported: number;
 }
 
@@ -37,17 +37,17 @@ export const INITIAL_COUNTS: LoopCounts = {
 
 export type LimitReason = 'max_steps' | 'max_denials' | 'max_invalid' | 'max_tokens' | 'tokens_unreported';
 
-/** May the agent be asked once more? Several limits reached at once: the first in this order is named. */
+/** Whether the agent gets another turn. If several limits are reached, the first in this order is reported. */
 export function decideNextTurn(counts: LoopCounts, limits: LoopLimits): 'ask' | LimitReason {
   if (counts.denials >= limits.maxDenials) return 'max_denials';
   if (counts.invalid_in_a_row >= limits.maxInvalid) return 'max_invalid';
   if (limits.maxTokens !== null && counts.tokens >= limits.maxTokens) return 'max_tokens';
-  // A limit that nobody can hold is no limit: whoever sets one needs an agent that counts.
+  // A token limit cannot be enforced without reports: a caller who sets one needs an agent that counts tokens.
   if (limits.maxTokens !== null && counts.unreported > 0) return 'tokens_unreported';
   return counts.steps >= limits.maxSteps ? 'max_steps' : 'ask';
 }
 
-/** The counts after one more response, whose proposal has cost so many tokens. */
+/** The counts after one more response, whose proposal cost `tokens`. */
 export function countResponse(counts: LoopCounts, response: StepResponse, tokens: number | null): LoopCounts {
   const { denied, invalid } = classifyResponse(response);
   return {
@@ -60,14 +60,14 @@ export function countResponse(counts: LoopCounts, response: StepResponse, tokens
   };
 }
 
-/** The last word of a FINISH that succeeded, or null: then the run goes on. */
+/** The final response of a successful FINISH; null if the run continues. */
 export function finalResponseOf({ action, result }: StepResponse): string | null {
   if (action !== 'FINISH' || result === null) return null;
   const { response } = result as { readonly response?: unknown };
   return typeof response === 'string' ? response : '';
 }
 
-/** Where only the decision is shown (S2-12), nobody outside the audit can tell the two apart: it counts as both. */
+/** If the policy shows only the decision (S2-12), denial and rejection look the same: the response counts as both. */
 function classifyResponse(response: StepResponse): { readonly denied: boolean; readonly invalid: boolean } {
   if ('decision' in response) return { denied: response.decision === 'DENY', invalid: response.decision === 'DENY' };
   const outcome: Outcome = response.outcome;

@@ -135,7 +135,7 @@ async function requestProposal(
 }
 
 /**
- * The pipeline judges proposals; this rejects only values that cannot be a payload.
+ * Rejects only values that cannot be a payload; the pipeline decides about proposals.
  * @throws UsageError
  */
 function validateProposal({ raw, tokens }: AgentProposal): AgentProposal {

@@ -1,14 +1,14 @@
 import type { AgentRun } from '../agents/agent-run.js';
 
-/** What may happen to a loop while it waits for something else. */
+/** Events that can interrupt a loop while it waits. */
 export type Interruption = 'run_ended' | 'aborted';
 
 export interface RunWatch {
-  /** What has happened by now. */
+  /** The event that has happened so far, or null. */
   readonly interruption: Interruption | null;
   /**
-   * What the work comes to, or what happens before that, if it is among `heeded`. What becomes of the work then is its
-   * own affair. Rejects when the process lets go of the run. One work at a time.
+   * Resolves with the result of the work, or with an event of `relevant` that happens first. The work then continues
+   * unobserved. Rejects when the process releases the run. Only one work at a time.
    */
   raceWith<T>(work: Promise<T>, relevant: readonly Interruption[]): Promise<T | Interruption>;
   close(): void;
@@ -19,7 +19,7 @@ interface InterruptionListener {
   readonly onFailure: (error: unknown) => void;
 }
 
-// One listener that is let go with its work: a promise of the whole loop would keep every proposal ever raced with it.
+// One listener, removed with its work: a promise for the whole loop would keep every proposal raced with it in memory.
 export function watchRun(run: Pick<AgentRun, 'finished'>, signal: AbortSignal | undefined): RunWatch {
   let interruption: Interruption | null = null;
   let failure: { readonly error: unknown } | null = null;

@@ -351,8 +351,6 @@ export class AgentQueue {
   }
 }
 
-// Errors of calls to an agent run.
-
 export const runClosedError = (): RunError =>
   new RunError({ code: 'CLOSED', message: 'this process has let go of the run' });
 export const unknownRunError = (run_id: string): RunError =>

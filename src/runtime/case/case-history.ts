@@ -1,12 +1,12 @@
-// What the ledger holds of one case, read from the trees that were opened for it.
+// Reads all entries of one case, from the run trees that were opened for it.
 //
-//   C1. Each tree is a hash chain, which is verified as it is read. After the first pass its length and its last hash
-//       are remembered: every later pass gives the same entries, or fails.
-//   C2. `confirmed` passes over the whole log once, beside the trees: the root comes out as the head says, each entry
-//       of the case stands in the log where its tree says, and the log has no other entry of the case. An export reads
-//       the case this way first.
-//   C3. A promotion, and a decision about an export, do not pass over the log. They compare the end of each tree with
-//       what the engine or the run records know of it, so a tree that has lost its last entries is noticed.
+//   C1. Each tree is a hash chain, which is verified while it is read. The first pass records its length and last hash.
+//       Every later pass returns the same entries, or fails.
+//   C2. `readConfirmed` reads the whole log once, in addition to the trees. It checks that the root matches the head,
+//       that each entry of the case stands in the log where its tree says, and that the log has no other entry of the
+//       case. An export reads the case this way first.
+//   C3. A promotion, and a decision about an export, do not read the whole log. They compare the end of each tree with
+//       what the engine or the run records know of it, so they detect a tree that lost its last entries.
 
 import { isOpeningInput, type Entry, type EntryType } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
@@ -16,10 +16,10 @@ import { parseCaseEntry, hasMatchingEnvelope } from './entry-envelope.js';
 import { mergeTrees } from './merge-trees.js';
 import { tamperedEntryError, tamperedTreeError, type TreeCursor, type TreeTip } from './tree-cursor.js';
 
-/** Entries are yielded in groups of this size: a promise for each entry would need far more memory. */
+/** Entries per yielded group: a promise per entry would need far more memory. */
 const ENTRIES_AT_ONCE = 64;
 
-/** One case, as far as the log had come at `head`: what is committed meanwhile is in no pass over it. */
+/** One case, up to the log size at `head`. Entries that are committed later appear in no pass. */
 export interface CaseSlice {
   readonly case_id: string;
   readonly head: LogHead;
@@ -38,7 +38,7 @@ export interface LeafObserver {
   push(leaf_hash: string, isOwn: boolean): void;
 }
 
-/** What the engine knows of a tree; null for a tree that it does not know. */
+/** What the engine knows of a tree; null for an unknown tree. */
 export type TreeLookup = (tree_id: string) => Promise<(TreeTip & { readonly ended: boolean }) | null>;
 
 type Entries = AsyncGenerator<readonly CaseEntry[]>;
@@ -50,7 +50,7 @@ export class CaseHistory {
   readonly #tips = new Map<string, TreeTip>();
   #trees: Promise<readonly TreeSummary[]> | null = null;
 
-  /** @param lookUpTree what the end of each tree is compared with (C3); null where `confirmed` comes (C2) */
+  /** @param lookUpTree returns the known end of a tree (C3); null if `readConfirmed` follows (C2) */
   constructor(store: LedgerStore, slice: CaseSlice, lookUpTree: TreeLookup | null = null) {
     this.#store = store;
     this.slice = slice;
@@ -58,9 +58,9 @@ export class CaseHistory {
   }
 
   /**
-   * The entries of these types of all trees of the case, in the order of the log, some at a time. Memory grows with the
-   * number of trees.
-   * @throws LedgerError LEDGER_ARCHIVED where trees of the case are archived; LEDGER_TAMPERED
+   * The entries of these types of all trees of the case, in log order, in groups. Memory grows with the number of
+   * trees.
+   * @throws LedgerError LEDGER_ARCHIVED if trees of the case are archived; LEDGER_TAMPERED
    */
   async *entries(types: readonly EntryType[]): Entries {
     let [read, found]: [number, CaseEntry[]] = [0, []];
@@ -75,7 +75,8 @@ export class CaseHistory {
   }
 
   /**
-   * The same. When it has yielded the last entry, the log has the root of the head, and no other entry of the case.
+   * Like `entries`. After the last entry it has verified that the log has the root of the head, and no other entry of
+   * the case.
    * @throws LedgerError like `entries`
    */
   async *readConfirmed(types: readonly EntryType[], observer: LeafObserver | null = null): Entries {
@@ -151,7 +152,7 @@ export class CaseHistory {
     return type === 'input' && isOpeningInput(body) && body.case_id === this.slice.case_id;
   }
 
-  /** C1, C3: whether the tree ends where it ended before, or where others know that it ends. */
+  /** C1, C3: compares the end of the tree with its end in the first pass, or with its known end. */
   async #compare(tree: TreeSummary, cursor: TreeCursor): Promise<void> {
     const { tip } = cursor;
     const before = this.#tips.get(tree.tree_id);
@@ -174,7 +175,7 @@ export class CaseHistory {
   }
 }
 
-/** The trees that are left do not show the whole case. */
+/** The remaining trees do not show the whole case. */
 const archivedCaseError = (case_id: string): LedgerError =>
   new LedgerError({
     code: 'LEDGER_ARCHIVED',

@@ -1,4 +1,4 @@
-// What a stored entry says of itself, as far as one entry can be verified alone.
+// Checks a stored entry, as far as one entry can be verified alone.
 
 import { quote } from '../../contract/canonical-json.js';
 import { ENTRY_TYPES, type Entry, type EntryType } from '../../contract/run/entry.js';
@@ -7,13 +7,15 @@ import { isEntryBody } from '../../contract/validators.js';
 import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
 import { tamperedEntryError } from './tree-cursor.js';
 
-/** Whether its text ends with its place: in canonical JSON `body`, which holds foreign text, comes before that. */
+/**
+ * Whether the text ends with the entry's place. In canonical JSON, `body`, which contains untrusted text, comes before.
+ */
 export const hasMatchingEnvelope = ({ text, seq, tree_id, type }: StoredEntry): boolean =>
   text.endsWith(`,"seq":${seq},"tree_id":${quote(tree_id)},"type":${quote(type)}}`);
 
 /**
- * The entry, parsed. Its place is the one that its text ends with, which the caller has verified.
- * @throws LedgerError LEDGER_TAMPERED where it is no entry of its type, or no event of its place
+ * Parses an entry. The caller has verified the place at the end of its text.
+ * @throws LedgerError LEDGER_TAMPERED if it does not match the schema of its type, or is an event of another place
  */
 export function parseCaseEntry({ text, type, tree_id, seq, log_index }: StoredEntry): Entry {
   const entry = parseJson(text);
@@ -22,7 +24,7 @@ export function parseCaseEntry({ text, type, tree_id, seq, log_index }: StoredEn
   const { event_id, sequence } = entry['body'] as { readonly event_id?: string; readonly sequence?: number };
   if (type === 'audit_event' && (event_id !== `${tree_id}:${seq}` || sequence !== seq))
     throw tamperedEntryError(log_index);
-  // Its body is one of its type: that was checked.
+  // The body was validated against its type above.
   return entry as unknown as Entry;
 }
 

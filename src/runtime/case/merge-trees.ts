@@ -1,32 +1,32 @@
-// A streaming merge of several trees into the order of the log.
+// Merges several trees into log order, as a stream.
 
 import type { LedgerStore, StoredEntry, TreeSummary } from '../../ports/ledger/ledger-store.js';
 import { tamperedTreeError, TreeCursor } from './tree-cursor.js';
 
 /**
- * So many trees are read side by side, each with one page of the store. Of further ones, those whose next entry is
- * furthest away are parked: memory is bounded, and a parked tree costs one more query.
+ * Limit of trees that are read concurrently, each with one page of the store. Beyond it, the trees whose next entry is
+ * furthest away are parked. Memory stays bounded; a parked tree costs one more query.
  */
 const PAGES_MAX = 128;
 
 interface MergeOptions {
-  /** The size of the log below which entries are given out. */
+  /** Only entries below this log size are yielded. */
   readonly size: number;
-  /** Called at the end of each tree, before the next entry is given out. It may throw. */
+  /** Called at the end of each tree, before the next entry is yielded. It may throw. */
   readonly onTreeEnd: (tree: TreeSummary, cursor: TreeCursor) => Promise<void>;
 }
 
 /**
- * The entries of these trees in the order of the log, each verified within its tree.
+ * The entries of these trees in log order, each verified within its tree.
  * @param trees in the order of their first entries
- * @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED, and what `ended` throws
+ * @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED, and what `onTreeEnd` throws
  */
 export async function* mergeTrees(
   store: Pick<LedgerStore, 'tree'>,
   trees: readonly TreeSummary[],
   { size, onTreeEnd }: MergeOptions,
 ): AsyncGenerator<StoredEntry> {
-  // A tree is opened when the log comes to its first entry.
+  // A tree is opened when the pass reaches its first entry.
   const pending = trees
     .filter(isPlaced)
     .filter(({ log_index }) => log_index < size)
@@ -65,7 +65,7 @@ interface ActiveTree {
   readonly cursor: TreeCursor;
 }
 
-/** The trees that have entries to come, sorted by the next one. */
+/** The trees that still have entries, sorted by the next entry. */
 class ActiveTrees {
   /** The nearest is last. All but the last `PAGES_MAX` are parked. */
   readonly #sorted: ActiveTree[] = [];
@@ -90,7 +90,7 @@ class ActiveTrees {
     for (const { cursor } of this.#sorted) await cursor.suspend();
   }
 
-  /** Behind all trees whose next entry is further away. */
+  /** The index behind all trees whose next entry is further away. */
   #insertionIndex(next: number): number {
     let [low, high] = [0, this.#sorted.length];
     while (low < high) {

@@ -1,5 +1,5 @@
-// The entries of one tree, verified as they are read: each is the next of its tree, has the hash that the store says,
-// and names the hash of the entry before it. The tree alone cannot show that its last entry is the last.
+// Reads the entries of one tree and verifies each: it is the next of its tree, has the stored hash, and names the hash
+// of the entry before it. The tree alone cannot prove that its last entry is the last.
 
 import { quote } from '../../contract/canonical-json.js';
 import { NO_PREV } from '../../contract/run/entry.js';
@@ -14,13 +14,13 @@ export interface TreeTip {
 }
 
 /**
- * Reads a tree up to a size of the log. It may be parked between two entries: then it holds no entry and no page of the
- * store, and knows its place.
+ * Reads a tree up to a size of the log. A cursor can be parked between two entries: then it keeps its position, but no
+ * entry and no page of the store.
  */
 export class TreeCursor {
   readonly tree_id: string;
   readonly #store: Pick<LedgerStore, 'tree'>;
-  /** The size of the log below which the entries are given out. */
+  /** Only entries below this log size are yielded. */
   readonly #size: number;
   #tip: TreeTip = { seq: 0, prev: NO_PREV };
   #log_index = -1;
@@ -34,12 +34,12 @@ export class TreeCursor {
     this.#size = size;
   }
 
-  /** The log index of the next entry; null when there is none below the size. */
+  /** The log index of the next entry; null if there is none below the size. */
   get next(): number | null {
     return this.#next_index;
   }
 
-  /** The tree as far as its entries were taken. */
+  /** The end of the part of the tree that was taken. */
   get tip(): TreeTip {
     return this.#tip;
   }
@@ -49,7 +49,10 @@ export class TreeCursor {
     await this.#advance();
   }
 
-  /** Gives the next entry out, and reads the one after it. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
+  /**
+   * Returns the next entry and reads the one after it.
+   * @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED
+   */
   async take(): Promise<StoredEntry> {
     const expected_index = this.#next_index;
     if (this.#next === null) await this.#advance();
@@ -61,9 +64,9 @@ export class TreeCursor {
   }
 
   /**
-   * Verifies the entries beyond the size as well, until the tree has `seq` of them.
-   * @returns the tip there, or further on where the tree had more below the size
-   * @throws LedgerError LEDGER_TAMPERED where the tree is shorter
+   * Verifies also the entries beyond the size, until the tree has `seq` entries.
+   * @returns the tip there, or a later one if the tree had more entries below the size
+   * @throws LedgerError LEDGER_TAMPERED if the tree is shorter
    */
   async verifyUntil(seq: number): Promise<TreeTip> {
     while (this.#tip.seq < seq) {
@@ -91,7 +94,7 @@ export class TreeCursor {
     await this.suspend();
   }
 
-  /** The entry behind the tip, verified; null at the end of the tree. */
+  /** The entry after the tip, verified; null at the end of the tree. */
   async #read(): Promise<TreeEntry | null> {
     this.#entries ??= this.#store.tree(this.tree_id, this.#tip.seq)[Symbol.asyncIterator]();
     const read = await this.#entries.next();
@@ -102,7 +105,7 @@ export class TreeCursor {
     return read.value;
   }
 
-  /** Canonical JSON ends with the envelope: `body`, which holds foreign text, stands before it. */
+  /** Canonical JSON ends with the envelope; `body`, which contains untrusted text, comes before it. */
   #isNextEntry({ tree_id, seq, type, text, leaf_hash, log_index }: TreeEntry): boolean {
     const tip = this.#tip;
     const envelope = `,"prev":"${tip.prev}","seq":${tip.seq},"tree_id":${quote(this.tree_id)},"type":${quote(type)}}`;
@@ -121,7 +124,7 @@ export class TreeCursor {
   }
 }
 
-/** An entry that waits to be integrated is beyond every size of the log. */
+/** An entry that is not yet integrated lies beyond every size of the log. */
 const isIntegrated = (entry: TreeEntry): entry is StoredEntry => entry.log_index !== null;
 
 export const tamperedEntryError = (log_index: number): LedgerError =>

@@ -1,6 +1,5 @@
-// Who gets content of the ledger (decision 0035). Only the code that decides can create an audience: like a capability,
-// a copy or an object of the same shape is refused. What an audience may read is stored outside the object, so it
-// cannot be changed.
+// Who may read content of the ledger (decision 0035). Only the deciding code can create an audience. Like a capability,
+// a copy or an object of the same shape is rejected. The grant is stored outside the object, so it cannot be changed.
 
 import { InvariantError } from '../../errors.js';
 import type { EntryPlace } from '../../ports/ledger/ledger-store.js';
@@ -12,9 +11,12 @@ export interface Audience {
   readonly [audienceBrand]: true;
 }
 
-/** What an audience may read of content whose lane withholds it. Every audience may read all other content. */
+/** What an audience may read of withheld content. Every audience may read all other content. */
 export type ContentGrant =
-  /** Hashes only. Readers with the right `observe`, bundles, pages, reports, logs: every reader not named below. */
+  /**
+   * Hashes only. Readers with the right `observe`, bundles, pages, reports, logs: every reader that is not listed
+   * below.
+   */
   | { readonly kind: 'observers' }
   /** One content: the request that the person may approve. */
   | { readonly kind: 'approver'; readonly place: EntryPlace; readonly sha256: string }
@@ -29,17 +31,17 @@ function createAudience(grant: ContentGrant): Audience {
   return issued;
 }
 
-/** Everyone. It needs no decision, so it is there for all code that shows anything. */
+/** Everyone. It needs no decision, so all code that shows something can use it. */
 export const OBSERVERS: Audience = createAudience({ kind: 'observers' });
 
-/** For `src/runtime/ledger/pending-approvals.ts` alone, which decides who may vote on a request. */
+/** Only for `src/runtime/ledger/pending-approvals.ts`, which decides who may vote on a request. */
 export const approverAudience = ({ tree_id, seq }: EntryPlace, sha256: string): Audience =>
   createAudience({ kind: 'approver', place: { tree_id, seq }, sha256 });
 
-/** For `src/runtime/effects/export-effects.ts` alone, after it has compared the lanes with what was approved. */
+/** Only for `src/runtime/effects/export-effects.ts`, after it has compared the lanes with the approved ones. */
 export const exportAudience = (case_id: string): Audience => createAudience({ kind: 'export', case_id });
 
-/** @throws InvariantError for an object that none of the functions above has made */
+/** @throws InvariantError for an object that was not created by a function above */
 export function grantOf(candidate: Audience): ContentGrant {
   const grant = contentGrants.get(candidate);
   if (grant === undefined) throw new InvariantError('content was requested for an audience that no decision has made');

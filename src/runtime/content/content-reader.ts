@@ -1,6 +1,6 @@
-// The one way by which content of the ledger leaves it (decision 0035): everything that shows, sends or writes content
-// reads it here, for an audience. `test/content-access.test.ts` lists the code that may read the store itself, because
-// it decides, folds, verifies or erases, and gives nothing of it to anyone.
+// The only way in which content leaves the ledger (decision 0035): code that shows, sends or writes content reads it
+// here, for an audience. `test/content-access.test.ts` lists the code that may read the store itself, because it
+// decides, folds, verifies or erases, and passes no content on.
 
 import { systemPace } from '../../adapters/system/system-pace.js';
 import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
@@ -9,10 +9,13 @@ import type { Pace } from '../../ports/pace.js';
 import { readWithholding, omitContent } from '../evidence/lane-withholding.js';
 import { grantOf, type Audience, type ContentGrant } from './audience.js';
 
-/** Milliseconds that the pass over a tree works before other work runs. */
+/** Milliseconds that a pass over a tree works before other work runs. */
 const TURN_MS = 5;
 
-/** What an entry brought: content, or the hash and size of what this audience may not have, or that was erased. */
+/**
+ * Reads the content of an entry. Content that was erased, or that the audience may not read, is replaced by its hash
+ * and size.
+ */
 export class ContentReader {
   readonly #source: Pick<LedgerStore, 'tree' | 'artifactsOf'>;
   readonly #pace: Pace;
@@ -22,7 +25,10 @@ export class ContentReader {
     this.#pace = pace;
   }
 
-  /** @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED; InvariantError for an audience that no decision has made */
+  /**
+   * @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED
+   * @throws InvariantError for an audience that no decision created
+   */
   async read(place: EntryPlace, audience: Audience): Promise<readonly StoredArtifact[]> {
     const grant = grantOf(audience);
     if (grant.kind === 'observers') return this.#readVisible(place);

@@ -1,5 +1,5 @@
-// Content of the ledger, read by a person. Readings are audited as acts are: before the bytes go out, the reading is
-// recorded in the tree that holds them.
+// Lets a person read content of the ledger. Readings are audited like actions: the tree of the content records the
+// reading before the bytes are returned.
 
 import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
@@ -14,7 +14,7 @@ import { validateActor } from '../agents/open-input.js';
 import { OBSERVERS } from './audience.js';
 import { ContentReader } from './content-reader.js';
 
-/** What a person requests: content that entry `log_index` brought. */
+/** The content of entry `log_index` that a person requests. */
 export interface ContentRequest {
   readonly log_index: number;
   readonly sha256: string;
@@ -22,7 +22,7 @@ export interface ContentRequest {
   readonly role: string;
 }
 
-/** A request that waits for approval, for a person who may vote on it. */
+/** A pending approval request, for a person who may vote on it. */
 export interface ReadRequestOptions {
   readonly run: string;
   readonly digest: string;
@@ -36,13 +36,14 @@ export interface ContentEnvironment {
   readonly ids: Ids;
 }
 
-/** The platform's own, which says nothing of a case: its reading is not audited. */
+/** Content of the platform itself, which says nothing about a case: reading it is not audited. */
 const PLATFORM_KINDS: ReadonlySet<string> = new Set(['policy', 'machines']);
 
 /**
- * Gives content, and records who was given it.
- * @returns null where the entry brought none of this hash, or it was erased, or its lane withholds it
- * @throws LedgerError LEDGER_ARCHIVED; UsageError for what is no actor or role
+ * Records the reading and returns the content.
+ * @returns null if the entry has no content of this hash, it was erased, or its lane withholds it
+ * @throws LedgerError LEDGER_ARCHIVED
+ * @throws UsageError for an invalid actor or role
  */
 export async function readContent(
   environment: ContentEnvironment,
@@ -55,8 +56,8 @@ export async function readContent(
 }
 
 /**
- * Records that a person is given content, by code that has read it for another audience than everyone.
- * @returns whether the entry brought content of this hash, withheld or not, that was not erased
+ * Records a reading, for code that has read the content for a narrower audience than everyone.
+ * @returns whether the entry has content of this hash, withheld or not, that was not erased
  * @throws like `readContent`
  */
 export async function recordReading(environment: ContentEnvironment, request: ContentRequest): Promise<boolean> {
@@ -67,9 +68,9 @@ export async function recordReading(environment: ContentEnvironment, request: Co
 }
 
 /**
- * The request that a person is asked to approve, after the reading was recorded. Where a lane withholds it, only a
- * person gets it whose vote on it could count.
- * @returns null where it waits no longer, or this person may not see it
+ * Records the reading and returns the request that a person may approve. If a lane withholds it, only a person whose
+ * vote on it could count gets it.
+ * @returns null if it is no longer pending, or this person may not see it
  */
 export async function readRequest(
   environment: ContentEnvironment & { readonly reader: LedgerReader; readonly clock: Clock },
@@ -84,7 +85,7 @@ export async function readRequest(
 
 interface FoundArtifact {
   readonly stored: StoredEntry;
-  /** As everyone may have it. */
+  /** In the form that everyone may see. */
   readonly artifact: StoredArtifact;
 }
 

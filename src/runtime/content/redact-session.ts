@@ -1,5 +1,5 @@
-// A session as everyone may see it: where its lane withholds the spec, the texts of the spec are hashes (C83). Ids,
-// states and counts stay.
+// Redacts a session for readers that are not its agent: if its lane withholds the spec, the texts of the spec become
+// hashes (C83). Ids, states and counts stay.
 
 import { isWithheld } from '../../contract/artifact-ref.js';
 import { sha256 } from '../../contract/hash.js';
@@ -9,13 +9,13 @@ import type { SessionState } from '../../session/session-state.js';
 import { OBSERVERS } from './audience.js';
 import type { ContentReader } from './content-reader.js';
 
-/** @returns the state itself where the spec may be shown */
+/** @returns the state itself if the spec may be shown */
 export async function redactSession(session: SessionState, reader: ContentReader): Promise<SessionState> {
   const opening = await reader.read({ tree_id: session.session_id, seq: 0 }, OBSERVERS);
   return opening.some(isWithheld) ? redactState(session) : session;
 }
 
-/** An answer of a session for a person who does not work through it. */
+/** Redacts an answer of a session for a person who does not work through it. */
 export async function redactAnswer(answer: SessionAnswer, reader: ContentReader): Promise<SessionAnswer> {
   const { data } = answer;
   if (data === null) return answer;
@@ -54,7 +54,7 @@ const redactSpecGate = ({ reviewer, required }: SpecGate): SpecGate => ({
   ...(required === undefined ? {} : { required }),
 });
 
-/** Of a verification the command is text of the spec as well: it is shown as a task whose instruction is a hash. */
+/** The command of a verification is text of the spec, too: it is shown as a task whose instruction is a hash. */
 const redactTask = ({ id, title, instruction = title, depends_on }: SpecTask): SpecTask => ({
   id,
   title: redactText(title),

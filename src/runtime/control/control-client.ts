@@ -40,9 +40,9 @@ import type { RemoteAgents } from '../agents/remote-agents.js';
 import { remoteSessions } from '../sessions/remote-sessions.js';
 import type { Sessions } from '../sessions/sessions.js';
 
-/** So that the other side, which hangs up on who is silent, knows that this process is alive. */
+/** Interval of pings, in milliseconds: the server closes a silent connection. */
 const PING_MS = 30_000;
-/** How long a process that should answer at once may take. */
+/** Timeout in ms of requests that the server should answer at once. */
 const RESPONSE_TIMEOUT_MS = 60_000;
 
 type RequestBody = ControlRequest extends infer Request
@@ -51,7 +51,7 @@ type RequestBody = ControlRequest extends infer Request
     : never
   : never;
 
-/** The process that holds the writer lock of a home, as another one reaches it. */
+/** Client of the process that holds the writer lock of a home. */
 export class ControlClient {
   readonly #connection: SocketConnection;
   readonly #pending = new Map<number, DeferredPromise<unknown>>();
@@ -69,7 +69,7 @@ export class ControlClient {
     void this.#listen();
   }
 
-  /** Whether the other process takes on work. One that is about to end, or has ended, does not. */
+  /** Whether the other process accepts work. A process that is ending or has ended does not. */
   async isReady(): Promise<boolean> {
     try {
       await this.#requestWithTimeout({ op: 'ping' }, EmptyResult);
@@ -81,9 +81,9 @@ export class ControlClient {
   }
 
   /**
-   * Starts an agent run in the other process. It is attached to this connection.
-   * @param contract the contract folder that must be in use there, or null
-   * @throws what `startAgent` throws; RunError CLOSED when the other process is gone
+   * Starts an agent run in the other process, attached to this connection.
+   * @param contract the contract folder that the other process must use, or null for any
+   * @throws what `startAgent` throws; RunError CLOSED if the other process is gone
    */
   async startAgent(options: ControlAgentOptions, contract: string | null): Promise<AgentRun> {
     const { ending, ...ids } = await this.#requestWithTimeout(
@@ -93,7 +93,7 @@ export class ControlClient {
     return this.#createHandle(ids, ending);
   }
 
-  /** The remote agent runs of the home. `contract` as above. */
+  /** The remote agent runs of the home; `contract` as in `startAgent`. */
   remoteAgents(contract: string | null): RemoteAgents {
     return {
       start: async ({ scope, ...options }) => {
@@ -119,7 +119,9 @@ export class ControlClient {
     };
   }
 
-  /** Starts a promotion in the other process, where it goes on when this connection closes. `contract` as above. */
+  /**
+   * Starts a promotion in the other process. It continues when this connection closes; `contract` as in `startAgent`.
+   */
   promote({ sources, confidentiality, ...options }: PromoteOptions, contract: string | null): Promise<HighRiskRun> {
     const lists = {
       ...(sources === undefined ? {} : { sources: [...sources] }),
@@ -128,12 +130,15 @@ export class ControlClient {
     return this.#startHighRisk({ op: 'promote', contract, options: { ...options, ...lists } });
   }
 
-  /** The same for an export. The destination must be an absolute path. */
+  /** Starts an export like a promotion. The destination must be an absolute path. */
   export(options: ExportOptions, contract: string | null): Promise<HighRiskRun> {
     return this.#startHighRisk({ op: 'export', contract, options });
   }
 
-  /** Hands in somebody's answer. What it sets going, goes on in the other process. @throws what `approve` throws */
+  /**
+   * Submits a person's ballot. The runs that it releases continue in the other process.
+   * @throws what `approve` throws
+   */
   async approve(ballot: Ballot): Promise<readonly BallotResult[]> {
     const { results } = await this.#request(
       { op: 'vote', ballot: { ...ballot, digests: [...ballot.digests] } },
@@ -157,7 +162,9 @@ export class ControlClient {
     return this.#request({ op: 'erase', erasure }, EraseResult);
   }
 
-  /** The sessions of the home. A spec is judged by the contract that is in use there: `contract` as above. */
+  /**
+   * The sessions of the home. The contract that the other process uses judges the spec; `contract` as in `startAgent`.
+   */
   sessions(contract: string | null): Sessions {
     return remoteSessions((question, schema) => {
       const needsContract = question.method === 'start' || question.method === 'rebase';
@@ -165,12 +172,12 @@ export class ControlClient {
     });
   }
 
-  /** Hangs up: agent runs of this connection that have not ended are interrupted. */
+  /** Closes the connection. The other process interrupts agent runs of this connection that have not ended. */
   async close(): Promise<void> {
     await this.#connection.end();
   }
 
-  /** Not at once: what a promotion or export would carry over is looked through before. */
+  /** Without the response timeout: the other process first searches the content that the run would carry over. */
   async #startHighRisk(request: Extract<RequestBody, { op: 'promote' | 'export' }>): Promise<HighRiskRun> {
     const { ending, ...ids } = await this.#request(request, StartHighRiskResult);
     return { ...ids, finished: this.#trackEnding(ids.run_id, ending).promise };
@@ -182,7 +189,7 @@ export class ControlClient {
     const ending = (request: RequestBody) => this.#request(request, EndingResult);
     const respond = async (raw: string | Uint8Array, options?: SubmitOptions): Promise<string> => {
       const responded = await this.#request({ op: 'respond', run_id, ...encodeProposal(raw, options) }, RespondResult);
-      // Before the response is there: its caller may ask at once whether there is to be another proposal.
+      // Resolved before the response is returned: its caller may check at once whether it should send another proposal.
       if (responded.ending !== null) finished.resolve(responded.ending);
       return responded.response;
     };
@@ -197,7 +204,7 @@ export class ControlClient {
     };
   }
 
-  /** The end of a run: known already, or asked for. */
+  /** The end of a run: already known, or requested. */
   #trackEnding(run_id: string, ended: RunEnding | null): DeferredPromise<RunEnding> {
     const finished = ignoreRejection(createDeferred<RunEnding>());
     if (ended === null) this.#awaitEnding(run_id, finished);
@@ -212,7 +219,7 @@ export class ControlClient {
     );
   }
 
-  /** Asks what needs no work there, so that no answer means that nobody is at home. */
+  /** Sends a request that needs no work there: a timeout means that the process is gone. */
   async #requestWithTimeout<T extends TSchema>(request: RequestBody, schema: T): Promise<Static<T>> {
     const timer = setTimeout(() => this.#connection.destroy(), RESPONSE_TIMEOUT_MS);
     try {
@@ -227,7 +234,7 @@ export class ControlClient {
     const id = (this.#lastId += 1);
     const response = createDeferred<unknown>();
     this.#pending.set(id, response);
-    // A failure to send is seen as the end of the connection, which settles the answer.
+    // A failure to send shows as the end of the connection, which settles the answer.
     this.#connection.send(`${JSON.stringify({ id, ...request })}\n`).catch(() => undefined);
     const result = asInstance(schema, await response.promise);
     if (result === null) throw new InvariantError('the process that has this home gave an answer of another shape');
@@ -265,8 +272,9 @@ function encodeProposal(raw: string | Uint8Array, { inputId }: SubmitOptions = {
 }
 
 /**
- * Connects to the process that serves the control socket at `path`. @returns null where nobody does
- * @throws LedgerError LEDGER_LOCKED when it cannot be reached, e.g. because it belongs to somebody else
+ * Connects to the process that serves the control socket at `path`.
+ * @returns null if no process serves it
+ * @throws LedgerError LEDGER_LOCKED if it cannot be reached, e.g. because it belongs to another user
  */
 export async function connectControl(path: string): Promise<ControlClient | null> {
   try {

@@ -1,4 +1,4 @@
-// Errors as they travel over the control socket: by their code and message, and as what they were when they arrive.
+// Converts errors for the control socket: to their code and message, and back to their class.
 
 import Type, { type Static } from 'typebox';
 import { closed } from '../../contract/shapes.js';
@@ -15,7 +15,7 @@ import {
 export const WireError = Type.Object({ code: Type.String({ maxLength: 80 }), message: Type.String() }, closed);
 export type WireError = Static<typeof WireError>;
 
-/** An error as it travels. What is no error of ours stays where it happened, in the log of that process. */
+/** The wire form of an error. An error that is not of this library stays in the log of its process. */
 export function toWireError(error: unknown): WireError {
   const code = error instanceof CodedError ? String(error.code) : '';
   return error instanceof Error && ERROR_FACTORIES.has(code)
@@ -23,7 +23,7 @@ export function toWireError(error: unknown): WireError {
     : { code: 'INVARIANT', message: 'the process that has this home failed to answer: see its log' };
 }
 
-/** The error that travelled, of the class that it had. */
+/** The received error, of its original class. */
 export const fromWireError = ({ code, message }: WireError): CodedError =>
   ERROR_FACTORIES.get(code)?.(message) ?? new InvariantError(message);
 

@@ -1,7 +1,6 @@
-// What is said on the control socket (D13): one JSON object a line. Every request has an id and gets one answer with
-// the same id; answers may come in another order than their requests. Whoever can connect may do what the owner of the
-// home may, yet nothing that comes over the socket is believed before it has been read strictly and held against a
-// schema.
+// Protocol of the control socket (D13): one JSON object per line. Each request has an id and gets one answer with the
+// same id; answers may arrive in another order. A client that can connect has the rights of the owner of the home.
+// Still, each message is parsed strictly and validated against its schema.
 
 import { isUtf8 } from 'node:buffer';
 import Type, { type Static, type TSchema } from 'typebox';
@@ -21,16 +20,16 @@ import { WireError } from './control-errors.js';
 import { PAYLOAD_BYTES_CEILING } from '../agents/payload-bytes.js';
 import { SessionRequest } from '../sessions/session-request.js';
 
-/** A request holds one payload in base64, and little else. */
+/** A request contains at most one payload in base64, and some short members. */
 export const REQUEST_BYTES_MAX = Math.ceil(PAYLOAD_BYTES_CEILING / 3) * 4 + 65_536;
-/** An answer holds one response, whose content may have been escaped twice. */
+/** An answer contains one response, whose content may be escaped twice. */
 export const RESPONSE_BYTES_MAX = 4 * PAYLOAD_BYTES_CEILING;
-/** A record may hold what a payload may. */
+/** A record may be as deep as a payload. */
 const DEPTH_MAX = 40;
 
 const Id = Type.Integer({ minimum: 1, maximum: 2_147_483_647 });
 const Text = Type.String({ maxLength: 400 });
-/** The contract folder that the caller asked for, which must be the one in use; null where it did not ask. */
+/** The contract folder that the caller requires, which must be the one in use; null if it requires none. */
 const Contract = Nullable(Type.String({ maxLength: 8_192 }));
 const Scope = Type.Optional(Type.Record(Type.String(), Type.String()));
 
@@ -63,13 +62,13 @@ const Respond = Type.Object(
     id: Id,
     op: Type.Literal('respond'),
     run_id: RunId,
-    /** The raw payload in base64: its bytes as they are. */
+    /** The raw bytes of the payload in base64. */
     payload: Type.String(),
     input_id: Type.Optional(Type.String({ minLength: 1, maxLength: 160 })),
   },
   closed,
 );
-/** Remote runs are nobody's: whoever may connect reaches them by their ids. */
+/** Remote runs belong to no connection: every client reaches them by their ids. */
 const FindRemote = Type.Object({ id: Id, op: Type.Literal('find_remote'), run_id: RunId }, closed);
 const SubmitRemote = Type.Object({ ...Respond.properties, op: Type.Literal('submit_remote') }, closed);
 const EndRemote = Type.Object({ id: Id, op: Type.Literal('end_remote'), run_id: RunId }, closed);
@@ -77,7 +76,7 @@ const RunRequest = Type.Object({ id: Id, op: OneOf(['end', 'interrupt', 'finishe
 const Cancel = Type.Object({ id: Id, op: Type.Literal('cancel'), run_id: RunId, reason: Type.String() }, closed);
 const Ping = Type.Object({ id: Id, op: Type.Literal('ping') }, closed);
 
-/** Who starts a promotion or an export, and where. */
+/** The person who starts a promotion or an export, and the case. */
 const starterFields = {
   actor: Text,
   role: Text,
@@ -86,7 +85,7 @@ const starterFields = {
   scope: Scope,
   correlation: Type.Optional(Text),
 };
-/** What a record must be is in the schema of its target, which only the other process has. */
+/** The schema of the record's target is known only to the other process. */
 const RecordObject = Type.Unsafe<JsonObject>(Type.Object({}, { additionalProperties: true }));
 const Promote = Type.Object(
   {
@@ -120,7 +119,7 @@ const Export = Type.Object(
         ...starterFields,
         reason: Text,
         kind: Type.Optional(ExportBundle.properties.bundle_kind),
-        /** Absolute: the two processes need not stand in one folder. */
+        /** Absolute, because the two processes may have different working directories. */
         destination: Type.String({ pattern: '^/', maxLength: 4_096 }),
         format: Type.Optional(OneOf(['folder', 'zip'])),
       },
@@ -129,7 +128,7 @@ const Export = Type.Object(
   },
   closed,
 );
-/** A ballot and a resolution are judged by the policy that the run's own tree has pinned. */
+/** The pinned policy of the run's tree decides about ballots and resolutions. */
 const Vote = Type.Object(
   {
     id: Id,
@@ -165,7 +164,7 @@ const Resolve = Type.Object(
   closed,
 );
 
-/** A person sees what a run asks of them; the reading is recorded. */
+/** Shows a person what a run requests of them, and records the reading. */
 const ReadRequest = Type.Object(
   {
     id: Id,
@@ -180,7 +179,7 @@ const Erase = Type.Object(
   closed,
 );
 
-/** A session's policy is that of its tree; the contract matters where a spec is judged by it. */
+/** The policy of a session is that of its tree. The contract matters only where it judges a spec. */
 const SessionEnvelope = Type.Object(
   { id: Id, op: Type.Literal('session'), contract: Contract, question: SessionRequest },
   closed,
@@ -204,21 +203,21 @@ export const ControlRequest = Type.Union([
   SessionEnvelope,
 ]);
 export type ControlRequest = Static<typeof ControlRequest>;
-/** The options of an agent that works through another process: attached to the connection, or remote. */
+/** Options of an agent run in another process: attached to the connection, or remote. */
 export type ControlAgentOptions = Static<typeof StartAgent>['options'];
 
 export const EndingResult = Type.Object(
   { run_id: RunId, state: OneOf(TERMINAL_STATES), reason: Type.String({ maxLength: 200 }) },
   closed,
 );
-/** `ending` says that the run has ended already: an agent that policy denied, a step that was its last. */
+/** `ending` is set if the run has already ended: policy denied the agent, or this step was its last. */
 export const StartAgentResult = Type.Object(
   { run_id: RunId, root_run_id: RunId, correlation_id: Type.String(), ending: Nullable(EndingResult) },
   closed,
 );
-/** The same of a promotion or export, with what people have to approve first. */
+/** The same for a promotion or export, with the request that people must approve first. */
 export const StartHighRiskResult = Type.Object({ ...StartAgentResult.properties, digest: Nullable(Sha256) }, closed);
-/** What became of a ballot, digest by digest. */
+/** The result of a ballot, per digest. */
 export const VoteResult = Type.Object(
   {
     results: Type.Array(
@@ -248,12 +247,12 @@ export const FindRemoteResult = Type.Object(
 );
 /** The response as JSON text. */
 export const SubmitRemoteResult = Type.Object({ response: Type.String() }, closed);
-/** What a person is asked to approve; null where they may not see it. */
+/** The request that a person may approve; null if they may not see it. */
 export const ReadRequestResult = Type.Object(
   { request: Nullable(Type.Object({ action: Type.String(), args: RecordObject }, closed)) },
   closed,
 );
-/** What an erasure has taken away. */
+/** What an erasure removed. */
 export const EraseResult = Type.Object(
   {
     contents: Type.Integer({ minimum: 0 }),
@@ -266,12 +265,12 @@ export const EmptyResult = Type.Object({}, closed);
 
 export const ControlResponse = Type.Union([
   Type.Object({ id: Id, ok: Type.Literal(true), result: Type.Unknown() }, closed),
-  /** The id is null where the request could not be read; then the connection is closed. */
+  /** The id is null if the request could not be parsed; then the connection is closed. */
   Type.Object({ id: Nullable(Id), ok: Type.Literal(false), error: WireError }, closed),
 ]);
 export type ControlResponse = Static<typeof ControlResponse>;
 
-/** The message in a line, or null when it is none. */
+/** The message of a line, or null if it is not strict JSON of this schema. */
 export function parseMessage<T extends TSchema>(schema: T, line: Uint8Array): Static<T> | null {
   if (!isUtf8(line)) return null;
   const scanned = scanJson(Buffer.from(line).toString('utf8'), DEPTH_MAX, 'exact');

@@ -1,15 +1,18 @@
-// The control socket of a home (D13): whoever may not write, because this process holds the writer lock, acts through
-// it.
+// Serves the control socket of a home (D13). The process that holds the writer lock executes the requests of all other
+// processes.
 //
 // Invariants:
-//   C1. It is served by the holder of the writer lock only, so a socket that is there already is a dead process's.
-//   C2. Of the attached agent runs a connection reaches those that it started, and no others; remote ones it reaches
-//       by their ids. People's answers to what runs ask, and what they have found out, may be about any run: the policy
-//       judges them. Sessions take questions from every connection, and judge them by the role that comes with them.
-//   C3. When a connection closes, for whatever reason, its attached agent runs that have not ended are interrupted
-//       (D3). Remote runs, promotions, exports and sessions go on.
-//   C4. While a connection is served, nobody retires: what could be begun on it when it began, can be until it closes.
-//   C5. Lines, connections, waiting requests and silence are bounded.
+//   C1. Only the holder of the writer lock serves the socket, so an existing socket file is left over from a dead
+//       process.
+//   C2. A connection reaches the attached agent runs that it started, no others, and remote runs by their ids. Ballots
+//       and resolutions may concern any run: policy decides about them. Sessions accept commands from every connection,
+//       and check them against the role in the command.
+//   C3. When a connection closes, for any reason, its attached agent runs that have not ended are interrupted (D3).
+//       Remote runs, promotions, exports and sessions continue.
+//   C4. The process does not retire while it serves a connection: whatever a client could start when it connected, it
+//       can start until it disconnects.
+//   C5. The length of lines and the numbers of connections and pending requests are bounded, and idle connections are
+//       closed.
 
 import { listenAt, type SocketConnection } from '../../adapters/network/unix-socket.js';
 import { RunError } from '../../errors.js';
@@ -17,19 +20,19 @@ import { ControlSession, type ControlHost } from './control-session.js';
 import { createDeferred } from '../deferred.js';
 
 const CONNECTIONS_MAX = 64;
-/** A client that is alive sends something more often than this, if only a `ping`. */
+/** Idle timeout in milliseconds. A live client sends messages more often, if only a `ping`. */
 export const IDLE_MS = 120_000;
 
 export interface ControlServer {
-  /** Who works through this process now. */
+  /** The number of clients that work through this process. */
   readonly connections: number;
-  /** Waits until nobody does; from then on nobody can begin, so that nobody is interrupted by a close that follows. */
+  /** Waits until no client is connected and accepts no further one, so that a following `close` interrupts no run. */
   retire(): Promise<unknown>;
-  /** Takes no more connections, and ends those that there are with their runs. */
+  /** Accepts no more connections, and closes the open ones with their runs. */
   close(): Promise<void>;
 }
 
-/** Serves the control socket at `path`. @throws UsageError, or what the system says, when that is not possible */
+/** Serves the control socket at `path`. @throws UsageError, or the error of the system */
 export async function serveControl(path: string, host: ControlHost): Promise<ControlServer> {
   const sessions = new Set<ControlSession>();
   const idle = createDeferred<null>();
@@ -72,9 +75,7 @@ export async function serveControl(path: string, host: ControlHost): Promise<Con
 const closingError = (): RunError =>
   new RunError({ code: 'CLOSED', message: 'the process that has this home is about to end: try again' });
 
-/**
- * The same where it can be done without: a home that cannot serve its socket is only out of reach for other processes.
- */
+/** Like `serveControl`, but returns null on failure: then other processes cannot reach this home. */
 export const tryServeControl = (path: string, host: ControlHost): Promise<ControlServer | null> =>
   serveControl(path, host).catch((error: unknown) => {
     host.log.warn('the control socket cannot be served: other processes cannot act on this home', { error });

@@ -28,14 +28,14 @@ import type { RemoteAgents } from '../agents/remote-agents.js';
 import { runSessionRequest } from '../sessions/session-request.js';
 import type { Sessions } from '../sessions/sessions.js';
 
-/** Requests of one connection that may wait for their answers; one more is refused. */
+/** Limit of pending requests per connection; further ones are refused. */
 export const PENDING_REQUESTS_MAX = 64;
-/** Runs that one connection may start. */
+/** Limit of runs that one connection may start. */
 export const RUNS_PER_CONNECTION_MAX = 1_024;
 const CLOSE_GRACE_MS = 1_000;
 const UNREFERENCED = { ref: false } as const;
 
-/** What a session reaches of the process that it lives in. */
+/** What a control session uses of its process. */
 export interface ControlHost {
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
   promote(options: PromoteOptions): Promise<HighRiskRun>;
@@ -46,7 +46,7 @@ export interface ControlHost {
   erase(erasure: EraseOptions): Promise<ErasureReport>;
   readonly remoteAgents: RemoteAgents;
   readonly sessions: Sessions;
-  /** The contract folder by which this process judges, or null where its policy is no folder. */
+  /** The contract folder of this process, or null if its policy does not come from a folder. */
   readonly contract: string | null;
   readonly log: Log;
 }
@@ -57,27 +57,27 @@ interface ConnectionRun<Run> {
 }
 
 /**
- * One connection to the control socket, with the runs that it has started and holds. Remote runs and sessions are held
- * by no connection; what it says of other runs are people's answers, which the policy judges.
+ * One connection to the control socket, with the agent runs that it has started. Remote runs and sessions belong to no
+ * connection.
  */
 export class ControlSession {
   readonly #connection: SocketConnection;
   readonly #host: ControlHost;
   readonly #refusal: RunError | null;
   readonly #agents = new Map<string, ConnectionRun<AgentRun>>();
-  /** Promotions and exports: they are nobody's, and go on when the connection closes. */
+  /** Promotions and exports: they continue when the connection closes. */
   readonly #highRisk = new Map<string, ConnectionRun<HighRiskRun>>();
   readonly #pending = new Set<Promise<void>>();
   #isClosed = false;
 
-  /** With a `refusal`, that is the answer to everything. */
+  /** @param refusal the answer to every request, or null to serve the connection */
   constructor(connection: SocketConnection, host: ControlHost, refusal: RunError | null) {
     this.#connection = connection;
     this.#host = host;
     this.#refusal = refusal;
   }
 
-  /** Answers until the connection closes; resolves when nothing of it is left. */
+  /** Answers requests until the connection closes, and resolves when its runs have been interrupted. */
   async serve(): Promise<void> {
     try {
       for await (const line of splitLines(this.#connection.chunks, REQUEST_BYTES_MAX)) await this.#receive(line);
@@ -87,11 +87,11 @@ export class ControlSession {
     await this.close();
   }
 
-  /** Interrupts the agent runs that have not ended (D3), lets their last answers go out, and hangs up. */
+  /** Interrupts the agent runs that have not ended (D3), sends their last answers, and closes the connection. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all([...this.#agents.values()].map(interrupt));
-    // What still waits now waits for a run that has ended, or for a reader who does not read.
+    // The remaining requests wait for a run that has ended, or for a client that does not read.
     await Promise.race([
       Promise.all(this.#pending),
       this.#connection.closed,
@@ -178,7 +178,7 @@ export class ControlSession {
     return { run_id, root_run_id, correlation_id, ending: connectionRun.ending };
   }
 
-  /** @throws RunError RUN_UNKNOWN for a run that is no remote one: it is its holder's */
+  /** @throws RunError RUN_UNKNOWN for a run that is not remote: only its own connection may use it */
   async #submitRemote(request: Extract<ControlRequest, { op: 'submit_remote' }>): Promise<unknown> {
     const { remoteAgents } = this.#host;
     const { run_id } = request;
@@ -203,7 +203,7 @@ export class ControlSession {
     throw new RunError({ code: 'AGENT_BUSY', message });
   }
 
-  /** A run must not be judged by another policy than the one that its caller named. */
+  /** A run must not be judged by another policy than its caller named. */
   #checkContract(requested: string | null): void {
     const { contract } = this.#host;
     if (requested === null || requested === contract) return;
@@ -214,7 +214,7 @@ export class ControlSession {
   }
 
   #send(response: ControlResponse): Promise<void> {
-    // Whoever has hung up gets no answer, and has lost his runs by that.
+    // A client that has disconnected gets no answer, and its runs are interrupted.
     return this.#connection.send(`${JSON.stringify(response)}\n`).catch(() => undefined);
   }
 }
@@ -249,7 +249,7 @@ function decodeRequestPayload({ payload }: ProposalRequest): Uint8Array {
 const submitOptionsOf = ({ input_id }: ProposalRequest): SubmitOptions =>
   input_id === undefined ? {} : { inputId: input_id };
 
-/** A run, and its end as soon as there is one: it may have ended already. */
+/** A run with its ending, which may be set already. */
 async function trackRun<Run extends Pick<AgentRun, 'finished'>>(run: Run): Promise<ConnectionRun<Run>> {
   const connectionRun: ConnectionRun<Run> = { run, ending: await Promise.race([run.finished, Promise.resolve(null)]) };
   run.finished.then(
@@ -265,7 +265,7 @@ const failureResponse = ({ id }: ControlRequest, error: unknown): ControlRespons
   error: toWireError(error),
 });
 
-/** A run that has ended meanwhile needs no end; one that cannot be ended now is ended when the home is opened again. */
+/** A run that has ended needs no interrupt. If the interrupt fails, the run ends when the home is opened again. */
 const interrupt = async ({ run, ending }: ConnectionRun<AgentRun>): Promise<void> => {
   if (ending === null) await run.interrupt().catch(() => undefined);
 };

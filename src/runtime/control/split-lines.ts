@@ -3,8 +3,8 @@ import { usageError } from '../../errors.js';
 const NEWLINE = 0x0a;
 
 /**
- * The lines of a byte stream, without their newline and otherwise as they are; nothing is decoded. What stands after
- * the last newline is a line unless it is empty. Holds no more than one line and one chunk.
+ * The lines of a byte stream, without their newline and not decoded. Text after the last newline is a line unless it is
+ * empty. Memory: one line and one chunk.
  * @throws UsageError for a line of more than `bytes_max` bytes
  */
 export async function* splitLines(chunks: AsyncIterable<Uint8Array>, bytes_max: number): AsyncGenerator<Uint8Array> {

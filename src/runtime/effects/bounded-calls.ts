@@ -33,7 +33,7 @@ export class BoundedCalls {
     this.#log = log;
   }
 
-  /** @returns `unknown` for anything but a valid answer, an `ActionNotExecutedError` or an `ActionFailedError` */
+  /** @returns `unknown` for anything except a valid answer, an `ActionNotExecutedError` or an `ActionFailedError` */
   async run(call: EffectCall, context: Omit<EffectContext, 'signal'>, bounds: Bounds): Promise<EffectResult> {
     try {
       const answer = await this.#callWithTimeout(call, context, bounds.timeout_ms);

@@ -1,4 +1,4 @@
-// EXPORT_BUNDLE: what an export run performs.
+// Runs EXPORT_BUNDLE, the effect of an export run.
 
 import { dirname } from 'node:path';
 import Type from 'typebox';
@@ -37,15 +37,15 @@ const ExportArgs = Type.Object(
     created_by: ExportBundle.properties.created_by,
     policy_versions: PolicyVersions,
     format: OneOf(['folder', 'zip']),
-    /** Below the folder of exports. */
+    /** A path below the folder of exports. */
     locator: Type.Optional(Type.String({ maxLength: 600 })),
-    /** An absolute path, of requests that were recorded before there were locators. */
+    /** An absolute path, in requests that were recorded before locators existed. */
     destination: Type.Optional(Type.String({ maxLength: 4_096 })),
-    /** What runs of the case had read when policy allowed the export. */
+    /** The combined label of the case when policy allowed the export. */
     label: Label,
-    /** Lanes that withhold content of the case, and whose content the bundle may hold all the same (C84). */
+    /** Lanes that withhold content of the case, and whose content the bag may nevertheless contain (C84). */
     withheld_lanes: Type.Optional(Type.Array(Type.String({ maxLength: 120 }), { maxItems: 256 })),
-    /** Who has approved; put there when the run was. */
+    /** The people who approved the run, added at their approval. */
     approvals: Type.Optional(
       Type.Array(Type.Object({ approved_by: Type.String(), role_id: Identifier, approved_at_utc: Timestamp }, closed)),
     ),
@@ -56,11 +56,11 @@ const ExportArgs = Type.Object(
 export interface ExportParts {
   readonly store: LedgerStore;
   readonly log: Log;
-  /** Gives the head of the log with all that was committed before. */
+  /** Returns the head of the log with everything committed so far. */
   readonly head: () => Promise<LogHead>;
-  /** Gives the key of the ledger; null where it has none. */
+  /** Returns the key of the ledger; null if it has none. */
   readonly signer: () => BagSigner;
-  /** The folder of exports; null where there is none. */
+  /** The folder of exports; null if there is none. */
   readonly root: string | null;
 }
 
@@ -77,26 +77,27 @@ export class ExportEffects {
     const { request, label, released } = approved;
     const { store, log, head, signer } = this.#parts;
     try {
-      // People may have taken days, and meanwhile runs of the case may have read what was not allowed to go out.
+      // Approval may take days. Meanwhile, runs of the case may have read data that the export was not allowed to
+      // contain.
       const { case_id } = request;
       const history = new CaseHistory(store, { case_id, head: await head() });
       const currentLabel = await computeCaseLabel(store, history);
       if (joinLabels(label, currentLabel) !== label) return REFUSED;
-      // The same holds for content that a lane withholds: it leaves only as it was approved.
+      // The same applies to content that a lane withholds: it leaves only as approved.
       const withheld = await findWithheldLanes(store, history);
       if ([...withheld].some(([lane, exports]) => !exports || !released.has(lane))) return REFUSED;
       if (request.locator !== null) makeFolder(dirname(request.destination));
       const source = { store, audience: exportAudience(case_id) };
       return doneResult(await assembleExportBag(source, request, { history, signer: signer() }));
     } catch (error) {
-      // What cannot be assembled leaves nothing behind; anything else nobody can be sure of.
+      // A failed assembly leaves no files. After any other error the outcome is unknown.
       log.error('a bundle could not be assembled', { run_id: effect.run_id, error });
       if (!(error instanceof BagError || error instanceof LedgerError)) return this.settle(effect);
       return { status: 'failed', cause: error.code === 'BAG_EXISTS' ? 'ALREADY_EXISTS' : 'IO_ERROR' };
     }
   }
 
-  /** Is the bundle there, whole? */
+  /** Finds out after a crash whether the bag is complete. */
   async settle(effect: Effect): Promise<EffectResult> {
     const approved = this.#parseExport(effect);
     if (approved === null) return { status: 'unknown' };
@@ -122,14 +123,14 @@ export class ExportEffects {
 
 const doneResult = (summary: ExportBagSummary): EffectResult => ({ status: 'done', result: { ...summary } });
 
-/** What was read since then, is not what was allowed to go out: it has to be asked for anew. */
+/** Data that was read since the approval was not allowed to leave: it needs a new request. */
 const REFUSED: EffectResult = { status: 'failed', cause: 'REFUSED' };
 
 interface ApprovedExport {
   readonly request: ExportBagRequest;
-  /** The most that the bundle may come from; its own case always is in it. */
+  /** The greatest label that the content may have; it always includes the label of its own case. */
   readonly label: Label;
-  /** The lanes whose withheld content the approved request releases; none without an approval. */
+  /** The lanes whose withheld content the approved request releases; empty without an approval. */
   readonly released: ReadonlySet<string>;
 }
 

@@ -1,4 +1,4 @@
-// Where a log can be divided: between trees that have ended and all others. What is below the boundary is whole.
+// Finds where a log can be divided: the trees below the boundary have ended, and lie below it completely.
 
 import { isOpeningInput, type Entry } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
@@ -8,10 +8,10 @@ import { RunRecords } from '../../run/run-records.js';
 import { parseStoredEntry, isRunEntry } from '../ledger/stored-entry.js';
 import { UnknownOutcomes } from '../ledger/run-tree.js';
 
-/** Leaves are hashed so many at a time. */
+/** Leaves hashed per pass. */
 const LEAVES_AT_ONCE = 1_024;
 
-/** A tree that keeps the boundary below it, and why. */
+/** A tree that prevents a higher boundary, and why. */
 export interface BoundaryBlocker {
   readonly tree_id: string;
   /** The log index of its first entry. */
@@ -20,15 +20,15 @@ export interface BoundaryBlocker {
 }
 
 export interface ArchiveBoundary {
-  /** The log below it. */
+  /** The log below the boundary. */
   readonly head: LogHead;
   readonly trees: readonly { readonly tree_id: string; readonly entries: number }[];
   readonly cases: readonly string[];
-  /** What keeps it from being where it was asked for; null where nothing does. */
+  /** The tree that keeps the boundary below the requested size; null if none does. */
   readonly held: BoundaryBlocker | null;
 }
 
-/** Entries of one tree, from the first to the last one in the log. */
+/** The first and the last entry of a tree in the log. */
 interface TreeSpan {
   readonly tree_id: string;
   readonly first: number;
@@ -40,9 +40,9 @@ interface TreeSpan {
 }
 
 /**
- * The greatest size up to `limit` at which no tree is on both sides, and below which all trees have ended and are
- * recorded, with outcomes that are known. Reads the log twice. Memory grows with the number of trees.
- * @throws LedgerError LEDGER_TAMPERED where the log is not that of its head
+ * The greatest size up to `limit` that divides no tree, and below which all trees have ended and are recorded, with
+ * known outcomes. Reads the log twice. Memory grows with the number of trees.
+ * @throws LedgerError LEDGER_TAMPERED if the log does not match its head
  */
 export async function findBoundary(store: LedgerStore, limit: number): Promise<ArchiveBoundary> {
   const begin: LogHead = (await store.archives.parts()).at(-1) ?? EMPTY_HEAD;
@@ -82,7 +82,7 @@ function caseOf(stored: StoredEntry): string | null {
   return entry.type === 'input' && isOpeningInput(entry.body) ? entry.body.case_id : null;
 }
 
-/** Notes on each tree what keeps it here, however long it has not been told of. */
+/** Notes for each tree why it cannot be archived, regardless of its age. */
 async function findBlockers(store: LedgerStore, spans: ReadonlyMap<string, TreeSpan>): Promise<void> {
   const note = (tree_id: string, why: BoundaryBlocker['why']): void => {
     const span = spans.get(tree_id);
@@ -94,7 +94,7 @@ async function findBlockers(store: LedgerStore, spans: ReadonlyMap<string, TreeS
   for await (const { tree_id, ended } of store.trees()) if (!ended) note(tree_id, 'lives');
 }
 
-/** Whether people have still to say what became of an act of this tree (D8): then it must be here to take that. */
+/** Whether a person still has to settle an effect of this tree (D8). Its tree must stay to accept the settlement. */
 async function hasUnknownOutcome(store: LedgerStore, tree_id: string): Promise<boolean> {
   const records = new RunRecords();
   const unknown = new UnknownOutcomes();
@@ -107,7 +107,7 @@ async function hasUnknownOutcome(store: LedgerStore, tree_id: string): Promise<b
   return [...unknown.all.values()].some((settlement) => settlement === null);
 }
 
-/** Entry `size` is the first of its tree, unless it is the end: nothing else can be between trees. */
+/** A boundary lies only before the first entry of a tree, or at the end. */
 function findDivision(spans: readonly TreeSpan[], begin: number, end: number, limit: number): number {
   let size = begin;
   let reach = begin;
@@ -119,7 +119,7 @@ function findDivision(spans: readonly TreeSpan[], begin: number, end: number, li
   return reach <= end && end <= limit && spans.every(({ why, last }) => why === null && last < end) ? end : size;
 }
 
-/** The one that is named: a tree that lives, before one that merely goes on beyond what was asked for. */
+/** The blocking tree to report: a running one rather than one that merely extends beyond the requested size. */
 function findBlocker(spans: readonly TreeSpan[], size: number, limit: number): BoundaryBlocker | null {
   if (size >= limit) return null;
   const crossing = spans.filter(({ first, last, why }) => first < limit && (why !== null || last >= limit));
@@ -129,7 +129,7 @@ function findBlocker(spans: readonly TreeSpan[], size: number, limit: number): B
     : { tree_id: blocker.tree_id, first: blocker.first, why: blocker.why ?? 'goes on' };
 }
 
-/** The head of the log at `size`; on the way to its end, what comes after must be the log of the store's head. */
+/** The head of the log at `size`. The rest of the log is hashed too, and must lead to the store's head. */
 async function headAt(store: LedgerStore, begin: LogHead, head: LogHead, size: number): Promise<LogHead> {
   let reached = begin;
   let at = size === begin.size ? begin : null;

@@ -1,5 +1,5 @@
-// Moves the beginning of a ledger to an archive file (decision 0021). Nothing leaves the ledger before the file is
-// durable, was read again, and holds all that leaves.
+// Moves the beginning of a ledger to an archive file (decision 0021). The ledger loses nothing before the file is
+// durable, was read again, and contains everything that is removed.
 
 import type { LedgerVerdict } from '../../ledger/verification/ledger-verdict.js';
 import { LedgerError, usageError } from '../../errors.js';
@@ -14,7 +14,7 @@ import { findBoundary, type ArchiveBoundary, type BoundaryBlocker } from './arch
 import { openEvidence, verifyEvidence } from './open-evidence.js';
 import { writeEvidence } from './write-evidence.js';
 
-/** A ledger whose writer's lock is taken, and which nobody else uses. */
+/** A ledger whose writer lock this process holds, and which no other process uses. */
 export interface LockedLedger {
   readonly store: LedgerStore;
   readonly epoch: number;
@@ -23,28 +23,28 @@ export interface LockedLedger {
 }
 
 export interface ArchiveResult {
-  /** The entries that were archived: from the first to the one before the last number. None where the two are one. */
+  /** The archived entries: `from` to the one before `to`. None if both are equal. */
   readonly from: number;
   readonly to: number;
   readonly trees: number;
-  /** Of the file; null where none was written. */
+  /** Of the file; null if no file was written. */
   readonly sha256: string | null;
-  /** What keeps the boundary below what was asked for. */
+  /** The tree that keeps the boundary below the requested size. */
   readonly held: BoundaryBlocker | null;
-  /** Whether the room that was in use before was given back: what is archived is, in either case. */
+  /** Whether the store was vacuumed. The entries are archived in either case. */
   readonly tidied: boolean;
 }
 
-/** @throws LedgerError where the ledger is not what it was: then nothing of it may be moved */
+/** @throws LedgerError if the ledger does not match its head or fails its verification: then nothing may be moved */
 export async function checkArchivable({ store, anchor }: Pick<LockedLedger, 'store' | 'anchor'>): Promise<void> {
   await checkArchives(store, anchor);
   await checkExternalHead(store, anchor);
 }
 
 /**
- * Archives as much as can be up to `before`, of what the last checkpoint vouches for. Run records must have been
- * written: a tree without them stays.
- * @throws LedgerError, UsageError; then nothing has left the ledger
+ * Archives as much as possible up to `before`, of what the last checkpoint covers. Run records must have been written:
+ * a tree without them stays.
+ * @throws LedgerError, UsageError; then the ledger is unchanged
  */
 export async function archiveLedger(
   ledger: LockedLedger,
@@ -73,7 +73,7 @@ export async function archiveLedger(
   }
 }
 
-/** Writes the file, and reads it again. @returns its hash */
+/** Writes the file and verifies it. @returns its hash */
 async function writeArchive(
   { store, signer }: LockedLedger,
   { head }: ArchiveBoundary,
@@ -88,7 +88,7 @@ async function writeArchive(
   const isSameLedger =
     found.size === head.size && found.root === head.root && evidence.begin.root === (begin ?? EMPTY_HEAD).root;
   const verdict = await verifyEvidence(evidence, { replay: false });
-  // What was erased stays erased in the archive: it is as whole as the ledger was.
+  // Erased content stays erased in the archive, which is as complete as the ledger was.
   if (isSameLedger && verdict.verdict !== 'refused') return sha256;
   throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `nothing was archived: ${describeProblem(verdict)}` });
 }
@@ -99,14 +99,14 @@ function describeProblem(verdict: LedgerVerdict): string {
   return `what was read is not what the ledger was${what}; run \`turnpike ledger verify\``;
 }
 
-/** From here on the entries are in the file: it gets its name, and then they leave the ledger. */
+/** The file gets its name, and then the entries leave the ledger. */
 async function finishArchive(
   { store, epoch, anchor, signer }: LockedLedger,
   { head, trees, cases }: ArchiveBoundary,
   file: ArchiveDraft,
   sha256: string,
 ): Promise<void> {
-  // Twice, so that neither slot of the head file is of a time before: its entries will not be there to compare.
+  // Twice, so that neither slot of the head file describes a time before: its entries would be missing for comparison.
   const latest = await store.head();
   await anchor.write(latest);
   await anchor.write(latest);

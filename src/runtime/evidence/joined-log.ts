@@ -1,5 +1,5 @@
-// A log and the archives of its beginning as one log again, for whoever verifies or proves across both. What is wrong
-// with the files as such is told here; what they hold, verification looks at as it does at all entries.
+// Joins a log and the archives of its beginning to one log, to verify or prove across both. Findings here are about the
+// archive files. Verification checks their entries like all others.
 
 import type { LedgerFinding } from '../../ledger/verification/ledger-problem.js';
 import type { IntegratedLog } from '../../ledger/integrated-log.js';
@@ -8,9 +8,9 @@ import type { ArchivedPart } from '../../ports/ledger/archives.js';
 import type { LogHead } from '../../ports/ledger/ledger-store.js';
 import type { EvidenceBundle } from './open-evidence.js';
 
-/** An archive file that was opened, with the key of the ledger. */
+/** An opened archive file, with the key of the ledger. */
 export interface OpenedArchive {
-  /** As somebody typed it. */
+  /** As the operator typed it. */
   readonly name: string;
   /** Of the whole file. */
   readonly sha256: string;
@@ -18,17 +18,17 @@ export interface OpenedArchive {
 }
 
 export interface JoinedLog extends IntegratedLog {
-  /** Where it begins: with the first entry of all, or where the archives that are there begin. */
+  /** Where it begins: at the first entry of the log, or at the first available archive. */
   readonly begin: LogHead;
 }
 
-/** The archives in the order of what they hold. */
+/** The archives in the order of their entries. */
 export const sortArchives = (archives: readonly OpenedArchive[]): readonly OpenedArchive[] =>
   [...archives].sort(({ evidence: left }, { evidence: right }) => left.begin.size - right.begin.size);
 
 /**
- * Holds archives, in their order, against one another and against what the store says is archived: each must go on from
- * the one before it, the last one must end where the store begins, and each must be the very file that was written.
+ * Compares archives with one another and with what the store says is archived. Each must continue the one before it,
+ * the last one must end where the store begins, and each must be the very file that was written.
  */
 export async function* checkArchiveChain(
   archives: readonly OpenedArchive[],
@@ -53,7 +53,7 @@ export async function* checkArchiveChain(
   if (end !== null && end.size !== last) yield missingFinding(end.size, last);
 }
 
-/** What comes before the first archive that is there: nothing, or the end of another one. */
+/** What precedes the first available archive: nothing, or the end of another archive. */
 const headAt = (size: number, parts: readonly ArchivedPart[]): LogHead =>
   parts.find((part) => part.size === size) ?? EMPTY_HEAD;
 
@@ -65,7 +65,7 @@ const missingFinding = (from: number, to: number): LedgerFinding => ({
       : `entries ${to} to ${from - 1} are in more than one place`,
 });
 
-/** One log out of archives, whose chain has no findings, and what the store has left. */
+/** One log of archives, whose chain has no findings, and the entries that the store still has. */
 export function joinLogs(archives: readonly OpenedArchive[], store: IntegratedLog, archived: LogHead): JoinedLog {
   const bundles = archives.map(({ evidence }) => evidence);
   const [first] = bundles;
@@ -89,7 +89,7 @@ export function joinLogs(archives: readonly OpenedArchive[], store: IntegratedLo
     },
     artifactsOf: (place) => {
       const { tree_id, log_index = null } = place;
-      // A tree is in one archive as a whole.
+      // An archive contains only whole trees.
       const hasEntry = (bundle: EvidenceBundle, at: number) =>
         log_index === null ? bundle.hasTree(tree_id) : log_index < (ends[at] ?? 0);
       return (bundles.find(hasEntry) ?? store).artifactsOf(place);

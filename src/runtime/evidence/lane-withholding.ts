@@ -1,6 +1,5 @@
-// Which content a lane withholds: what its runs said or brought, by the policy that their tree has pinned (S4-62). Its
-// hash stands in its place for everyone but the audiences of decision 0035. Memory: the runs of trees in which some
-// lane withholds.
+// Which content a lane withholds: content of its runs, by the policy that their tree has pinned (S4-62). Everyone
+// except the audiences of decision 0035 sees its hash instead. Memory: the runs of trees in which a lane withholds.
 
 import {
   artifactRef,
@@ -24,7 +23,9 @@ import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger/led
 import type { Pause } from '../../ports/pace.js';
 import { parseStoredEntry } from '../ledger/stored-entry.js';
 
-/** A ledger as a bundle holds it. Its contents are asked for entry by entry, each as it comes. */
+/**
+ * A ledger in the form of an evidence bundle. The caller must read the content of each entry when it reads the entry.
+ */
 export function withholdByLanes(store: EvidenceSource): EvidenceSource {
   const lanes = new LaneWithholding();
   let current: StoredEntry | null = null;
@@ -46,9 +47,9 @@ export function withholdByLanes(store: EvidenceSource): EvidenceSource {
 }
 
 /**
- * What a bundle would hold of the content that one entry brought, for whoever looks at that entry alone. The entries of
- * its tree before it are read again only where some lane withholds.
- * @param pause of the pass over those entries: a tree may have very many
+ * The content of one entry in the form of an evidence bundle. Earlier entries of the tree are read again only if a lane
+ * withholds content.
+ * @param pause yields to other work during that pass: a tree may have very many entries
  */
 export async function readWithholding(
   source: Pick<LedgerStore, 'tree' | 'artifactsOf'>,
@@ -71,34 +72,36 @@ export async function readWithholding(
 
 type EvidenceSource = Pick<LedgerStore, 'log' | 'artifactsOf' | 'archives'>;
 
-/** What the lanes that withhold a content say: which they are, and whether each of them lets an export hold it. */
+/** The lanes that withhold a content, and whether all of them let an export contain it. */
 export interface WithholdingRule {
-  /** Empty where the pinned policy cannot be read: then no lane has a say. */
+  /** Empty if the pinned policy cannot be read: then no lane decides. */
   readonly lanes: readonly string[];
   readonly exports: boolean;
 }
 
-/** The lanes of a policy that withhold content, each with whether exports may hold it. */
+/** The lanes of a policy that withhold content, each with whether exports may contain it. */
 type WithholdingLanes = ReadonlyMap<string, boolean>;
 
-/** A tree in which some lane withholds: which ones, null for all of them, and the lanes of its runs. */
+/**
+ * A tree in which a lane withholds content: the withholding lanes, null for all of them, and the lanes of its runs.
+ */
 interface TreeLanes {
   readonly withholding: WithholdingLanes | null;
-  /** Of a session: that of its agents, which is that of its spec and reports. */
+  /** For a session: the lane of its agents, which is the lane of its spec and reports. */
   readonly session: string | null;
   readonly runs: Map<string, string | null>;
 }
 
-/** Which lanes withhold what the entries of a log brought. Takes the entries in their order. */
+/** Decides which content of entries is withheld. Takes the entries of a log in their order. */
 export class LaneWithholding {
   readonly #trees = new Map<string, TreeLanes>();
 
-  /** Whether some lane of a tree withholds anything. */
+  /** Whether a lane of this tree withholds content. */
   hasTree(tree_id: string): boolean {
     return this.#trees.has(tree_id);
   }
 
-  /** Takes the entries of a log in their order. @returns what the bundle holds of the content that this one brought */
+  /** Takes the next entry. @returns its content in the form of an evidence bundle */
   process({ type, tree_id, body }: Entry, artifacts: readonly StoredArtifact[]): readonly StoredArtifact[] {
     if (type === 'run_created') this.addRun(tree_id, body);
     if (type !== 'input') return artifacts;
@@ -109,7 +112,7 @@ export class LaneWithholding {
     );
   }
 
-  /** @param artifacts what the opening brought: the pinned policy */
+  /** @param artifacts the content of the opening: the pinned policy */
   addOpening(tree_id: string, opening: OpeningInput, artifacts: readonly StoredArtifact[]): void {
     const lanes = lanesOf(opening, artifacts);
     if (lanes.withholding?.size !== 0) this.#trees.set(tree_id, lanes);
@@ -119,13 +122,13 @@ export class LaneWithholding {
     this.#trees.get(tree_id)?.runs.set(run_id, lane_id);
   }
 
-  /** @returns what the lanes say that withhold content of this kind which the input brought; null where none does */
+  /** @returns the rule of the lanes that withhold content of this kind from this input; null if none does */
   ruleFor(tree_id: string, input: RecordedInput, kind: string): WithholdingRule | null {
     const tree = this.#trees.get(tree_id);
     if (tree === undefined) return null;
     const { withholding } = tree;
     if (withholding === null) return { lanes: [], exports: false };
-    // A note may speak of any run of its tree.
+    // A note may concern any run of its tree.
     const named = kind === 'note' ? withholding.keys() : lanesFor(input, kind, tree);
     const lanes = [...new Set(named)].filter((lane) => withholding.has(lane));
     return lanes.length === 0 ? null : { lanes, exports: lanes.every((lane) => withholding.get(lane) === true) };
@@ -152,20 +155,20 @@ function withholdingLanesOf(policies: readonly Artifact[]): WithholdingLanes | n
     throw error;
   }
 }
-/** The lanes any of which keeps the content: what a run has brought is its agent's to see, and to be told again. */
+/** The lanes that can withhold the content. An agent sees the content of its runs, and its responses may repeat it. */
 function lanesFor(input: RecordedInput, kind: string, { session, runs }: TreeLanes): readonly string[] {
   if (input.kind === 'start_run' || input.kind === 'start_agent') return [input.lane_id];
   const parts = input.run_id.split('.');
   const ids = parts.map((_, depth) => parts.slice(0, depth + 1).join('.'));
   const own = ids.flatMap((run_id) => runs.get(run_id) ?? []);
   const base = own.length === 0 && session !== null ? [session] : own;
-  // A response is made of what the agent's runs have brought, and a report of what those of its session have.
+  // A response derives from content of the agent's runs; a session report, from content of the session's runs.
   if (kind !== 'response' && kind !== 'session_report') return base;
   const below = [...runs].flatMap(([run_id, lane]) => (run_id.startsWith(`${input.run_id}.`) ? (lane ?? []) : []));
   return [...base, ...below];
 }
 
-/** The hash of a case's content in its place; policies and machine definitions are what everything is checked by. */
+/** Replaces content of a case by its hash. Policies and machine definitions stay: verification needs them. */
 export function omitContent(artifact: StoredArtifact): StoredArtifact {
   const { kind, case_id } = artifact;
   if (case_id === null || isWithheld(artifact)) return artifact;
@@ -173,24 +176,22 @@ export function omitContent(artifact: StoredArtifact): StoredArtifact {
   return { kind, case_id, withheld: 'lane', sha256, byte_size: byte_size ?? 0 };
 }
 
-// Whether a bundle may hold hashes in place of content. An operator with the key can write any line, so one that
-// withholds
-// is accepted only for a reason that the verifier can check itself.
+// Checks hashes that stand in place of content in a bundle. An operator who has the key can write any line. So a
+// withheld content is accepted only for a reason that the verifier can check itself.
 
 /**
  * Takes the entries of a bundle in their order.
  *
  *   W1. Policies, machine definitions and all other system content are never withheld.
- *   W2. What a lane withholds, the lanes policy that its tree has pinned says so: the rule by which bundles are written
- *       is applied again.
- *   W3. What was erased cannot be checked here: it counts as not checked, in every verdict.
+ *   W2. Content that a lane withholds is checked by applying the rule of the pinned lanes policy again.
+ *   W3. Erased content cannot be checked here: every verdict counts it as not checked.
  */
 export class WithholdingCheck {
   readonly #lanes = new LaneWithholding();
 
   /**
-   * @param entry null for an entry that tells nothing of runs and brought nothing
-   * @returns why the line is refused, or null
+   * @param entry null for an entry without content that does not concern runs
+   * @returns why the line is rejected, or null
    */
   problemOf(entry: Entry | null, artifacts: readonly StoredArtifact[]): string | null {
     const system = artifacts.find((artifact) => isWithheld(artifact) && !canBeWithheld(artifact));
@@ -207,8 +208,8 @@ export class WithholdingCheck {
 }
 
 /**
- * The lanes are read from the policies of an opening by their places: those must be the ones that it refers to, and as
- * system content: a policy that is said to be content of a case could be withheld like that.
+ * The lanes are read from the policies of an opening by position, so they must be those that it references. They must
+ * be system content: a policy that is declared as content of a case could itself be withheld.
  */
 function hasPinnedPolicies({ type, body }: Entry, artifacts: readonly StoredArtifact[]): boolean {
   if (type !== 'input' || !isOpeningInput(body)) return true;
@@ -219,9 +220,6 @@ function hasPinnedPolicies({ type, body }: Entry, artifacts: readonly StoredArti
 
 const NO_BYTES = new Uint8Array();
 
-/**
- * The artifact as it was before it was withheld, but for its bytes: which lane it belongs to does not depend on
- * those.
- */
+/** The artifact before it was withheld, but without its bytes: its lane does not depend on them. */
 const withEmptyBytes = (artifact: StoredArtifact): Artifact =>
   isWithheld(artifact) ? { kind: artifact.kind, case_id: artifact.case_id, bytes: NO_BYTES } : artifact;

@@ -1,11 +1,12 @@
-// A bundle as a ledger that can be read: verification and replay take it as they take a home's. Nothing in it is
-// believed: what is wrong with the file is told here, what is wrong with the ledger in it by those two.
+// Opens an evidence bundle as a ledger that can be read, verified and replayed. Nothing in it is trusted. This file
+// reports what is wrong with the bundle; verification and replay report what is wrong with the ledger in it.
 //
-//   E1. Before a line between the first and the last is parsed, both of these are, with bounds; the key has signed the
-//       checkpoint and the statement; and the bytes before the statement have the hash that it names.
-//   E2. The entries are as many as the checkpoint says, and have its root. So a bundle without its last entries is
-//   none.
-//   E3. What is withheld is withheld for a reason that can be checked (withheld-lines.ts).
+//   E1. The first and the last line are parsed first, with bounds. The key must have signed the checkpoint and the
+//       statement, and the bytes before the statement must have the hash that it names. Only then are other lines
+//       parsed.
+//   E2. The number of entries and their root must match the checkpoint, so a bundle without its last entries is
+//       rejected.
+//   E3. Content may be withheld only for a reason that can be checked (`WithholdingCheck`).
 
 import { createHash } from 'node:crypto';
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
@@ -38,26 +39,26 @@ import { EvidenceSummary } from './write-evidence.js';
 export interface EvidenceBundle {
   readonly key: NoteVerifier;
   readonly checkpoint: Checkpoint;
-  /** The signed note that it was read from. */
+  /** The signed note that contains the checkpoint. */
   readonly note: string;
-  /** Where its entries begin: what comes before them is in another bundle. */
+  /** Where its entries begin: earlier entries are in another bundle. */
   readonly begin: LogHead;
   readonly log: (from?: number) => AsyncIterable<StoredEntry>;
   readonly tree: (tree_id: string, fromSeq?: number) => AsyncIterable<StoredEntry>;
   readonly hasTree: (tree_id: string) => boolean;
-  /** In the order of their first entries, which are named by their places in the log. */
+  /** In the order of their first entries, each with the log index of that entry. */
   readonly trees: () => readonly { readonly tree_id: string; readonly log_index: number }[];
   readonly artifactsOf: (place: EntryPlace) => Promise<readonly StoredArtifact[]>;
   readonly head: () => Promise<LogHead>;
-  /** How many entries the log has, those before the bundle's first included. */
+  /** The number of entries of the log, including those before the bundle's first. */
   readonly size: () => Promise<number>;
 }
 
 /**
- * Authenticates a bundle, reads it through once, and compares its lines with the statement that was signed about them.
- * Memory: a few numbers for each entry.
- * @param trusted the key that must have signed; null takes the bundle's own, which proves only that it is of one piece
- * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle of that key
+ * Authenticates a bundle, reads it once, and compares its lines with the signed statement about them. Memory: a few
+ * numbers per entry.
+ * @param trusted the key that must have signed; null uses the bundle's own, which proves only its integrity
+ * @throws LedgerError LEDGER_TAMPERED for anything but a complete bundle of that key
  */
 export async function openEvidence(file: LineFile, trusted: NoteVerifier | null): Promise<EvidenceBundle> {
   const { key, checkpoint, statementText, hasWithheldContent } = await authenticate(file, trusted);
@@ -71,7 +72,7 @@ export async function openEvidence(file: LineFile, trusted: NoteVerifier | null)
       `its entries end at ${head.size}, or are not those of its checkpoint, which is at ${checkpoint.size}`,
     );
   }
-  // Who reads an entry mostly wants its content next: the last line is kept.
+  // Cached, because readers of an entry usually need its content next.
   let last: EvidenceLine | null = null;
   const lineAt = async (log_index: number): Promise<EvidenceLine> => {
     if (last?.entry.log_index === log_index) return last;
@@ -110,7 +111,7 @@ interface AuthenticatedBundle {
   readonly checkpoint: Checkpoint;
   /** The payload of the statement. */
   readonly statementText: string;
-  /** Whether any content is withheld, by the statement. */
+  /** Whether any content is withheld, according to the statement. */
   readonly hasWithheldContent: boolean;
 }
 
@@ -139,7 +140,7 @@ async function authenticate(file: LineFile, trusted: NoteVerifier | null): Promi
 
 const isStatement = (value: unknown): value is EvidenceStatement => isConforming(EvidenceStatement, value);
 
-/** A line, and the entry in it. */
+/** A line and its entry. */
 interface EvidenceLine {
   readonly line: EvidenceEntry;
   readonly entry: StoredEntry;
@@ -148,7 +149,7 @@ interface EvidenceLine {
 interface EvidenceIndex {
   readonly header: EvidenceHeader;
   readonly places: readonly LinePlace[];
-  /** The entries of each tree, by their places in the log. */
+  /** The log indexes of the entries of each tree. */
   readonly trees: ReadonlyMap<string, readonly number[]>;
   readonly begin: LogHead;
   readonly head: LogHead;
@@ -157,7 +158,7 @@ interface EvidenceIndex {
 }
 
 interface IndexOptions {
-  /** Where nothing is withheld, no reason for it is checked: the number of what is withheld is compared at the end. */
+  /** Without withheld content no reasons are checked: the number of withheld contents is compared at the end. */
   readonly hasWithheldContent: boolean;
   readonly isTrusted: boolean;
 }
@@ -171,7 +172,7 @@ async function indexLines(file: LineFile, { hasWithheldContent, isTrusted }: Ind
   let header: EvidenceHeader | null = null;
   let begin = EMPTY_HEAD;
   let head = EMPTY_HEAD;
-  // The last line is about those before it, and only the end of the file tells which one it is.
+  // The last line is the statement, and only the end of the file shows which line is the last.
   let last: { readonly bytes: Uint8Array; readonly place: LinePlace } | null = null;
   for await (const next of file.lines(isTrusted ? undefined : UNTRUSTED_LINE_BYTES_MAX)) {
     if (last !== null) {
@@ -206,7 +207,7 @@ function parseHeader(bytes: Uint8Array): EvidenceHeader {
   throw invalidBundleError('it does not begin as one');
 }
 
-/** Where the entries begin, as the header says; whether that is so, the root of the checkpoint tells. */
+/** Where the entries begin, according to the header. The root of the checkpoint proves it later. */
 function beginOf({ from }: EvidenceHeader): LogHead {
   if (from === undefined) return EMPTY_HEAD;
   const { size, frontier } = from;
@@ -235,7 +236,7 @@ function parseJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** The entry as a store would give it: all of it from its text. */
+/** The entry in the form of a store, with all members taken from its text. */
 function toStoredEntry({ entry: text }: EvidenceEntry, log_index: number): StoredEntry {
   const value = parseJson(Buffer.from(text));
   const { tree_id, seq, type } = (typeof value === 'object' && value !== null ? value : {}) as Partial<StoredEntry>;
@@ -257,7 +258,7 @@ const archivedEntryError = (log_index: number, begin: number): LedgerError =>
 const invalidBundleError = (why: string): LedgerError =>
   new LedgerError({ code: 'LEDGER_TAMPERED', message: `this is no whole evidence bundle of its ledger: ${why}` });
 
-/** All that `LedgerReader.verify` looks at but marks and written records, which are beside the ledger. */
+/** Verifies a bundle like `LedgerReader.verify`, except for marks and written records, which are not in the log. */
 export const verifyEvidence = (
   evidence: EvidenceBundle,
   { replay: shouldReplay = true }: { readonly replay?: boolean } = {},

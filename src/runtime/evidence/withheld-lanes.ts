@@ -1,4 +1,5 @@
-// Which lanes withhold content of a case, over all of its trees: what an export of the case would hold (C84).
+// Which lanes withhold content of a case, over all of its trees: content that an export of the case would contain
+// (C84).
 
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import { isOpeningInput, type OpeningInput } from '../../contract/run/entry.js';
@@ -8,11 +9,11 @@ import type { EntryPlace, LedgerStore } from '../../ports/ledger/ledger-store.js
 import type { CaseEntry, CaseHistory } from '../case/case-history.js';
 import { LaneWithholding } from './lane-withholding.js';
 
-/** Stands for the lanes of a tree whose pinned policy cannot be read: no lane has that id. */
+/** Stands for the lanes of a tree whose pinned policy cannot be read. No lane can have this id. */
 export const UNREADABLE_POLICY = '(unreadable policy)';
 
 /**
- * @returns each lane that withholds content of the case, with whether it lets an approved export hold that content
+ * @returns each lane that withholds content of the case, and whether it lets an approved export contain that content
  * @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED
  */
 export async function findWithheldLanes(
@@ -34,7 +35,7 @@ export async function findWithheldLanes(
   return found;
 }
 
-/** One lane may withhold content in many trees: it lets exports hold it only where it does so in all of them. */
+/** A lane may withhold content in many trees: exports may contain it only if the lane permits that in all of them. */
 function addWithheldLanes(
   found: Map<string, boolean>,
   withholding: LaneWithholding,
@@ -50,7 +51,7 @@ function addWithheldLanes(
   }
 }
 
-/** Trees of one case have few policies: the bytes of each are read once. */
+/** Trees of one case share few policies: each is read once. */
 class PinnedPolicies {
   readonly #store: Pick<LedgerStore, 'artifactsOf'>;
   readonly #known = new Map<string, readonly StoredArtifact[]>();

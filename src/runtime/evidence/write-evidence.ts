@@ -19,7 +19,7 @@ import type { ExternalHead, LedgerStore } from '../../ports/ledger/ledger-store.
 import { RunRecords } from '../../run/run-records.js';
 import { parseStoredEntry, isRunEntry } from '../ledger/stored-entry.js';
 
-/** What was written. */
+/** Counts of what was written. */
 export interface EvidenceCounts {
   readonly entries: number;
   readonly artifacts: number;
@@ -27,8 +27,8 @@ export interface EvidenceCounts {
 }
 
 /**
- * Writes the bundle of a ledger, from the first entry that is not archived as far as its signed checkpoint reaches,
- * line by line. Memory: one entry with its content, and the records of the runs.
+ * Writes the evidence bundle of a ledger line by line, from the first entry that is not archived to the end of its
+ * signed checkpoint. Memory: one entry with its content, and the records of the runs.
  */
 export async function writeEvidence(
   store: Pick<LedgerStore, 'log' | 'artifactsOf' | 'archives'>,
@@ -72,7 +72,7 @@ const tooManyRunsError = (): UsageError =>
     'the ledger has more runs than one bundle can list: archive its beginning first (`ledger archive --before`)',
   );
 
-/** What the statement says of the lines before it: by whoever writes a bundle, and by whoever checks one. */
+/** The signed statement about the lines before it. The writer and the verifier of a bundle both compute it. */
 export class EvidenceSummary {
   readonly #runs = new RunRecords();
   readonly #pinned = { policy: new Set<string>(), machines: new Set<string>() };
@@ -80,7 +80,7 @@ export class EvidenceSummary {
   #artifacts = 0;
   #withheld = 0;
 
-  /** @param entry null where it tells nothing of a run */
+  /** @param entry null if it does not concern a run */
   add(entry: Entry | null, artifacts: readonly StoredArtifact[]): void {
     this.#entries += 1;
     this.#artifacts += artifacts.length;

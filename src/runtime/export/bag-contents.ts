@@ -1,4 +1,4 @@
-// What goes into a bundle, found out before anything is written: names, hashes and places, never content.
+// Lists the contents of a bag before anything is written: names, hashes and places, never content.
 
 import { byPath } from '../../bagit/write-bag.js';
 import { isSystemRef, type ArtifactRef } from '../../contract/artifact-ref.js';
@@ -12,35 +12,36 @@ import type { EntryPlace, LogHead } from '../../ports/ledger/ledger-store.js';
 import type { CaseEntry, CaseHistory, LeafObserver } from '../case/case-history.js';
 import { EXPORT_BAG_LIMITS } from './bag-format.js';
 
-/** A content of the ledger as a file of the payload. */
+/** A content of the ledger as a payload file. */
 export interface BagContentFile {
   readonly path: string;
   readonly ref: ArtifactRef;
-  /** The entry that brought it. */
+  /** The entry that contains it. */
   readonly place: EntryPlace;
 }
 
-/** Where the entries of a case come from: the trees of a ledger, or the log of a bag. */
+/** The source of a case's entries: the trees of a ledger, or the log of a bag. */
 export type CaseEntries = Pick<CaseHistory, 'entries' | 'slice'>;
 
 export interface ExportBagContents {
   readonly history: CaseEntries;
-  /** That the entries of the case are in the log, as `BagProof` has it; null where the ledger has no key. */
+  /** Proves that the entries of the case are in the log, in the form of `BagProof`; null if the ledger has no key. */
   readonly proof: readonly string[] | null;
   /** Each kind of each content of the case once, sorted by hash and kind. */
   readonly artifacts: readonly ArtifactRef[];
   /** `artifacts/`, `machines/` and `policies/`, sorted by path. */
   readonly files: readonly BagContentFile[];
-  /** How many events each run has, in the order in which the last was told of them. */
+  /** The number of events of each run, in the order of their last events. */
   readonly runs: ReadonlyMap<string, number>;
-  /** In the order of the log. */
+  /** In log order. */
   readonly audit_event_ids: readonly string[];
 }
 
 /**
- * Reads the case, and confirms the log. A run and its events belong to the case that it was created with;
- * content to the case that its reference names; policies and machines come with the trees that were judged by them.
- * @throws LedgerError LEDGER_TAMPERED; BagError BAG_UNWRITABLE where something of the case refers to another case
+ * Reads the case and verifies the log. A run and its events belong to the case that it was created with, and content to
+ * the case that its reference names. Policies and machines are those that the trees have pinned.
+ * @throws LedgerError LEDGER_TAMPERED
+ * @throws BagError BAG_UNWRITABLE if something of the case references another case
  */
 export async function collectContents(history: CaseHistory, isProved: boolean): Promise<ExportBagContents> {
   const collector = new ContentCollector(history.slice.case_id);
@@ -68,7 +69,7 @@ class LeafProver implements LeafObserver {
   }
 }
 
-/** Takes the entries of a case in the order of the log. */
+/** Takes the entries of a case in log order. */
 export class ContentCollector {
   readonly #case_id: string;
   readonly #artifacts = new Map<string, ArtifactRef>();
@@ -136,7 +137,7 @@ export class ContentCollector {
   #addEvent(event: AuditEvent): void {
     const events = this.#runs.get(event.run_id);
     if (events === undefined) return;
-    // Out and in again: the run comes last.
+    // Deleted and set again, so that the run comes last.
     this.#runs.delete(event.run_id);
     this.#runs.set(event.run_id, events + 1);
     const references = referencesOfEvent(event);
@@ -153,7 +154,7 @@ export class ContentCollector {
 
 const unwritableError = (message: string): BagError => new BagError({ code: 'BAG_UNWRITABLE', message });
 
-/** Every reference that an audit event holds. */
+/** All artifact references of an audit event. */
 export const referencesOfEvent = ({
   input_artifacts,
   output_artifacts,

@@ -1,5 +1,5 @@
-// The log of a bag: every entry of the case's trees, and the proof that they are in the log of the ledger. The proof is
-// signed together with the manifest, so no entry can be left out and nothing exchanged without the key.
+// Writes the log of a bag: every entry of the case's trees, and the proof that they are in the log of the ledger. The
+// proof is signed together with the manifest, so without the key no entry can be omitted or replaced.
 
 import { createHash } from 'node:crypto';
 import type { PayloadFile } from '../../bagit/write-bag.js';
@@ -14,7 +14,7 @@ import { signNote, type NoteSigner } from '../../ledger/proof/signed-note.js';
 import type { ExportBagContents } from './bag-contents.js';
 import { encodeLines, LOG, PROOF, EXPORT_BAG_LIMITS } from './bag-format.js';
 
-/** The two files, in the order in which they must be written: the second names the hash of the first. */
+/** The two files in the order in which they must be written: the second contains the hash of the first. */
 export function bagLogFiles(
   contents: ExportBagContents,
   manifest: ExportBundle,
@@ -29,7 +29,7 @@ export function bagLogFiles(
     }
     entries_sha256 = hash.digest('hex');
   };
-  // eslint-disable-next-line @typescript-eslint/require-await -- what a sink takes comes asynchronously
+  // eslint-disable-next-line @typescript-eslint/require-await -- a sink takes content asynchronously
   const proof = async function* (): AsyncGenerator<Uint8Array> {
     if (entries_sha256 === null) throw new InvariantError('the proof of a bag is written behind its entries');
     const manifest_hash_sha256 = manifest.integrity?.manifest_hash_sha256 ?? '';

@@ -1,4 +1,4 @@
-// manifest.json, and what bag-info.txt repeats of it.
+// Creates manifest.json, and the elements of bag-info.txt that repeat it.
 
 import { createHash } from 'node:crypto';
 import { infoValuesOf, type InfoElement } from '../../bagit/bag-info.js';
@@ -13,7 +13,7 @@ import type { ExportBagRequest, ManifestHead } from './bag-request.js';
 
 const PIECE_CHARACTERS = 65_536;
 
-/** The one element that makes a bag a bundle of Turnpike, and the version of what follows. */
+/** The element that marks a bag as one of Turnpike. Its value is the version. */
 export const EXPORT_BAG_LABEL = 'Turnpike-Bundle';
 export type ExportBagVersion = (typeof EXPORT_BAG_VERSIONS)[number];
 /** 1: without the log and its proof, as older versions wrote it, and as it is written for a ledger without a key. */
@@ -21,7 +21,10 @@ export const EXPORT_BAG_VERSIONS = ['1', '2'] as const;
 export const RUN_LABEL = 'Turnpike-Run-Id';
 export const ROOT_LABEL = 'Turnpike-Root-Run-Id';
 
-/** @throws UsageError for a case without content, and BagError BAG_UNWRITABLE for one with more than a bundle holds */
+/**
+ * @throws UsageError for a case without content
+ * @throws BagError BAG_UNWRITABLE for a case that exceeds the limits of a bag
+ */
 export function createManifest(head: ManifestHead, contents: ExportBagContents): ExportBundle {
   const { artifacts, audit_event_ids, runs } = contents;
   if (artifacts.length === 0) {
@@ -51,17 +54,17 @@ function isWithinLimits(manifest: ExportBundle): boolean {
 export const hasTooManyRuns = ({ audit }: ExportBundle): boolean =>
   (audit?.run_ids.length ?? 0) > EXPORT_BAG_LIMITS.runs_max;
 
-/** SHA-256 of the manifest's canonical JSON without its member `integrity`, in which it stands. */
+/** SHA-256 of the manifest's canonical JSON without its member `integrity`, which contains the hash. */
 export const manifestHash = (manifest: ExportBundle): string => canonicalHash({ ...manifest, integrity: undefined });
 
-/** SHA-256 of the manifest's canonical JSON, which is never in memory as a whole. */
+/** SHA-256 of canonical JSON that is never in memory as a whole. */
 export function canonicalHash(manifest: object): string {
   const hash = createHash('sha256');
   for (const piece of manifestPieces(manifest)) hash.update(piece);
   return hash.digest('hex');
 }
 
-/** The canonical JSON of a manifest, piece by piece: it names every event of a case. */
+/** The canonical JSON of a manifest in pieces, because it names every event of a case. */
 export const manifestPieces = (manifest: object): Iterable<Uint8Array> => groupPieces(canonicalPieces(manifest));
 
 function* canonicalPieces(value: unknown): Generator<string> {
@@ -94,7 +97,7 @@ function* groupPieces(texts: Iterable<string>): Generator<Uint8Array> {
   if (piece !== '') yield Buffer.from(piece);
 }
 
-/** What bag-info.txt says of a bundle, without what only the ledger and the export run know. */
+/** The elements of bag-info.txt, except those that only the ledger and the export run know. */
 const infoOf = (manifest: ExportBundle, version: ExportBagVersion): readonly InfoElement[] => [
   { label: 'External-Identifier', value: manifest.bundle_id },
   { label: EXPORT_BAG_LABEL, value: version },
@@ -103,7 +106,7 @@ const infoOf = (manifest: ExportBundle, version: ExportBagVersion): readonly Inf
   { label: 'Turnpike-Manifest-SHA256', value: manifest.integrity?.manifest_hash_sha256 ?? '' },
 ];
 
-/** `YYYY-MM-DD` of when the bundle was made. */
+/** `YYYY-MM-DD` of the time at which the bag was made. */
 export const baggingDate = ({ created_at_utc }: ManifestHead): string => created_at_utc.slice(0, 10);
 
 export const bagInfo = (
@@ -120,7 +123,7 @@ export const bagInfo = (
   { label: 'Turnpike-Ledger-Root', value: history.slice.head.root },
 ];
 
-/** Labels that bag-info.txt must have once, with what the manifest says, and has not. */
+/** Labels that are not exactly once in bag-info.txt with the value of the manifest. */
 export const findWrongLabels = (
   info: readonly InfoElement[],
   manifest: ExportBundle,

@@ -1,4 +1,4 @@
-// The payload of a bundle, in the order in which a bag is written. Nothing of it is held but the file at hand.
+// Creates the payload of a bag in the order in which it is written. Only the current file is in memory.
 
 import { byPath, type PayloadFile } from '../../bagit/write-bag.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
@@ -17,7 +17,7 @@ import { EXPORT_BAG_LIMITS, AUDIT, encodeLines, MANIFEST, RUNS } from './bag-for
 import { bagLogFiles } from './bag-log-files.js';
 import { manifestPieces } from './bag-manifest.js';
 
-/** Who signs what a bag proves; null where the ledger has no key. */
+/** Signs the proof of a bag; null if the ledger has no key. */
 export type BagSigner = NoteSigner | null;
 
 interface PayloadParts {
@@ -26,13 +26,13 @@ interface PayloadParts {
   readonly signer: BagSigner;
 }
 
-/** Where content is read, and for whom. */
+/** Where content is read, and for which audience. */
 export interface PayloadSource {
   readonly content: ContentReader;
   readonly audience: Audience;
 }
 
-/** Every file, with its content read when it is its turn. @throws LedgerError LEDGER_TAMPERED as it goes on */
+/** Every file. Its content is read when the file is written. @throws LedgerError LEDGER_TAMPERED while iterating */
 export async function* createPayload(
   source: PayloadSource,
   { contents, manifest, signer }: PayloadParts,
@@ -48,7 +48,7 @@ export async function* createPayload(
   }
 }
 
-/** What the store gives is hashed: it is not trusted to have kept it. */
+/** Content of the store is hashed again: the store is not trusted. */
 async function readBagContent(
   { content, audience }: PayloadSource,
   { ref, place }: BagContentFile,
@@ -75,7 +75,7 @@ export async function* eventLines({ history, runs }: RunEntries): AsyncGenerator
   }
 }
 
-/** Each record as soon as its last event has come: only those of which there is more to be told are held. */
+/** Yields each record as soon as its last event was read. Only records with further events stay in memory. */
 export async function* recordLines({ history, runs }: RunEntries): AsyncGenerator<readonly string[]> {
   const pending = new Map<string, PendingRecord>();
   for await (const entries of history.entries(['run_created', 'audit_event'])) {
@@ -98,7 +98,7 @@ export async function* recordLines({ history, runs }: RunEntries): AsyncGenerato
 
 interface PendingRecord {
   readonly records: RunRecords;
-  /** How many entries are still to come. */
+  /** The number of entries still to come. */
   left: number;
 }
 
@@ -108,7 +108,7 @@ function lineOf(record: RunRecord): string {
   throw new BagError({ code: 'BAG_UNWRITABLE', message: `the record of ${record.run_id} does not fit into a bundle` });
 }
 
-// eslint-disable-next-line @typescript-eslint/require-await -- what a sink takes comes asynchronously
+// eslint-disable-next-line @typescript-eslint/require-await -- a sink takes content asynchronously
 async function* toAsync(pieces: Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield* pieces;
 }

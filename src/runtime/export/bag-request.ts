@@ -1,4 +1,4 @@
-// What an export run asks for, and what of it stands in the manifest.
+// The request of an export run, and the part of the manifest that it decides.
 
 import { isAbsolute } from 'node:path';
 import Type, { type Static } from 'typebox';
@@ -8,14 +8,14 @@ import { CaseId, closed, Identifier, RunId, type PolicyVersions } from '../../co
 import { isConforming } from '../../contract/validators.js';
 import { InvariantError, usageError } from '../../errors.js';
 
-/** One bundle of one case, made by one export run. */
+/** One bag of one case, made by one export run. */
 export interface ExportBagRequest {
-  /** 8 to 120 characters of an identifier. */
+  /** An identifier of 8 to 120 characters. */
   readonly bundle_id: string;
   readonly bundle_kind: ExportBundle['bundle_kind'];
   readonly export_reason: string;
   readonly case_id: string;
-  /** The export run, which must be in the ledger already, and the root of its tree. */
+  /** The export run, which must be in the ledger, and the root of its tree. */
   readonly run_id: string;
   readonly root_run_id: string;
   readonly created_at_utc: string;
@@ -23,13 +23,13 @@ export interface ExportBagRequest {
   readonly policy_versions: PolicyVersions;
   readonly approvals: NonNullable<ExportBundle['approvals']>;
   readonly format: 'folder' | 'zip';
-  /** An absolute path at which nothing is yet. */
+  /** An absolute path that does not exist. */
   readonly destination: string;
-  /** How the ledger names it, below the folder of exports. Absent or null: by `destination`. */
+  /** The locator below the folder of exports, by which the ledger names the bag. Absent or null: `destination`. */
   readonly locator?: string | null;
 }
 
-/** A manifest without what is only known when the ledger has been read. */
+/** A manifest without the members that are known only after reading the ledger. */
 export const ManifestHead = Type.Omit(ExportBundle, ['contents', 'audit', 'integrity']);
 export type ManifestHead = Static<typeof ManifestHead>;
 
@@ -43,7 +43,7 @@ const RequestIds = Type.Object(
   closed,
 );
 
-/** @throws UsageError for a request that no manifest could hold */
+/** @throws UsageError for a request that no manifest can represent */
 export function createManifestHead(request: ExportBagRequest): ManifestHead {
   const { bundle_id, case_id, run_id, root_run_id, destination } = request;
   const head: ManifestHead = {
@@ -66,7 +66,7 @@ export function createManifestHead(request: ExportBagRequest): ManifestHead {
   return head;
 }
 
-/** A lone surrogate is nothing that a manifest could say. */
+/** A manifest cannot contain a lone surrogate. */
 function isWellFormedHead(head: ManifestHead): boolean {
   try {
     return canonicalJson(head) !== '';

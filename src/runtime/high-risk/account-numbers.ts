@@ -3,7 +3,7 @@
 import { electronicFormatIBAN, isValidIBAN } from 'ibantools';
 
 const IBAN = /(?<![\p{L}\p{N}])[A-Z]{2}\s?\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![\p{L}\p{N}])/giu;
-/** Digits in groups: a card, and perhaps other numbers before and behind it. */
+/** Digits in groups: a card number, perhaps with other numbers before and after it. */
 const GROUPS = /\d+(?:[ -]\d+)*/g;
 const CARD_DIGITS = { min: 13, max: 19 } as const;
 const NAMED_NUMBER =
@@ -16,11 +16,11 @@ export const hasAccountNumber = (text: string): boolean =>
     prefixesOf(electronicFormatIBAN(found) ?? '').some((iban) => isValidIBAN(iban)),
   );
 
-/** Behind an IBAN that is written in groups the next word may look like one more group. */
+/** After an IBAN in groups, the next word may look like one more group. */
 const prefixesOf = (found: string): readonly string[] =>
   Array.from({ length: Math.max(0, found.length - 14) }, (_, dropped) => found.slice(0, found.length - dropped));
 
-/** Whether some of the groups, one behind the other, are the number of a card. */
+/** Whether some consecutive groups are a card number. */
 function holdsCard(groups: readonly string[]): boolean {
   for (const first of groups.keys()) {
     let digits = '';
@@ -33,7 +33,7 @@ function holdsCard(groups: readonly string[]): boolean {
   return false;
 }
 
-/** The check digit of payment cards (Luhn). A number of one digit alone is none. */
+/** The check digit of payment cards (Luhn). A number that repeats one digit is not a card number. */
 function isCard(digits: string): boolean {
   if (/^(\d)\1*$/.test(digits)) return false;
   let sum = 0;

@@ -1,5 +1,5 @@
-// People's answers to runs: their votes on requests (D7), and what they found out about unknown outcomes (D8). Both are
-// inputs of the run's tree; its audit records their effect.
+// Decisions of people about runs: their votes on requests (D7), and their settlements of unknown outcomes (D8). Both
+// are inputs of the run's tree; its audit records their effect.
 
 import type { Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
@@ -13,14 +13,14 @@ import { createNote } from '../agents/notes.js';
 import { validateActor, validateField, asPerson } from '../agents/open-input.js';
 import type { Ballot, BallotResult, Resolution } from './high-risk-options.js';
 
-/** Where answers are submitted, and where their effect is read. */
+/** Where decisions are submitted, and where their effect is read. */
 export interface AnswerEnvironment {
   readonly engine: TreeEngine;
   readonly store: LedgerStore;
   readonly ids: Ids;
 }
 
-/** @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION for a run that accepts no answers now */
+/** @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION for a run that accepts no votes now */
 export async function submitBallot(
   environment: AnswerEnvironment,
   { run, digests, decision, actor, role }: Ballot,
@@ -69,7 +69,7 @@ export async function resolveOutcome(
 const NOTE_CHARS_MAX = 400;
 
 /**
- * Submits a person's answer about a run.
+ * Submits a person's decision about a run.
  * @returns the audit events that record its effect
  */
 async function submitAnswer(

@@ -1,29 +1,29 @@
-// Data that identifies a person because the case contains it (S4-73, C92): names, numbers, dates of birth, ids.
-// The candidate is taken apart once; then every text of the case is read once.
+// Finds data that identifies a person because the case contains it (S4-73, C92): names, numbers, dates of birth, ids.
+// The candidate is parsed once; then every text of the case is read once.
 
 import type { FindingKind } from '../../contract/policy/content-checks.js';
 import { isJsonObject, type Json } from '../../contract/json.js';
 import { createJointPassageSearch, wordsIn, type PassageSearch } from '../../policy/content/passage-search.js';
 import { findBirthDates, findDates, stripDates } from './identifying-data.js';
 
-/** Where the names of a case are recorded: tables with their columns, and what is no name of the case. */
+/** Where the case records names: tables with their columns. Known names are not names of the case. */
 export interface NameSources {
   readonly columns: ReadonlyMap<string, readonly string[]>;
   readonly known: readonly string[];
 }
 
-/** The ids of the case, of its matter and the like: none of them belongs into shared knowledge. */
+/** The ids of the case, its matter and its sessions: none of them belongs in shared knowledge. */
 export type CaseIds = readonly string[];
 
-/** Digits of one number; fewer where it has letters as well, and so many signs in all. */
+/** Minimum of digits of a number; fewer with letters, but then a minimum of characters. */
 const DIGITS_MIN = 5;
 const MIXED = { digits: 3, signs: 7 } as const;
 const NUMBER = /(?<![\p{L}\p{N}])[\p{Lu}]{0,3}\d(?:[ ./-]?[\p{Lu}\d]){3,30}(?![\p{L}\p{N}])/gu;
 const MONEY =
   /[$€£¥]\s?[\d.,]+|\b(?:USD|EUR|GBP)\s?[\d.,]+|(?<![\d.,])[\d.,]+\s?(?:[$€£¥]|(?:USD|EUR|GBP|dollars?|euros?|pounds?)\b)/giu;
 /**
- * A proper name of two words or more: initials, and what stands between the parts of names, may stand in between. A
- * word of it has at most 64 letters: else a text of one long word would be read from each of its letters to the end.
+ * A proper name of two words or more, with optional initials and name particles between them. A word has at most 64
+ * letters: otherwise a single long word would be scanned from each of its letters.
  */
 const NAME =
   /(?<!\p{Lu})\p{Lu}[\p{L}'’-]{1,63}(?:\s+(?:(?:\p{Lu}\.?|von|van|de|der|den|del|della|di|da|la|le|bin|ibn|al|ter|zu)\s+){0,3}\p{Lu}[\p{L}'’-]+)+/gu;
@@ -32,7 +32,7 @@ const CAPITALISED = /(?<![\p{L}\p{N}])\p{Lu}[\p{L}'’-]+/gu;
 const NAME_WORD_LETTERS_MIN = 3;
 const NAME_WORDS_MAX = 6;
 
-/** Words of which proper names consist that are no person's. */
+/** Words of proper names that are not names of persons. */
 const INSTITUTIONS = new Set(
   (
     'act agreement america american amendment appeal appeals article association attorney bank board bureau california ' +
@@ -47,7 +47,7 @@ const INSTITUTIONS = new Set(
   ).split(' '),
 );
 
-/** Whether a text of the case gives away something that the candidate says as well. */
+/** Finds values of the candidate in texts of the case. */
 export class CaseFacts {
   readonly #found = new Set<FindingKind>();
   readonly #words: ReadonlySet<string>;
@@ -105,7 +105,7 @@ export class CaseFacts {
     }
   }
 
-  /** All words of the name near one another in any order, or one of them by itself where it is written as a name. */
+  /** All words of the name close together in any order, or one of them alone if it is written as a name. */
   #hasName(name: string): boolean {
     const words = wordsIn(name).filter((word) => word.length >= 2);
     if (words.length === 0 || words.length > NAME_WORDS_MAX) return false;
@@ -121,7 +121,7 @@ export class CaseFacts {
 
 const ID_CHARS_MIN = 4;
 
-/** By itself, not as a part of another word. */
+/** As a word of its own, not as a part of another. */
 function isWordIn(id: string, text: string): boolean {
   for (let at = text.indexOf(id); at >= 0; at = text.indexOf(id, at + 1)) {
     const around = `${text.slice(Math.max(0, at - 1), at)} ${text.slice(at + id.length, at + id.length + 1)}`;
@@ -130,7 +130,7 @@ function isWordIn(id: string, text: string): boolean {
   return false;
 }
 
-/** Whether all the words stand within a few words of the line. */
+/** Whether all the words occur within a few words of the line. */
 function hasWordsNear(line: string, words: readonly string[]): boolean {
   const all = line.trim().split(' ');
   const reach = words.length + 2;
@@ -147,7 +147,7 @@ function createSearch(names: readonly (readonly string[])[], words: number): Pas
   return createJointPassageSearch([...new Set(texts)].map((text) => ({ text, words, wordsMin: words, letters: null })));
 }
 
-/** Adjacent words of proper names, without what stands between them. What ends in a word of INSTITUTIONS is none. */
+/** Adjacent words of proper names, without particles. A name that ends with one of INSTITUTIONS is skipped. */
 const pairsIn = (text: string): readonly (readonly string[])[] =>
   (text.match(NAME) ?? []).flatMap((name) => {
     const words = name.match(CAPITALISED) ?? [];
@@ -158,7 +158,7 @@ const pairsIn = (text: string): readonly (readonly string[])[] =>
     });
   });
 
-/** Numbers by their letters and digits alone; amounts and dates are none. */
+/** Numbers reduced to letters and digits; without amounts and dates. */
 const numbersIn = (text: string): readonly string[] =>
   (stripDates(text).replace(MONEY, ' ').match(NUMBER) ?? [])
     .map((found) => found.replace(/[^\p{L}\p{N}]/gu, ''))

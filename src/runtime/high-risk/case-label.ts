@@ -1,4 +1,5 @@
-// What the runs of a case have read, all together (information flow): the label of whatever is made of the case.
+// The combined label of all data that the runs of a case have read (information flow). Everything made from the case
+// has this label.
 
 import { createCatalogue, parseRegistrations, type Catalogue } from '../../contract/policy/catalogue.js';
 import { isWithheld, type ArtifactRef } from '../../contract/artifact-ref.js';
@@ -14,17 +15,17 @@ import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { resultLabel, privilegedRequest } from '../../step/privileged-request.js';
 import type { CaseHistory } from '../case/case-history.js';
 
-/** The last act of an agent, with what had proposed it once it has succeeded: no run was born with what it read. */
+/** The last action of an agent, and its proposal once it has succeeded: no later run was created with that label. */
 interface LastAction {
   readonly created: RunCreated;
   proposal: ArtifactRef | null;
 }
 
 /**
- * The join of everything that runs of this case have read, in any of its trees: what each was born with, and what the
- * last one of each agent has read after that.
- * @throws LedgerError LEDGER_ERASED where the content of a proposal was erased; LEDGER_TAMPERED where it, or what its
- * tree was pinned to, is not there
+ * Joins the labels of everything that runs of this case have read, in any of its trees: the label that each run was
+ * created with, and what the last run of each agent has read since.
+ * @throws LedgerError LEDGER_ERASED if the content of a proposal was erased
+ * @throws LedgerError LEDGER_TAMPERED if that content, or a pinned file of its tree, is missing
  */
 export async function computeCaseLabel(store: LedgerStore, history: CaseHistory): Promise<Label> {
   let label = EMPTY_LABEL;
@@ -55,7 +56,7 @@ function labelAtCreation({ type, body }: Entry, last: Map<string, LastAction>): 
 
 const READ_ACTIONS: readonly string[] = ['tool_call', 'db_read'];
 
-/** D11: every run of an agent, a further attempt as well, has the agent's id and an ordinal. */
+/** D11: every run of an agent, and every retry, has the agent's id and an ordinal. */
 const agentOf = (run_id: string): string => run_id.slice(0, run_id.lastIndexOf('.'));
 
 async function labelReadBy(
@@ -74,7 +75,7 @@ async function labelReadBy(
   return resultLabel(definition, args, request, catalogue) ?? EMPTY_LABEL;
 }
 
-/** Of what a case has read before it was erased nobody can tell how confidential it was. */
+/** The confidentiality of data that an erased case has read is unknown. */
 async function refuseErased(
   store: LedgerStore,
   history: CaseHistory,
@@ -96,7 +97,7 @@ function pinnedCatalogue(definitions: Readonly<Record<string, Json>>): Catalogue
   return createCatalogue(registrations);
 }
 
-/** What the store gives is hashed: it is not trusted to have kept it. */
+/** Content of the store is hashed again: the store is not trusted. */
 async function contentOf(
   store: LedgerStore,
   case_id: string | null,
@@ -108,7 +109,7 @@ async function contentOf(
     const content: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
     if (isJsonObject(content)) return content;
   } catch {
-    // It was JSON when its step was decided.
+    // The payload was valid JSON when its step was decided.
   }
   throw tamperedError(hash);
 }

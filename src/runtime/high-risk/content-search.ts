@@ -1,5 +1,6 @@
-// The search for what a promoted record carries over (S4-73, C92), as a pure object: the record is taken apart once,
-// then it reads the texts of the case. Where the texts come from is `carried-over.ts`.
+// Finds what a promotion would carry over from its case (S4-73, C92): passages of the case, and data that identifies a
+// person. The record is parsed once, then each text of the case is read once. The run's input records the results as
+// facts for the policy, so a replay needs neither the detectors nor the case.
 
 import { isWithheld } from '../../contract/artifact-ref.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
@@ -25,19 +26,19 @@ import type { CaseHistory } from '../case/case-history.js';
 import { CaseFacts, type CaseIds } from './case-facts.js';
 import { findIdentifyingData } from './identifying-data.js';
 
-/** A record with more text than this is not searched: it counts as embedded text. */
+/** A record with more text is not searched: it counts as embedded text. */
 export const RECORD_CHARS_MAX = 1_048_576;
 
-/** Fewer words than a passage count where they are all that a value says. */
+/** Words that count as a passage if they are the whole value. */
 const VALUE_WORDS_MIN = 5;
-/** ... or all that stands between two punctuation marks. */
+/** Words that count as a passage if they are all the text between two punctuation marks. */
 const CLAUSE_WORDS_MIN = 6;
-/** Of the whole record, its values joined: as long as a passage of one text that was cut into pieces has to be. */
+/** For the whole record, with its values joined: the minimum of a passage that was cut into pieces. */
 const JOINED = { words: 8, wordsMin: 3, letters: 64 } as const;
-/** Of a value whose words are not divided. */
+/** Letters that count as a passage in a value without spaces between words. */
 const UNSPACED_LETTERS = 24;
 
-/** What is promoted, and how the lane wants it searched. */
+/** The promoted record, and how the lane wants it searched. */
 export interface PromotedRecord {
   readonly record: JsonObject;
   readonly target: TargetDefinition | undefined;
@@ -46,7 +47,7 @@ export interface PromotedRecord {
   readonly ids: CaseIds;
 }
 
-/** A text in pieces of the search, and the texts that are looked at for identifying data. */
+/** A record as candidates of the passage search, and as texts to check for identifying data. */
 interface SearchTexts {
   readonly candidates: readonly PassageCandidate[];
   readonly texts: readonly string[];
@@ -65,13 +66,13 @@ export class ContentSearch {
     this.#facts = new CaseFacts(texts, names, ids);
   }
 
-  /** @returns null for a record with more text than is searched */
+  /** @returns null for a record with too much text */
   static create(carried: PromotedRecord): ContentSearch | null {
     const parts = splitRecord(carried);
     return parts === null ? null : new ContentSearch(parts, carried);
   }
 
-  /** Reads one text of the case. @returns whether a passage of it stands in the record */
+  /** Reads one text of the case. @returns whether a passage of it occurs in the record */
   read(bytes: Uint8Array): boolean {
     let occurs = false;
     for (const text of textsOf(bytes)) {
@@ -81,13 +82,13 @@ export class ContentSearch {
     return occurs;
   }
 
-  /** What has been found until now, beside passages: by the form of the record alone, and in the texts of the case. */
+  /** The findings so far, other than passages: from the form of the record alone, and from the texts of the case. */
   get findings(): readonly FindingKind[] {
     return [...new Set([...this.#own, ...this.#facts.found])].sort();
   }
 }
 
-/** @returns null for more text than is searched */
+/** @returns null for too much text */
 function splitRecord({ record, target, checks }: PromotedRecord): SearchTexts | null {
   const strings = stringsIn(record);
   if (strings === null) return null;
@@ -119,7 +120,7 @@ const clausesOf = (text: string, words: number): readonly PassageCandidate[] =>
         .split(/[.,;:!?()[\]"“”\n\r]+/u)
         .map((clause) => ({ text: clause, words, wordsMin: CLAUSE_WORDS_MIN, letters: null }));
 
-/** The free text of a record, value by value: not what the columns are called, nor what the schema lists. */
+/** The free text of a record, per value: without column names, and without values that the schema lists. */
 function valuesOf(record: JsonObject, target: TargetDefinition | undefined): readonly string[] {
   const columns = target === undefined ? {} : columnsOf(target);
   return Object.entries(record).flatMap(([name, value]) => {
@@ -128,7 +129,7 @@ function valuesOf(record: JsonObject, target: TargetDefinition | undefined): rea
   });
 }
 
-/** Strings, names of members and numbers, each by itself. `stringsIn` has counted them. */
+/** Strings, member names and numbers, separately. `stringsIn` has counted them. */
 function textsIn(value: Json): readonly string[] {
   const found: string[] = [];
   const rest: Json[] = [value];
@@ -146,10 +147,13 @@ function textsIn(value: Json): readonly string[] {
   return found;
 }
 
-/** Columns whose name says that they hold names. */
+/** Names of columns that contain names. */
 const NAME_COLUMN = /name|alias|aka|client|person|party|contact|author|witness|spouse|parent|child/i;
 
-/** The tables of a case that hold names: what the lane says, else `entities` and what may identify a person. */
+/**
+ * The tables of a case that contain names: those that the lane lists, otherwise `entities` and tables that may identify
+ * a person.
+ */
 function nameColumns({ names }: ContentChecks, { registrations }: Catalogue): ReadonlyMap<string, readonly string[]> {
   const configured = Object.entries(names ?? {});
   const found = registrations.targets
@@ -162,7 +166,7 @@ function nameColumns({ names }: ContentChecks, { registrations }: Catalogue): Re
   return new Map([...found, ...configured]);
 }
 
-/** Most content is JSON, where words stand between escapes: it is read as it stands, and without them. */
+/** Most content is JSON, in which words stand between escapes: it is read with and without them. */
 function textsOf(bytes: Uint8Array): readonly string[] {
   const text = Buffer.from(bytes).toString('utf8');
   return text.includes('\\') ? [text, unescapeJson(text)] : [text];
@@ -173,22 +177,19 @@ const unescapeJson = (text: string): string =>
     .replace(/\\u([0-9a-fA-F]{4})/gu, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
     .replace(/\\[ntrbf"\\/]/gu, ' ');
 
-// What a promotion would carry over of its case, found out from the record and the ledger: facts for the policy. The
-// run's input records them, so a replay needs neither the detectors nor the case.
-
-/** Text of a case that is looked through at most; nothing of a larger case passes for free of embedded text. */
+/** Limit of case text that is searched. A larger case counts as containing the record. */
 export const SEARCHED_BYTES_MAX = 268_435_456;
 
 interface SearchSources {
   readonly store: LedgerStore;
   readonly pace: Pace;
-  /** By default `SEARCHED_BYTES_MAX`. */
+  /** Default: `SEARCHED_BYTES_MAX`. */
   readonly bytesMax?: number;
 }
 
 /**
- * S4-73, C92: does the record repeat a passage of the case in the ledger, or identify a person?
- * @returns the flags by which the policy knows embedded text and each finding, or none
+ * S4-73, C92: whether the record repeats a passage of the case in the ledger, or identifies a person.
+ * @returns the policy flags for embedded text and for each finding
  */
 export async function findCarriedOver(
   sources: SearchSources,
@@ -202,7 +203,7 @@ export async function findCarriedOver(
   return embedded ? [EMBEDDED_TEXT, ...flags] : flags;
 }
 
-/** Reads the texts of the case. @returns whether a passage was found, or a text that cannot be read */
+/** Reads the texts of the case. @returns whether a passage was found, or a text could not be searched */
 async function searchCase(sources: SearchSources, history: CaseHistory, search: ContentSearch): Promise<boolean> {
   const { store, pace, bytesMax = SEARCHED_BYTES_MAX } = sources;
   const { case_id } = history.slice;
@@ -212,14 +213,14 @@ async function searchCase(sources: SearchSources, history: CaseHistory, search: 
   for await (const entries of history.entries(['input'])) {
     for (const { entry } of entries) {
       for (const artifact of await store.artifactsOf(entry)) {
-        // What a person asked to be promoted or exported is no text of the case: what it repeats is found where it is.
+        // Requests for promotions and exports are not texts of the case: their content is found where it comes from.
         if (artifact.case_id !== case_id || artifact.kind === 'request') continue;
-        // What an erased text said cannot be known any more.
+        // An erased text cannot be searched any more.
         if (isWithheld(artifact)) return true;
         bytes += artifact.bytes.byteLength;
         if (bytes > bytesMax) return true;
         embedded = search.read(artifact.bytes) || embedded;
-        // The search is work for the processor alone: others take their turn between two texts.
+        // The search only computes, so it yields to other work between two texts.
         await pause();
       }
     }

@@ -49,7 +49,7 @@ export interface HighRiskRun {
   readonly finished: Promise<RunEnding>;
 }
 
-/** A person's answer to requests of one run. */
+/** A person's vote on requests of one run. */
 export interface Ballot {
   readonly run: string;
   /** SHA-256 digests of exact requests, as `approvals` lists them. */
@@ -66,7 +66,7 @@ export interface BallotResult {
   readonly rule_id: string;
 }
 
-/** D8: what a person found out about an action whose outcome was unknown. */
+/** D8: the outcome of an action, found out by a person because it was unknown. */
 export interface Resolution {
   /** The mediated run that ended as OUTCOME_UNKNOWN. */
   readonly run: string;

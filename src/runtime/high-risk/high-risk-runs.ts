@@ -1,4 +1,4 @@
-// Promotions and exports (S4 §10), from the request to their end. People's answers to them are in ballots.ts.
+// Promotions and exports (S4 §10), from the request to their end. Votes of people on them are in `ballots.ts`.
 
 import { artifactRef, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';

@@ -1,7 +1,8 @@
-// What identifies a person by its form alone (S4-73, C92): addresses, numbers and dates, whatever the case holds.
+// Finds data that identifies a person by its form alone (S4-73, C92), regardless of the case: addresses, numbers,
+// dates.
 //
-// Not found: addresses of streets, names (`case-facts.ts` finds those that stand in the case), numbers without a check
-// digit, a known form or a word that says what they are, and dates of birth that no word of birth stands near to.
+// Not found: street addresses; names (`case-facts.ts` finds names that occur in the case); numbers without a check
+// digit, a known form or a word that announces them; and dates of birth without a nearby word of birth.
 
 import type { FindingKind } from '../../contract/policy/content-checks.js';
 import { hasAccountNumber } from './account-numbers.js';
@@ -27,7 +28,7 @@ const DOCUMENT_NAMED = new RegExp(
 const PRIVILEGE_MARKS =
   /privileged\s*(?:and|&|\/)\s*confidential|attorney[\s–-]+client\s+(?:privileged|communication)|attorney\s+work\s+product|(?:prepared\s+)?in\s+anticipation\s+of\s+litigation/iu;
 
-/** What the text says of a person by itself. */
+/** The kinds of identifying data in the text. */
 export function findIdentifyingData(text: string, countries: readonly string[]): readonly FindingKind[] {
   const found: FindingKind[] = [];
   if (findBirthDates(text).length > 0) found.push('birth_date');
@@ -40,7 +41,7 @@ export function findIdentifyingData(text: string, countries: readonly string[]):
   return found;
 }
 
-// Dates in text, in the forms that people write them in: what they are, and which of them are dates of birth (S4-73).
+// Dates in the forms that people write, and which of them are dates of birth (S4-73).
 
 const MONTHS: Readonly<Record<string, number>> = {
   ...{ january: 1, february: 2, march: 3, april: 4, may: 5, june: 6, july: 7, august: 8, september: 9 },
@@ -66,7 +67,7 @@ const FORMS: readonly RegExp[] = [
 ];
 
 export interface FoundDate {
-  /** As `year-month-day`, twice where day and month are ambiguous. */
+  /** As `year-month-day`; two names if day and month are ambiguous. */
   readonly names: readonly string[];
   readonly at: number;
   readonly end: number;
@@ -94,12 +95,12 @@ const nameOf = (year: number, month: number, day: number): string | null =>
 
 const BIRTH_WORDS =
   /\b(?:born|birth(?:day|date)?|b(?:irth)?_?date|d\.?\s?o\.?\s?b\b|geb(?:oren)?\b|geburts\w*|née?\b|naissance|nacid[oa]|nacimiento)/iu;
-/** A word of birth stands so near to its date. */
+/** Maximum distance between a word of birth and its date. */
 const NEAR_CHARS = 48;
 
-/** The dates that a word of birth stands near to. */
+/** The dates near a word of birth. */
 export const findBirthDates = (text: string): readonly FoundDate[] =>
   findDates(text).filter(({ at, end }) => BIRTH_WORDS.test(text.slice(Math.max(0, at - NEAR_CHARS), end + NEAR_CHARS)));
 
-/** The text without its dates: their digits are no numbers of anything else. */
+/** The text without its dates, whose digits belong to no other number. */
 export const stripDates = (text: string): string => FORMS.reduce((rest, form) => rest.replace(form, ' '), text);

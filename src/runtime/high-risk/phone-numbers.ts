@@ -1,12 +1,12 @@
-// Phone numbers in text, by the numbering plans of the countries.
+// Detects phone numbers in text, by the numbering plans of the countries.
 
 import { findPhoneNumbersInText, isSupportedCountry } from 'libphonenumber-js';
 
-/** A longer text is looked through in parts that overlap by the length of a number. */
+/** A longer text is searched in parts that overlap by the length of a number. */
 const PART_CHARS = 8_192;
 const OVERLAP_CHARS = 64;
 
-/** @param countries whose numbers are found without the prefix of the country as well, as ISO 3166-1 names them */
+/** @param countries ISO 3166-1 codes of countries whose numbers are also found without the country prefix */
 export function hasPhoneNumber(text: string, countries: readonly string[]): boolean {
   const known = countries.filter((country) => isSupportedCountry(country));
   const plans = known.length === 0 ? [undefined] : known;

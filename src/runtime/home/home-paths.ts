@@ -8,7 +8,10 @@ import type { LedgerKeyPaths } from './ledger-key.js';
 export interface LedgerFiles {
   readonly ledger: string;
   readonly artifacts: string;
-  /** Takes space until the disk is full: what is in flight is recorded in its place. It may be deleted at any time. */
+  /**
+   * Takes space until the disk is full. Then it is given up, so that work in flight can be recorded. It may be deleted
+   * at any time.
+   */
   readonly reserve: string;
 }
 
@@ -38,7 +41,7 @@ export interface SandboxVolume {
 export interface LocalState {
   /** The folder. */
   readonly state: string;
-  /** The newest head of the ledger that this machine knows: a store that is behind it is refused (D15). */
+  /** The newest head of the ledger that this machine knows: a store that is behind it is rejected (D15). */
   readonly head: string;
   /** The control socket, while the ledger is open (D13). */
   readonly control: string;

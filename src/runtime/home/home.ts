@@ -23,13 +23,13 @@ export { homePaths, type HomePaths, type KeyFolder, type LocalState } from './ho
 export interface HomeStores {
   readonly store: LedgerStore;
   readonly anchor: ExternalHeadStore;
-  /** Of a home whose heads are not signed yet: from the next one on they are. Its ledger must have been checked. */
+  /** Signs the heads of a home whose heads are not signed yet. Its ledger must have been checked. */
   readonly signHeads?: () => Promise<void>;
 }
 
 /**
- * Whether nothing is there yet: a home is made only in a folder that is missing, or empty but for what a making that
- * was cut short has left.
+ * Whether a home can be created here: the folder is missing, empty, or contains only the remains of an interrupted
+ * creation.
  */
 export const isVacant = (home: string): boolean =>
   !existsSync(home) || readdirSync(home).every((name) => isLeftOver(join(home, name), name));
@@ -41,12 +41,12 @@ const isLeftOver = (path: string, name: string): boolean =>
       ? readdirSync(path).length === 0
       : /^ledger\.db\.new-\d+(?:-journal|-wal|-shm)?$/.test(name);
 
-/** A folder for nobody but the owner, if there is none yet. */
+/** Creates a folder that only its owner can read, if it is missing. */
 export const makeFolder = (folder: string): void => void mkdirSync(folder, { recursive: true, mode: 0o700 });
 
 /**
- * Makes a home with an empty ledger, whose checkpoints are signed with `ledgerKey`, with one that lies there already,
- * or with one that is drawn. @throws UsageError when something else is there already
+ * Creates a home with an empty ledger. Its checkpoints are signed with `ledgerKey`, an existing key, or a new one.
+ * @throws UsageError if the folder contains anything else
  */
 export async function createHome(home: string, ledgerKey?: string): Promise<HomePaths> {
   if (!isVacant(home)) {
@@ -65,7 +65,7 @@ export async function createHome(home: string, ledgerKey?: string): Promise<Home
   return paths;
 }
 
-/** Opens the stores of a home that exists. A reader may look while another process writes. */
+/** Opens the stores of an existing home. A reader may read while another process writes. */
 export function openHome(paths: HomePaths, { readOnly }: { readonly readOnly: boolean }): HomeStores {
   if (!existsSync(paths.ledger) && !existsSync(paths.head)) {
     throw usageError(`${paths.home} is no home: make one with \`turnpike init\``);
@@ -82,13 +82,13 @@ const sqliteFiles = ({ ledger, artifacts, caseKeys }: LedgerFiles & KeyFolder) =
   caseKeysDir: caseKeys,
 });
 
-/** Signs and verifies erasures with the ledger key, which is read whenever it is needed; null while there is none. */
+/** Signs and verifies erasures with the ledger key, which is read at each use; null without a key. */
 export const erasureSealOf =
   ({ ledgerKey }: Pick<KeyFolder, 'ledgerKey'>, { readOnly }: { readonly readOnly: boolean }) =>
   (): ErasureSeal | null =>
     createErasureSeal(readOnly ? readLedgerVerifier(ledgerKey) : readLedgerSigner(ledgerKey));
 
-/** The key counts when the first head that it has signed is durable: what is cut short before can be done again. */
+/** Starts to sign heads. The key takes effect when the first signed head is durable; until then it can be repeated. */
 export async function signHeads(
   { ledgerKey }: Pick<KeyFolder, 'ledgerKey'>,
   store: LedgerStore,
@@ -97,13 +97,13 @@ export async function signHeads(
   const { signer, settle } = draftLedgerKey(ledgerKey);
   anchor.sealWith(createHeadSeal(signer));
   const head = await store.head();
-  // Twice, so that neither slot of the file holds one without a signature.
+  // Twice, so that neither slot of the file contains an unsigned head.
   await anchor.write(head);
   await anchor.write(head);
   settle();
 }
 
-/** The head file, as a writer or a reader may trust it. `signed` says that all its heads must be. */
+/** Opens the head file for a writer or a reader. `signed` requires signatures of all its heads. */
 export const openHead = (
   { head, ...keys }: Pick<LocalState, 'head'> & Pick<KeyFolder, 'ledgerKey'>,
   { readOnly }: { readonly readOnly: boolean },
@@ -114,7 +114,7 @@ export interface SignableHead {
   readonly signed: boolean;
 }
 
-/** Opens a head with the ledger key. With a key that is only a draft, heads may still be unsigned. */
+/** Opens the head file with the ledger key. With a drafted key, heads may still be unsigned. */
 export function openSignable(
   open: (seal: HeadSeal | null) => HeadFile,
   { ledgerKey }: Pick<KeyFolder, 'ledgerKey'>,

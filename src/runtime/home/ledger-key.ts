@@ -1,5 +1,5 @@
-// The key that signs the checkpoints of a home's ledger, and what everybody may have of it: the name of the log with
-// the key that verifies (a vkey of C2SP). The name is drawn with the key, so no two logs have the same one.
+// The key that signs the checkpoints of a home's ledger, and its public form: the name of the log with the verification
+// key (a vkey of C2SP). The name is drawn together with the key, so no two logs share a name.
 
 import {
   drawSeed,
@@ -24,17 +24,17 @@ import {
 } from '../../ledger/proof/signed-note.js';
 import type { ErasureSeal, HeadSeal } from '../../ports/ledger/ledger-store.js';
 
-/** Of a log that nobody has named. */
+/** Random bytes of a generated log name. */
 const NAME_BYTES = 9;
 
 export interface LedgerKeyPaths {
   /** `PRIVATE+KEY+name+hash+base64`, mode 0600. */
   readonly privateKey: string;
-  /** `name+hash+base64`: for whoever shall verify. */
+  /** `name+hash+base64`, for verifiers. */
   readonly publicKey: string;
 }
 
-/** A new private key of a log. @throws UsageError for a name that no signer can have */
+/** Creates a private key of a log. @throws UsageError for an invalid name */
 export function generateLedgerKey(name: string | null = null): string {
   const origin = name ?? `turnpike/${Buffer.from(drawSeed(NAME_BYTES)).toString('base64url')}`;
   const key = origin.length <= NAME_CHARS_MAX ? notePrivateKey(origin, drawSeed(KEY_BYTES)) : null;
@@ -42,10 +42,10 @@ export function generateLedgerKey(name: string | null = null): string {
   throw usageError(`the name of a log has 1 to ${NAME_CHARS_MAX} characters, without spaces and plus signs`);
 }
 
-/** So that a signed checkpoint fits into a slot of the head file. */
+/** Limit that makes a signed checkpoint fit into a slot of the head file. */
 const NAME_CHARS_MAX = 100;
 
-/** Puts a private key of a log into its place, with its public half. @throws UsageError for what is none */
+/** Writes a private key of a log, and its public half. @throws UsageError for an invalid key */
 export function installLedgerKey(paths: LedgerKeyPaths, skey: string): NoteSigner {
   const signer = parseSigner(skey);
   writePublicLine(paths.publicKey, signer.vkey);
@@ -59,7 +59,7 @@ function parseSigner(skey: string): NoteSigner {
   throw usageError('this is no private key of a log (PRIVATE+KEY+name+hash+key)');
 }
 
-/** The signer of a home, or null where its heads are not signed. @throws PolicyError for a damaged key */
+/** The signer of a home, or null if its heads are not signed. @throws PolicyError for a damaged key */
 export function readLedgerSigner(paths: LedgerKeyPaths): NoteSigner | null {
   const skey = readPrivateLine(paths.privateKey);
   if (skey === null) return null;
@@ -68,7 +68,10 @@ export function readLedgerSigner(paths: LedgerKeyPaths): NoteSigner | null {
   return signer;
 }
 
-/** Whoever only reads needs the public half. @returns null where heads are not signed @throws PolicyError */
+/**
+ * The public half, which is enough for a reader. @returns null if heads are not signed
+ * @throws PolicyError for a damaged key
+ */
 export function readLedgerVerifier(paths: LedgerKeyPaths): NoteVerifier | null {
   const vkey = readPublicLine(paths.publicKey);
   if (vkey === null) return hasFile(paths.privateKey) ? readLedgerSigner(paths) : null;
@@ -77,19 +80,19 @@ export function readLedgerVerifier(paths: LedgerKeyPaths): NoteVerifier | null {
   return verifier;
 }
 
-/** @throws PolicyError where the public half is there alone: then heads were signed once, and must be still */
+/** @throws PolicyError if only the public half exists: then heads were signed, and must still be */
 export function refuseLostKey(paths: LedgerKeyPaths): void {
   if (readPublicLine(paths.publicKey) === null) return;
   const message = `${paths.privateKey} is missing: restore it from a backup`;
   throw new PolicyError({ code: 'POLICY_UNREADABLE', message });
 }
 
-/** A key under a name that does not count yet: until the first signed head is durable, heads may be without. */
+/** A key that has not taken effect: until the first signed head is durable, heads may be unsigned. */
 export function readDraftedSigner(paths: LedgerKeyPaths): NoteSigner | null {
   return hasFile(paths.privateKey) ? null : readLedgerSigner({ ...paths, privateKey: draftOf(paths) });
 }
 
-/** The same, made where there is none. `settle` lets it count. */
+/** Like `readDraftedSigner`, but creates a missing key. `settle` makes it take effect. */
 export function draftLedgerKey(paths: LedgerKeyPaths): { readonly signer: NoteSigner; readonly settle: () => void } {
   const drafted = readDraftedSigner(paths);
   const skey = drafted === null ? generateLedgerKey() : null;
@@ -106,7 +109,7 @@ export function draftLedgerKey(paths: LedgerKeyPaths): { readonly signer: NoteSi
 
 const draftOf = ({ privateKey }: LedgerKeyPaths): string => `${privateKey}.new`;
 
-/** Heads as signed checkpoints; whoever has no private key can only read them. */
+/** Seals heads as signed checkpoints. A process without the private key can only read them. */
 export const createHeadSeal = (key: NoteVerifier | NoteSigner): HeadSeal => ({
   seal: (head) => signCheckpoint(head, requireSigner(key)),
   open: (note) => {
@@ -115,7 +118,7 @@ export const createHeadSeal = (key: NoteVerifier | NoteSigner): HeadSeal => ({
   },
 });
 
-/** Erasures as signed notes; null where there is no key yet. */
+/** Seals erasures as signed notes; null without a key. */
 export const createErasureSeal = (key: NoteVerifier | NoteSigner | null): ErasureSeal | null =>
   key === null
     ? null

@@ -1,4 +1,4 @@
-// The parts of a Turnpike over a ledger store of the caller: the key folder and the local state are optional and
+// The parts of a Turnpike whose ledger store the caller provides. The key folder and the local state are optional and
 // independent.
 
 import { existsSync, realpathSync } from 'node:fs';
@@ -15,10 +15,11 @@ import type { StorageEnvironment, TurnpikeOptions } from '../turnpike-options.js
 type StoreFolders = Pick<TurnpikeOptions, 'keys' | 'state' | 'sandbox'>;
 
 /**
- * Opens the key folder and the local state that belong to `store`; both folders are made where they are missing.
- * The caller closes `store` where this fails.
- * @throws LedgerError LEDGER_LOCKED while another process uses the local state; UsageError for a part that lies in
- * the sandbox; PolicyError for a key that is damaged or lost
+ * Opens the key folder and the local state that belong to `store`, and creates missing folders. If this fails, the
+ * caller closes `store`.
+ * @throws LedgerError LEDGER_LOCKED while another process uses the local state
+ * @throws UsageError for a part that lies in the sandbox
+ * @throws PolicyError for a damaged or lost key
  */
 export async function openStorageEnvironment(store: LedgerStore, options: StoreFolders): Promise<StorageEnvironment> {
   const keys = options.keys === undefined ? null : keyFolder(resolve(options.keys));
@@ -37,7 +38,7 @@ export async function openStorageEnvironment(store: LedgerStore, options: StoreF
   }
 }
 
-/** The head is the file of the local state, else it is kept in memory; with the key folder it is signed. */
+/** The head is in the file of the local state, otherwise in memory. With a key folder it is signed. */
 async function openStores(store: LedgerStore, keys: KeyFolder | null, state: LocalState | null): Promise<HomeStores> {
   const head = await store.head();
   if (keys === null)
@@ -48,7 +49,9 @@ async function openStores(store: LedgerStore, keys: KeyFolder | null, state: Loc
   return signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(keys, store, anchor) };
 }
 
-/** Without a key no note can be verified, so none is asked for: a ledger may have archives from when it had one. */
+/**
+ * Without a key no note can be verified, so none is read. The ledger may have archives from a time when it had a key.
+ */
 const unsignedAnchor = (anchor: HeadFile): ExternalHeadStore => ({
   read: () => anchor.read(),
   write: (head) => anchor.write(head),
@@ -56,7 +59,7 @@ const unsignedAnchor = (anchor: HeadFile): ExternalHeadStore => ({
   close: () => anchor.close(),
 });
 
-/** An agent of a case with the name of such a folder could change its files. Neither folder need exist yet. */
+/** An agent of a case with the name of such a folder could change its files. Neither folder needs to exist yet. */
 function refuseInSandbox(folder: string, sandbox: TurnpikeOptions['sandbox']): void {
   if (typeof sandbox !== 'string') return;
   const path = relative(realPathOf(resolve(sandbox)), realPathOf(folder));
@@ -64,7 +67,7 @@ function refuseInSandbox(folder: string, sandbox: TurnpikeOptions['sandbox']): v
   throw usageError(`${folder} lies in the sandbox ${sandbox}: name a folder elsewhere`);
 }
 
-/** The path without symbolic links, as far as it exists. */
+/** Resolves symbolic links in the existing part of a path. */
 function realPathOf(path: string): string {
   const parent = dirname(path);
   return existsSync(path) || parent === path ? realpathSync(path) : join(realPathOf(parent), basename(path));

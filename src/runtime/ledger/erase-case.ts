@@ -1,4 +1,4 @@
-// Erasure (D14): the content of a case is destroyed, and what the ledger proves of it stays.
+// Erasure (D14): destroys the content of a case. What the ledger proves about the case stays.
 
 import { CaseId } from '../../contract/shapes.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
@@ -9,7 +9,7 @@ import type { ErasureResult } from '../../ports/ledger/ledger-store.js';
 import type { ReplayPointRecorder } from './replay-point-recorder.js';
 import { validateActor, validateField } from '../agents/open-input.js';
 
-/** What an erasure is done with. Two of them remember trees as they stood, and make it again of what can be folded. */
+/** What an erasure uses. Two parts cache tree states, and build them again from what can be folded. */
 export interface EraseParts {
   readonly engine: Pick<TreeEngine, 'erase'>;
   readonly archives: Pick<ArchiveTable, 'hasCase'>;
@@ -18,18 +18,22 @@ export interface EraseParts {
 }
 
 export interface EraseOptions {
-  /** The case whose content is destroyed. None of its run trees may live. */
+  /** The case whose content is destroyed. All of its run trees must have ended. */
   readonly case: string;
-  /** Who wants it: 3 to 120 characters, which stand in the record of the erasure. */
+  /** The person who requests the erasure: 3 to 120 characters, which its record contains. */
   readonly actor: string;
 }
 
 export interface ErasureReport extends ErasureResult {
-  /** Run trees of the case were moved to archive files, which have their content still. Absent where none was. */
+  /** Set if run trees of the case were moved to archive files, which still have their content. */
   readonly archived?: true;
 }
 
-/** @throws RunError CASE_IN_USE; UsageError; LedgerError: then it is done in part, or not: ask again */
+/**
+ * @throws RunError CASE_IN_USE
+ * @throws UsageError
+ * @throws LedgerError if it is incomplete or not done: then repeat it
+ */
 export async function eraseCase(
   { engine, archives, history, replayPoints }: EraseParts,
   options: EraseOptions,
@@ -39,7 +43,7 @@ export async function eraseCase(
   if (/\p{Cc}/u.test(actor)) throw usageError('actor: no control characters');
   const wipe = async (): Promise<void> => history?.wipe();
   const erased = await engine.erase(case_id, actor, wipe);
-  // Who has read it before may have put it down since.
+  // A pass that read the content before the erasure may have stored a replay point since.
   await replayPoints?.forget();
   await wipe();
   return (await archives.hasCase(case_id)) ? { ...erased, archived: true } : erased;

@@ -5,7 +5,7 @@ import type { Log } from '../../ports/log.js';
 import type { RecordEffects } from '../effects/record-effects.js';
 import type { StorageEnvironment } from '../turnpike-options.js';
 
-/** What is checked and made ready, at an opening and at each restart, between becoming the writer and recovery. */
+/** What an opening, and each restart, checks and prepares after the process becomes the writer and before recovery. */
 export function createLedgerChecks(
   environment: StorageEnvironment,
   records: RecordEffects,
@@ -20,12 +20,12 @@ export function createLedgerChecks(
     if ((await anchor.read()) === null) await writeFirstHead(environment, log);
     if (!isStarted) await environment.signHeads?.();
     isStarted = true;
-    // This process alone uses the local state by now, and no effect runs: no command uses a scratch folder.
+    // By now only this process uses the local state, and no effect runs: no command uses a scratch folder.
     if (state !== null) await clearScratch(state.scratch, log);
   };
 }
 
-/** An empty ledger has none where its creation was interrupted. Any other without one was accepted just now. */
+/** An empty ledger has no head if its creation was interrupted. Any other ledger without one was accepted above. */
 async function writeFirstHead({ store, anchor }: StorageEnvironment, log: Log): Promise<void> {
   const head = await store.head();
   const { size, root } = head;

@@ -1,5 +1,5 @@
-// Proofs about a ledger, made from what its store holds. The store is not believed: what it gives must come to the root
-// that the signed checkpoint says, or there is no proof.
+// Creates proofs about a ledger from its store. The store is not trusted: its data must lead to the root of the signed
+// checkpoint, or no proof is made.
 
 import { LedgerError, usageError } from '../../errors.js';
 import type { Checkpoint } from '../../ledger/proof/checkpoint.js';
@@ -19,13 +19,13 @@ import type { JoinedLog } from '../evidence/joined-log.js';
 type ProofLog = Pick<JoinedLog, 'begin' | 'log'>;
 type SignedHead = ExternalHead & { readonly note: string };
 
-/** The head with its signed note. @throws UsageError where nobody has signed one */
+/** The head with its signed note. @throws UsageError if it is not signed */
 export function requireSignedHead(head: ExternalHead | null): SignedHead {
   if (head?.note !== undefined) return { ...head, note: head.note };
   throw usageError('the heads of this ledger are not signed: open it once for writing');
 }
 
-/** The file that proves that an entry of the log is what it is. @throws UsageError for one above the checkpoint */
+/** The file that proves that an entry is in the log. @throws UsageError for an entry above the checkpoint */
 export async function proveEntry(log: ProofLog, head: ExternalHead | null, index: number): Promise<string> {
   const signed = requireSignedHead(head);
   const { size, root, note } = signed;
@@ -40,7 +40,7 @@ export async function proveEntry(log: ProofLog, head: ExternalHead | null, index
   return entryProofFile({ text, index, proof, note });
 }
 
-/** The file that proves that the ledger goes on from an earlier checkpoint. @throws LedgerError where it does not */
+/** The file that proves that the ledger extends an earlier checkpoint. @throws LedgerError if it does not */
 export async function proveConsistency(
   log: ProofLog,
   head: ExternalHead | null,
@@ -55,8 +55,8 @@ export async function proveConsistency(
 }
 
 /**
- * The hashes of these ranges, of the log that the head vouches for: also where the proof needs few of them, or none.
- * @throws LedgerError for any other log
+ * The hashes of these ranges. It reads all hashes, also if the proof needs few of them, to verify the root of the head.
+ * @throws LedgerError if the root differs
  */
 async function proveRanges(
   log: ProofLog,
@@ -77,7 +77,7 @@ async function* readLeaves({ log, begin }: ProofLog, size: number): AsyncIterabl
   if (count < size) throw mismatchError();
 }
 
-/** What comes before the log is known as a whole, and nothing of what is in it. */
+/** Of the entries before the beginning of the log only the combined hash is known. */
 function refuseArchived({ begin }: ProofLog, size: number, what: string): void {
   if (size >= begin.size) return;
   const message = `${what} lies in an archive, which ends at ${begin.size}: name the archives with --archive`;

@@ -39,16 +39,16 @@ export type { Approver, SourcedApproval, PendingApproval } from './pending-appro
 export type { Settlement } from './run-tree.js';
 
 export interface ReaderOptions {
-  /** What `stateAt` has folded once it need not fold again. */
+  /** Cache of replay points for `stateAt`. */
   readonly history?: HistoryCache | null;
-  /** How long work on the ledger is divided. Default: by the machine's clock. */
+  /** Divides long work on the ledger. Default: by the machine's clock. */
   readonly pace?: Pace;
 }
 
 /** A ledger with all its content. */
 export interface FoldSource extends IntegratedLog, Pick<LedgerStore, 'archives' | 'trees' | 'head'> {}
 
-/** Everything that can be learnt from a ledger without writing to it. Needs no lock. */
+/** Everything that can be read from a ledger. It writes nothing and needs no lock. */
 export class LedgerReader {
   readonly #store: LedgerStore;
   readonly #log: IntegratedLog;
@@ -57,7 +57,7 @@ export class LedgerReader {
   readonly #trees: TreeFolds<RunTree>;
   readonly #approvals: PendingApprovals;
   readonly #content: ContentReader;
-  /** For long reads. */
+  /** Divides long reads. */
   readonly pace: Pace;
 
   constructor(store: LedgerStore, anchor: ExternalHeadStore, { history, pace = systemPace() }: ReaderOptions = {}) {
@@ -71,7 +71,7 @@ export class LedgerReader {
     this.#content = new ContentReader(store, pace);
   }
 
-  /** The run trees in the order in which they were opened; of more than `last` of them, only the last. */
+  /** The run trees in the order in which they were opened; only the last `last` of them. */
   async *trees(last = Infinity): AsyncIterable<RunTree> {
     const latestTrees: string[] = [];
     for await (const { tree_id } of this.#store.trees()) {
@@ -81,7 +81,10 @@ export class LedgerReader {
     for (const tree_id of latestTrees) yield await this.#trees.get(tree_id);
   }
 
-  /** The run trees that were opened behind entry `log_index` of the log, in order, each with its own first entry. */
+  /**
+   * The run trees that were opened after entry `log_index` of the log, in order, each with the index of its first
+   * entry.
+   */
   async *treesAfter(log_index: number, control?: ReadControl): AsyncIterable<RunTree & { readonly log_index: number }> {
     const options = control === undefined ? {} : { signal: control.signal };
     for await (const { tree_id, log_index: firstIndex } of this.#store.trees({ from: log_index + 1, ...options })) {
@@ -89,12 +92,12 @@ export class LedgerReader {
     }
   }
 
-  /** How many entries there are. */
+  /** The number of entries. */
   async size(): Promise<number> {
     return (await this.#store.head()).size;
   }
 
-  /** The SHA-256 of what was committed to a tree under an id that its caller chose, or null. */
+  /** The SHA-256 of what was committed to a tree under an id that a caller chose, or null. */
   async inputContent(tree_id: string, input_id: string): Promise<string | null> {
     const [mark] = await this.#store.marks([{ tree_id, input_id }]);
     if (mark == null) return null;
@@ -111,7 +114,7 @@ export class LedgerReader {
     return tree.runs.some((run) => run.run_id === run_id) ? tree : null;
   }
 
-  /** A run's record: the one that was written when its tree ended, with what came after it; else folded. */
+  /** The record of a run: the stored one with later entries applied, otherwise folded. */
   async run(run_id: string, control?: ReadControl): Promise<RunRecord | null> {
     const storedRecord = await this.#loadRecord(run_id).catch(nullIfTampered);
     if (storedRecord !== null) return storedRecord;
@@ -119,14 +122,14 @@ export class LedgerReader {
   }
 
   /**
-   * Every request that waits for people's approval and has not expired by `now`, with what exactly is asked (D7). Of
-   * one that a lane withholds there is a hash. For `by` the caller makes only hashes of it, or records the reading.
+   * Every pending approval that has not expired by `now`, with the exact request (D7); a hash if a lane withholds it.
+   * With `by`, the request as that person may see it: the caller shows only hashes of it, or records the reading.
    */
   approvals(now: string, by: Approver | null = null, control?: ReadControl): AsyncIterable<PendingApproval> {
     return this.#approvals.list(now, by, control);
   }
 
-  /** One of them, and the entry that brought what is asked; null where it waits no longer. `by` as above. */
+  /** One pending approval and the entry that contains its request; null if it is no longer pending. `by` as above. */
   approval(
     { run_id, digest }: Pick<PendingApproval, 'run_id' | 'digest'>,
     now: string,
@@ -135,7 +138,7 @@ export class LedgerReader {
     return this.#approvals.find({ tree_id: rootRunIdOf(run_id), run_id, digest }, now, by);
   }
 
-  /** A tree's entries, in order; of one run only where `run_id` is not the root. */
+  /** The entries of a tree in order; if `run_id` is not the root, only those of that run. */
   async *entries(tree_id: string): AsyncIterable<Entry> {
     for await (const stored of this.#store.tree(tree_id)) yield parseStoredEntry(stored);
   }
@@ -153,12 +156,12 @@ export class LedgerReader {
     return this.#store.head();
   }
 
-  /** Where the log begins: with its first entry, or behind what was archived. */
+  /** Where the log begins: at its first entry, or after the archived part. */
   async begin(): Promise<LogHead> {
     return (await this.#store.archives.parts()).at(-1) ?? EMPTY_HEAD;
   }
 
-  /** The head that was written down last, signed where heads are. @throws LedgerError LEDGER_TAMPERED */
+  /** The latest head of the head file, signed if heads are. @throws LedgerError LEDGER_TAMPERED */
   anchored(): Promise<ExternalHead | null> {
     return this.#anchor.read();
   }
@@ -168,7 +171,7 @@ export class LedgerReader {
     return this.#store.trees();
   }
 
-  /** The first entry of every tree, in the order of the log. */
+  /** The id of every tree, in the order of their first entries in the log. */
   async *openings(): AsyncIterable<string> {
     for await (const { tree_id } of this.#store.trees()) {
       for await (const { text } of this.#store.tree(tree_id)) {
@@ -178,18 +181,18 @@ export class LedgerReader {
     }
   }
 
-  /** A policy or a machine definition, which belong to no case: null where the ledger has none of this hash. */
+  /** A policy or a machine definition, which belong to no case; null if the ledger has none with this hash. */
   systemArtifact(sha256: string): Promise<Uint8Array | null> {
     return this.#store.artifact(null, sha256);
   }
 
-  /** What an entry brought, as everyone may have it: of content that a lane withholds, the hash (decision 0035). */
+  /** The content of an entry as everyone may see it: the hash if a lane withholds it (decision 0035). */
   artifactsOf(firstIndex: EntryPlace): Promise<readonly StoredArtifact[]> {
     return this.#content.read(firstIndex, OBSERVERS);
   }
 
   /**
-   * The same log with all content, for code that folds it and gives on what comes out, never what it read.
+   * The same log with all content, for code that folds it and passes on only results, never content.
    * `test/content-access.test.ts` lists that code.
    */
   get folded(): FoldSource {
@@ -198,15 +201,15 @@ export class LedgerReader {
   }
 
   /**
-   * Holds every entry, artifact, head and written record against one another, and what must be there by S4 §6 against
-   * what is; see `ledger verify`. Without `replay` the machines are not asked, which is faster.
+   * Compares all entries, artifacts, heads and stored records with each other, and with the entries that S4 §6
+   * requires; see `ledger verify`. Without `replay` it does not run the machines, which is faster.
    */
   async verify({
     replay: shouldReplay = true,
     archives = [],
   }: {
     readonly replay?: boolean;
-    /** Of this ledger, opened: then what is in them is looked at too. */
+    /** Opened archives of this ledger, to verify as well. */
     readonly archives?: readonly OpenedArchive[];
   } = {}): Promise<LedgerVerdict> {
     const store = this.#store;
@@ -233,7 +236,7 @@ export class LedgerReader {
     });
   }
 
-  /** Folds the ledger, or one run tree, through the machines. The whole ledger must be as long as its heads say. */
+  /** Folds the ledger, or one run tree, through the machines. The whole ledger must have the size of its heads. */
   replay(run_id?: string): Promise<ReplayReport> {
     if (run_id !== undefined) return replay(this.#log, rootRunIdOf(run_id));
     const size = async (): Promise<number> =>
@@ -241,13 +244,13 @@ export class LedgerReader {
     return replay({ ...this.#log, size });
   }
 
-  /** Every run and session as it stood at an entry of the log; with `run_id`, of its tree at an entry of that. */
+  /** Every run and session at an entry of the log; with `run_id`, those of its tree at an entry of that tree. */
   stateAt({ until, run_id }: { readonly until: number; readonly run_id?: string }): Promise<LedgerState> {
     const tree = run_id === undefined ? {} : { tree_id: rootRunIdOf(run_id) };
     return stateAt({ ...this.#log, archives: this.#store.archives }, this.#history, { until, ...tree });
   }
 
-  /** @returns null where there is none, or what was written is no record */
+  /** @returns null if there is none, or the stored one is invalid */
   async #loadRecord(run_id: string): Promise<RunRecord | null> {
     const { runRecords } = this.#store;
     const tree_id = rootRunIdOf(run_id);
@@ -255,7 +258,7 @@ export class LedgerReader {
     const record = seq === 0 ? null : parseStoredRecord(await runRecords.load(tree_id, run_id));
     if (record === null) return null;
     const entries = await this.#store.archives.tree(tree_id);
-    // Where more was told of the tree than was recorded, only the archive has it.
+    // If the tree has more entries than were recorded, only the archive contains them.
     if (entries === seq) return record;
     const records = new RunRecords();
     records.resume(record);
@@ -265,11 +268,11 @@ export class LedgerReader {
   }
 }
 
-/** What is wrong with written records keeps nobody from folding the entries. */
+/** An invalid stored record does not prevent folding the entries. */
 function nullIfTampered(error: unknown): null {
   if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return null;
   throw error;
 }
 
-/** D11: what stands before the first dot is the root. */
+/** D11: the id of the root is the part before the first dot. */
 export const rootRunIdOf = (run_id: string): string => run_id.split('.', 1)[0] ?? run_id;

@@ -1,5 +1,5 @@
-// What people are asked to approve, for them to read (D7). An approval is of a digest; what is shown beside it is what
-// gives that digest again, or nothing.
+// Pending approvals, for people to read (D7). A person approves a digest. The request shown with it always hashes to
+// that digest, or is not shown.
 
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../../contract/run/approval.js';
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
@@ -20,32 +20,31 @@ import { approverAudience, OBSERVERS } from '../content/audience.js';
 import { ContentReader } from '../content/content-reader.js';
 import { TreeFolds, type FoldEnvironment, type TreeFold } from './tree-folds.js';
 
-/** What a run asks people to approve. */
+/** The request of a run that people may approve. */
 export interface ApprovedRequest {
   readonly action: string;
   readonly args: JsonObject;
 }
 
-/** A person who wants to see a request. */
+/** A person who wants to read a request. */
 export interface Approver {
   readonly actor: string;
   readonly role: string;
 }
 
-/** A request that waits for people, with all that they have to know of it. */
+/** A pending request with everything that a person needs to decide about it. */
 export interface PendingApproval {
-  /** The run that asks: a promotion, an export, or an agent. */
+  /** The requesting run: a promotion, an export, or an agent. */
   readonly run_id: string;
   readonly case_id: string | null;
   readonly digest: string;
   /** `promotion`, `export`, or the action's name. */
   readonly name: string;
   /**
-   * What exactly is approved: it has been made into the digest once more. Null where the ledger does not have it, or
-   * `withheld` stands for it.
+   * The exact request: its digest was computed again. Null if the ledger does not have it, or `withheld` stands for it.
    */
   readonly request: ApprovedRequest | null;
-  /** Of a request that a lane withholds from this reader: the hash and size of the content that holds it. */
+  /** If a lane withholds the request from this reader: hash and size of the content that contains it. */
   readonly withheld: { readonly sha256: string; readonly bytes: number } | null;
   readonly requested_by: string;
   readonly requested_at: string;
@@ -55,7 +54,7 @@ export interface PendingApproval {
   readonly approver_roles: readonly string[];
 }
 
-/** A request that waits, and which entry of the log brought its content; null where the ledger does not show that. */
+/** A pending request, and the entry of the log that contains it; null if the ledger does not show that. */
 export interface SourcedApproval {
   readonly approval: PendingApproval;
   readonly source: { readonly log_index: number; readonly sha256: string } | null;
@@ -67,7 +66,7 @@ interface ApprovalInTree {
   readonly source: RequestSource | null;
 }
 
-/** What waits for people in a ledger. Trees that have asked are folded; others are only looked through, once. */
+/** The pending approvals of a ledger. Trees with requests are folded; others are only scanned, once. */
 export class PendingApprovals {
   readonly #store: LedgerStore;
   readonly #requests: TreeFolds<RequestSources>;
@@ -78,10 +77,10 @@ export class PendingApprovals {
   }
 
   /**
-   * Every request that people can still answer, in the order of the trees.
-   * @param now what has expired by then is left out
-   * @param by as for `one`
-   * @throws LedgerError LEDGER_TAMPERED for a tree that does not fold
+   * Every request that people can still decide about, in the order of the trees.
+   * @param now requests that have expired by then are omitted
+   * @param by as for `find`
+   * @throws LedgerError LEDGER_TAMPERED for a tree that cannot be folded
    */
   async *list(now: string, by: Approver | null = null, control?: ReadControl): AsyncIterable<PendingApproval> {
     const options = control === undefined ? {} : { signal: control.signal };
@@ -91,9 +90,9 @@ export class PendingApprovals {
   }
 
   /**
-   * One request of a tree that people can still answer, or null.
-   * @param by a person who is shown a withheld request where they may vote on this very one. The caller records the
-   * reading before it hands the request on
+   * A request of a tree that people can still decide about, or null.
+   * @param by a person, who sees a withheld request if they may vote on this very one. The caller records the reading
+   * before it passes the request on
    * @throws LedgerError LEDGER_TAMPERED
    */
   async find(
@@ -109,7 +108,7 @@ export class PendingApprovals {
     return null;
   }
 
-  /** @returns null while the entry waits to be integrated */
+  /** @returns null while the entry is not integrated */
   async #locate({ tree_id, seq, sha256 }: RequestSource): Promise<SourcedApproval['source']> {
     for await (const { log_index } of readIntegrated(this.#store.tree(tree_id, seq))) return { log_index, sha256 };
     return null;
@@ -118,13 +117,13 @@ export class PendingApprovals {
   async *#pendingIn(tree_id: string, query: ApprovalQuery): AsyncIterable<ApprovalInTree> {
     const requested = await this.#requests.get(tree_id, query.control);
     if (requested.size === 0) return;
-    // One tree at a time, and none of them kept.
+    // One tree at a time, without a cache.
     const tree = await new LiveTrees(this.#store, 0, Infinity).get(tree_id);
     if (tree !== null) yield* findPending(tree, requested, new ContentReader(this.#store), query);
   }
 }
 
-/** Where the content of each request lies, by its digest: the artifact that brought it, and with which entry. */
+/** The artifact and entry of each request, by digest. */
 type RequestSources = ReadonlyMap<string, RequestSource>;
 
 interface RequestSource extends EntryPlace {
@@ -132,16 +131,16 @@ interface RequestSource extends EntryPlace {
   readonly sha256: string;
 }
 
-/** Of all trees that are kept: requests, and runs that may make one. */
+/** Limit over all cached trees: requests, and runs that may make one. */
 const REQUESTS_CACHED_MAX = 20_000;
 const APPROVAL_REQUIRED = '"rule_id":"approval.required"';
 
-/** What was asked in a tree. */
+/** Collects the requests of a tree. */
 class RequestFold implements TreeFold<RequestSources> {
   readonly #requests = new Map<string, RequestSource>();
-  /** What each run was given last: an agent its proposal, the tree its next promotion or export. */
+  /** The latest content of each run: the proposal of an agent, or the next promotion or export of the tree. */
   readonly #sources = new Map<string, RequestSource>();
-  /** That a tree has ended is not seen here: nobody asks for one that has. */
+  /** Always: the fold does not see that a tree has ended, and nobody reads the approvals of an ended tree. */
   isEvictable = true;
 
   apply(entry: TreeEntry): void {
@@ -163,9 +162,9 @@ class RequestFold implements TreeFold<RequestSources> {
   }
 }
 
-/** The content that an input brings to a run; null for inputs that ask for nothing. */
+/** The content that an input brings to a run; null for inputs without a request. */
 function contentOf(entry: TreeEntry): (RequestSource & { readonly run_id: string }) | null {
-  // Most inputs are others, and need not be parsed.
+  // Most inputs are of other kinds, and need not be parsed.
   if (!/"kind":"(?:proposal|start_run)"/.test(entry.text)) return null;
   const { kind, run_id, payload, request } = bodyOf(entry);
   const ref = kind === 'proposal' ? payload : request;
@@ -182,7 +181,7 @@ function contentOf(entry: TreeEntry): (RequestSource & { readonly run_id: string
 
 const bodyOf = ({ text }: TreeEntry): JsonObject => (JSON.parse(text) as { readonly body: JsonObject }).body;
 
-/** At what time, for whom (without a person for everyone), and what can end the reading. */
+/** The time, the reader (null for everyone), and the control of the read. */
 interface ApprovalQuery {
   readonly now: string;
   readonly by: Approver | null;
@@ -210,7 +209,7 @@ async function* findPending(
   }
 }
 
-/** A request of a run, as its book has it. */
+/** A request of a run, from its approval book. */
 interface RequestContext {
   readonly run: RunContext;
   readonly entry: ApprovalEntry;
@@ -218,8 +217,8 @@ interface RequestContext {
 }
 
 /**
- * The request in the content that brought it, if it is the one of the digest; the hash of that content where a lane
- * withholds it from this reader; null where the ledger does not have it.
+ * The request in its content, if it has the digest; the hash of that content if a lane withholds it from this reader;
+ * null if the ledger does not have it.
  */
 async function loadRequest(
   { tree_id, seq, sha256 }: RequestSource,
@@ -240,8 +239,8 @@ async function loadRequest(
 }
 
 /**
- * Whether a vote of this person on this very request could count: in the role, and with no request of their own. Names
- * are compared as those of votes are (C87).
+ * Whether a vote of this person on this very request could count: in this role, and not on their own request. Names are
+ * compared as for votes (C87).
  */
 function isApprover({ run, entry, policy }: RequestContext, { actor, role }: Approver): boolean {
   const person = personOf(actor);
@@ -272,7 +271,7 @@ function toPendingApproval(
   return { run_id, case_id, ...requested, quorum, approver_roles };
 }
 
-/** The request in the content that brought it, if that is the one of the digest. */
+/** The request in its content, if it has the digest. */
 function extractRequest(
   bytes: Uint8Array,
   { run: { run_id, case_id }, entry: { digest }, policy }: RequestContext,
@@ -292,7 +291,7 @@ function parseObject(bytes: Uint8Array): JsonObject {
   }
 }
 
-/** Paths as they canonically are, whatever stands there: nothing is decided here. */
+/** Canonical paths, also for invalid arguments: nothing is decided here. */
 function canonicalizeArgs(action: string, args: JsonObject, policy: Policy): JsonObject {
   const definition = policy.catalogue.action(action);
   if (definition === undefined || definition.paths.length === 0) return args;

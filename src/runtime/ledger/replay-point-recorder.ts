@@ -1,17 +1,17 @@
-// Remembers points of the past while the ledger grows (decision 0019), so that the first question about it is answered
-// as fast as later ones.
+// Stores replay points while the ledger grows (decision 0019), so that the first read of a past state is as fast as
+// later ones.
 //
-//   P1. Nothing is folded for it: where trees stand is asked of those that the engine has in memory, at the moment of
-//       the commit that is due. Only a tree that is not there any more is taken up again, one at a time.
-//   P2. Of a tree a snapshot is made when it has grown by some entries, not at each point: a reader folds those itself.
-//       So a point costs a bounded number of them, however many trees live.
-//   P3. A commit waits for no disk here: what is to be remembered is written after its turn, without a flush. Nothing
-//       that goes wrong here concerns the ledger; it costs the next question some time.
-//   P4. Points go on from the last one that fits the ledger, whoever has made it. What lies between, after a crash or
-//       of an earlier process, is read again, when it is as much as lies between two points; where it is very much,
-//       a reader must have made the points first.
-//   P5. Where commits do not integrate their entries into the log, no point is made here: trees in memory are ahead of
-//       the log then. A reader makes them.
+//   P1. Nothing is folded: the states of trees come from the trees that the engine has in memory, at the commit where a
+//       point is due. Only a tree that has left memory is restored, one at a time.
+//   P2. A tree gets a snapshot when it has grown by some entries, not at each point: a reader folds those itself. So a
+//       point costs a bounded number of snapshots, however many trees are live.
+//   P3. A commit never waits for the disk here: points are written after its turn, without a flush. A failure here does
+//       not concern the ledger; it only slows the next read.
+//   P4. Points continue after the last one that fits the ledger, whoever made it. The entries since then, after a crash
+//       or from an earlier process, are read again if they are about one interval. If they are far more, a reader must
+//       have made the points first.
+//   P5. If commits do not integrate their entries into the log, no point is made here, because trees in memory are
+//       ahead of the log. A reader makes the points.
 
 import type { Entry, SealedEntry } from '../../contract/run/entry.js';
 import type { CommitObserver } from '../../engine/tree-engine.js';
@@ -24,24 +24,24 @@ import { NOTHING_ARCHIVED, ReplayPointBuilder } from '../../replay/replay-point-
 import { readArchivedPrefix, findNewestPoint, POINT_ENTRIES } from '../../replay/state-at.js';
 import { parseStoredEntry } from './stored-entry.js';
 
-/** What a tree has grown by when a snapshot of it is made. */
+/** A snapshot is made when a tree has grown by this number of entries. */
 const SNAPSHOT_GROWTH_ENTRIES = 64;
-/** What is read again at most, which takes a second. */
+/** Limit of entries to read again, which takes a second. */
 const REREAD_ENTRIES_MAX = 65_536;
-/** At closing there is a point where so much has come since the last. */
+/** Closing makes a point if there are as many entries since the last one. */
 const CLOSE_ENTRIES = 1_024;
 
 export interface ReplayPointRecorderOptions {
   readonly store: Pick<LedgerStore, 'log' | 'head' | 'archives'>;
   readonly cache: HistoryCache;
   readonly log: Log;
-  /** Runs a task after the present turn. */
+  /** Runs a task after the current turn. */
   readonly defer: (task: () => void) => void;
   readonly pointEntries?: number;
 }
 
 type TreesInMemory = (tree_id: string) => Tree | null;
-/** Shows a tree, taken up again where it is not in memory, while nothing is decided. */
+/** Gives access to a tree, restored if it is not in memory, while nothing is decided. */
 type TreeAccess = <T>(tree_id: string, work: (tree: Tree | null) => T) => Promise<T>;
 
 export class ReplayPointRecorder implements CommitObserver {
@@ -53,14 +53,14 @@ export class ReplayPointRecorder implements CommitObserver {
   #isClosed = false;
   #begin = NOTHING_ARCHIVED;
   #book = new ReplayPointBuilder();
-  /** The size of the last point; while waiting, of the ledger when there is to be one. */
+  /** The size at the last point; while paused, the size of the ledger at which the next one is due. */
   #point = 0;
   #due = 0;
-  /** What was committed while it read. */
+  /** What was committed while it was reading. */
   #queued: LogAppends[] = [];
-  /** Trees that were not placed since they changed. */
+  /** Trees that changed since they were last added to a point. */
   readonly #changed = new Set<string>();
-  /** How long trees were at their last snapshots. */
+  /** The lengths of trees at their last snapshots. */
   readonly #snapshotSizes = new Map<string, number>();
   #snapshots: HistorySnapshot[] = [];
   #work: Promise<void> = Promise.resolve();
@@ -71,14 +71,14 @@ export class ReplayPointRecorder implements CommitObserver {
     this.#interval = options.pointEntries ?? POINT_ENTRIES;
   }
 
-  /** Begins. The store must be the writer's, and at rest. */
+  /** Starts. The store must be locked by this process, and no commit may be in flight. */
   async open(accessTree: TreeAccess): Promise<void> {
     this.#accessTree = accessTree;
     const { store, cache } = this.#options;
     const { size } = await store.head();
     this.#begin = await readArchivedPrefix(store);
     this.#book = new ReplayPointBuilder(this.#begin);
-    // Where there is not as much as that, nobody needs to look.
+    // A shorter ledger has no point.
     const point = size < this.#interval ? null : await cache.point(size);
     this.#due = (point?.size ?? this.#begin.size) + this.#interval;
     this.#state = size === 0 ? 'following' : 'waiting';
@@ -117,13 +117,15 @@ export class ReplayPointRecorder implements CommitObserver {
     if (this.#book.size - this.#point >= this.#interval) this.#recordPoint();
   }
 
-  /** What it has noted may hold content that is to be gone: it goes on from what is remembered, and read, then. */
+  /**
+   * Discards its state, which may hold content that is to be erased, and continues from the stored points by reading.
+   */
   async forget(): Promise<void> {
     this.#pauseUntil(this.#book.size, null);
     await this.#work;
   }
 
-  /** Ends it at once: what is in memory may be ahead of the ledger. */
+  /** Stops at once: trees in memory may be ahead of the ledger. */
   stop(): void {
     this.#state = 'stopped';
     this.#queued = [];
@@ -140,11 +142,11 @@ export class ReplayPointRecorder implements CommitObserver {
     });
   }
 
-  /** Puts down a last point, if that is worth it. Nothing may be committed any more. */
+  /** Makes a last point if it saves enough work. Nothing may be committed any more. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#state === 'following' && this.#book.size - this.#point >= Math.min(CLOSE_ENTRIES, this.#interval)) {
-      // Nothing is fetched any more: a point that needs that is not made.
+      // No tree is restored any more: a point that would need one is not made.
       this.#isFetching = true;
       this.#catchErrors(() => {
         this.#recordPoint();
@@ -154,7 +156,7 @@ export class ReplayPointRecorder implements CommitObserver {
     await this.#work;
   }
 
-  /** From the last point up to here; what is committed meanwhile comes behind it. */
+  /** Reads from the last point up to `size`; later commits are queued behind it. */
   #startReading(size: number): void {
     this.#state = 'reading';
     this.#work = this.#readUpTo(size).catch((error: unknown) => {
@@ -182,7 +184,7 @@ export class ReplayPointRecorder implements CommitObserver {
     this.#state = 'following';
   }
 
-  /** Until there is as much again. */
+  /** Makes no point until the log has grown by another interval. */
   #pauseUntil(size: number, error: unknown): void {
     if (this.#state === 'stopped') return;
     this.#state = 'waiting';
@@ -214,7 +216,9 @@ export class ReplayPointRecorder implements CommitObserver {
     this.#changed.add(entry.tree_id);
   }
 
-  /** A point, where every tree that lives can say where it stands; else they are fetched, for the next commit. */
+  /**
+   * Makes a point if the state of every live tree is known; otherwise restores the missing trees, for the next commit.
+   */
   #recordPoint(): void {
     const missing: string[] = [];
     for (const tree_id of this.#changed) {
@@ -265,7 +269,7 @@ export class ReplayPointRecorder implements CommitObserver {
       });
   }
 
-  /** Of a tree whose content was erased entries alone tell from now on, as they do to readers. */
+  /** The content of this tree was erased: from now on only its entries count, as for readers. */
   #loseTree(tree_id: string, error: unknown): void {
     if (!(error instanceof LedgerError) || error.code !== 'LEDGER_ERASED') throw error;
     if (this.#state !== 'following') return;
@@ -288,7 +292,7 @@ export class ReplayPointRecorder implements CommitObserver {
   async #writePoint(point: ReplayPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<void> {
     if (this.#state === 'following') await new Promise<void>((done) => this.#options.defer(done));
     const isStored = await this.#options.cache.save(point, snapshots, after);
-    // Somebody has made it forget the points before, or is writing: it goes on from what there is then.
+    // Another caller discarded the earlier points, or is writing: it continues from the stored ones.
     if (!isStored) this.#pauseUntil(point.size, null);
   }
 }
@@ -300,7 +304,7 @@ export interface LogAppends {
   readonly placed: readonly { readonly first: number; readonly entries: readonly SealedEntry[] }[];
 }
 
-/** @returns null where the entries are still pending in the log */
+/** @returns null while the entries are not integrated into the log */
 export function logAppendsOf({ trees }: Batch, { head, first_log_indexes }: CommitResult): LogAppends | null {
   if (head === null || first_log_indexes === null) return null;
   const placed = trees.map(({ entries }, at) => ({ first: first_log_indexes[at] ?? 0, entries }));

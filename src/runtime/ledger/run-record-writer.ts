@@ -1,14 +1,14 @@
-// Writes the records of runs whose tree has ended (S4-08, S4-43), as derived data beside the ledger.
+// Writes the records of runs whose tree has ended (S4-08, S4-43), as derived data beside the ledger's log.
 //
-//   R1. Nothing waits for it but `close`, and that not for long. It begins a while after a tree has ended, and pauses
-//       after some entries, many times as long as it took to read them: so it has a small part of the time, less where
-//       others keep the process busy, and falls behind where very many trees end.
-//   R2. Which trees are to be recorded is asked of the store and never remembered. So what a crash left unwritten, and
-//       what a home has from before there were such records, is found like everything else.
-//   R3. A tree is read once. Of its records only some are held: those of ended runs are written on the way, and taken
-//       up again where an entry tells more of such a run.
-//   R4. What fails here is logged, and tried again with the next tree that ends or the next opening. A tree that cannot
-//       be folded is set aside, so that it does not keep others waiting.
+//   R1. Only `close` waits for it, and not for long. It starts some time after a tree has ended. After some entries it
+//       pauses many times as long as it took to read them. So it uses a small part of the time, less in a busy process,
+//       and falls behind if very many trees end.
+//   R2. The store knows which trees are to be recorded; nothing is remembered here. So it also finds what a crash left
+//       unwritten, and the trees of a home from before there were run records.
+//   R3. Each tree is read once. Only some of its records stay in memory: those of ended runs are written on the way,
+//       and loaded again if a later entry changes such a run.
+//   R4. A failure is logged, and repeated with the next tree that ends or the next opening. A tree that cannot be
+//       folded is set aside, so that it does not block others.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Entry } from '../../contract/run/entry.js';
@@ -24,33 +24,33 @@ import type { EndedTree, RecordBatch, WrittenRecord } from '../../ports/ledger/r
 import { RunRecords } from '../../run/run-records.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';
 
-/** Between the end of a tree and its records, and between two stretches of work at least. */
+/** Milliseconds between the end of a tree and its records, and at least between two stretches of work. */
 export const PAUSE_MS = 100;
-/** Between two stretches, as a multiple of what the one before took; a second is the most of that. */
+/** Pause between two stretches, as a multiple of the duration of the first; at most a second. */
 const PAUSE_FACTOR = 30;
 export const PAUSE_MS_MAX = 1_000;
-/** Entries that are read between two pauses, which takes some 3 ms: those of a few dozen small trees. */
+/** Entries between two pauses, which take some 3 ms: those of a few dozen small trees. */
 export const ENTRIES_PER_STRETCH = 256;
-/** Entries that are read before others have their turn, whatever the store does. */
+/** Entries before other work runs, regardless of the store. */
 const ENTRIES_PER_TURN = 128;
-/** How long `close` waits. */
+/** Timeout of `close`, in milliseconds. */
 export const CLOSE_MS = 1_000;
-/** Rows that are written together. */
+/** Rows per write. */
 const ROWS_PER_SAVE = 64;
-/** Records of a tree that are held at once, beside those of live runs. */
+/** Limit of records of a tree in memory, besides those of live runs. */
 export const RECORDS_IN_MEMORY_MAX = 256;
-/** A transaction that keeps records from being written ends with the tick that has it open. */
+/** A transaction that blocks the writing of records ends with the tick that has opened it. */
 const SAVE_TRIES = 100;
 
 interface RunRecordWriterOptions {
   readonly store: LedgerStore;
   readonly clock: Clock;
   readonly log: Log;
-  /** Runs a task after the present turn. */
+  /** Runs a task after the current turn. */
   readonly defer: (task: () => void) => void;
 }
 
-/** What waits to be written together. */
+/** Records to be written together. */
 interface PendingRecords extends RecordBatch {
   records: WrittenRecord[];
   readonly trees: RecordBatch['trees'][number][];
@@ -59,31 +59,31 @@ interface PendingRecords extends RecordBatch {
 export class RunRecordWriter {
   readonly #options: RunRecordWriterOptions;
   #state: 'new' | 'open' | 'closing' | 'stopped' = 'new';
-  /** From the beginning of `close` on: a restart of the engine may end after that. */
+  /** Set at the beginning of `close`: a restart of the engine may end after that. */
   #isClosed = false;
   #work: Promise<void> = Promise.resolve();
-  /** One look for what is to be recorded comes after the present one; it finds all that more of them would. */
+  /** Another pass follows the current one; it finds everything that more passes would. */
   #isNextDue = false;
-  /** Calls off the beginning that is due. */
+  /** Cancels the scheduled start. */
   #cancelStart: (() => void) | null = null;
-  /** Ends the pause that it is in. */
+  /** Ends the current pause. */
   #resume: (() => void) | null = null;
   #entriesRead = 0;
-  /** When the present stretch began. */
+  /** When the current stretch started. */
   #stretchStart = 0;
 
   constructor(options: RunRecordWriterOptions) {
     this.#options = options;
   }
 
-  /** Begins, with what earlier processes left. The store must be the writer's. */
+  /** Starts with the trees that earlier processes left. This process must hold the writer lock of the store. */
   open(): void {
     if (this.#state !== 'new') return;
     this.#state = 'open';
     this.#schedule();
   }
 
-  /** Says that a tree has ended, and that this is committed. */
+  /** Reports that a tree has ended and that its end is committed. */
   onTreeEnded(): void {
     if (this.#state !== 'open' || this.#cancelStart !== null) return;
     this.#cancelStart = this.#wake(PAUSE_MS, () => {
@@ -92,7 +92,7 @@ export class RunRecordWriter {
     });
   }
 
-  /** Ends it at once: nothing can be written any more. What is under way finds out at its next step. */
+  /** Stops at once: nothing can be written any more. Work in flight stops at its next step. */
   stop(): void {
     this.#enterState('stopped');
   }
@@ -104,7 +104,7 @@ export class RunRecordWriter {
     this.#schedule();
   }
 
-  /** Writes what is left, for a while and without a pause; the next opening writes the rest. */
+  /** Writes remaining records without pauses, until a timeout; the next opening writes the rest. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#state !== 'open') return;
@@ -114,7 +114,7 @@ export class RunRecordWriter {
     this.stop();
   }
 
-  /** Writes all that is left, for as long as that takes. */
+  /** Writes all remaining records, however long it takes. */
   async finish(): Promise<void> {
     this.#enterState('closing');
     this.#schedule();
@@ -168,7 +168,7 @@ export class RunRecordWriter {
     }
   }
 
-  /** @returns how many entries the tree has, or null if this was stopped */
+  /** @returns the number of entries of the tree, or null if this was stopped */
   async #fold(tree_id: string, pending: PendingRecords): Promise<number | null> {
     const records = new RunRecords();
     let seq = 0;
@@ -179,7 +179,7 @@ export class RunRecordWriter {
       await this.#pace();
       if (!isRunEntry(stored)) continue;
       const entry = parseStoredEntry(stored);
-      // Where nothing was let go of, whatever is not here is nowhere.
+      // If no record was dropped from memory, an unknown one does not exist.
       if (records_max > RECORDS_IN_MEMORY_MAX) await this.#reloadRecord(records, entry);
       records.fold(entry);
       if (records.size < records_max) continue;
@@ -204,7 +204,7 @@ export class RunRecordWriter {
     for (const { run_id } of ended) records.release(run_id);
   }
 
-  /** Empties what it has written. @throws LedgerError */
+  /** Writes the pending records and removes them from the list. @throws LedgerError */
   async #save({ records, trees }: PendingRecords): Promise<void> {
     if (records.length + trees.length === 0) return;
     const batch = { records: records.splice(0), trees: trees.splice(0) };
@@ -214,7 +214,7 @@ export class RunRecordWriter {
     }
   }
 
-  /** Lets others have their turn after some entries, and a while after some more. */
+  /** Yields to other work after some entries, and pauses after some more. */
   async #pace(): Promise<void> {
     this.#entriesRead += 1;
     if (this.#entriesRead % ENTRIES_PER_TURN === 0) await this.#yieldTurn();
@@ -242,7 +242,7 @@ export class RunRecordWriter {
   }
 }
 
-/** @throws InvariantError for a record that does not conform: entries that were tampered with can make one */
+/** @throws InvariantError for an invalid record, which tampered entries can produce */
 function toWrittenRecord(tree_id: string, record: RunRecord): WrittenRecord {
   if (!isConforming(RunRecord, record)) throw new InvariantError(`the record of ${record.run_id} is none`);
   return { tree_id, run_id: record.run_id, text: canonicalJson(record) };

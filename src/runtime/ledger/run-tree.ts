@@ -1,4 +1,4 @@
-// A run tree as the records of its runs tell it.
+// Folds a run tree to the records of its runs.
 
 import type { Entry } from '../../contract/run/entry.js';
 import type { RunRecord } from '../../contract/run/run-record.js';
@@ -8,16 +8,16 @@ import { RunRecords } from '../../run/run-records.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';
 import type { TreeFold } from './tree-folds.js';
 
-/** Run trees with their records, as one question of a reader. */
+/** A run tree with the records of its runs. */
 export interface RunTree {
   readonly root_run_id: string;
-  /** In the order in which the runs were created: a parent comes before its children. */
+  /** In the order of creation: a parent precedes its children. */
   readonly runs: readonly RunRecord[];
-  /** The runs whose act may have happened or not (D8), each with how that was settled; null where it has not been. */
+  /** The runs with an effect of unknown outcome (D8), each with its settlement; null if it is not settled. */
   readonly unknown: ReadonlyMap<string, Settlement | null>;
 }
 
-/** Of all trees that are kept: some 4 kB each. */
+/** Limit of cached runs over all trees: some 4 kB each. */
 export const RUNS_CACHED_MAX = 10_000;
 
 export class RunTreeFold implements TreeFold<RunTree> {
@@ -29,7 +29,7 @@ export class RunTreeFold implements TreeFold<RunTree> {
     this.#root_run_id = root_run_id;
   }
 
-  /** @throws LedgerError LEDGER_TAMPERED for what is no entry */
+  /** @throws LedgerError LEDGER_TAMPERED for an invalid entry */
   apply(stored: TreeEntry): void {
     if (!isRelevant(stored)) return;
     const entry = parseStoredEntry(stored);
@@ -52,11 +52,11 @@ export class RunTreeFold implements TreeFold<RunTree> {
   }
 }
 
-/** Of the inputs only those tell something of a run that say that nobody knows: the others need not be parsed. */
+/** Of the inputs only results with an unknown outcome matter: the others need not be parsed. */
 const isRelevant = (stored: TreeEntry): boolean =>
   isRunEntry(stored) || (stored.type === 'input' && stored.text.includes('"status":"unknown"'));
 
-/** D8: what somebody has found out of an act whose outcome was unknown. */
+/** D8: how a person settled an effect whose outcome was unknown. */
 export interface Settlement {
   readonly outcome: 'done' | 'not_executed';
   readonly actor_id: string;
@@ -65,16 +65,16 @@ export interface Settlement {
   readonly note: string | null;
 }
 
-/** Acts of one tree of which nobody knew, when their run ended, whether they had happened. */
+/** The effects of one tree whose outcome was unknown when their run ended. */
 export class UnknownOutcomes {
   readonly #settlements = new Map<string, Settlement | null>();
 
-  /** Takes entries in ledger order. `stateOf` says where a run stands before this one. */
+  /** Takes entries in ledger order. `stateOf` returns the state of a run before this entry. */
   fold(entry: Entry, stateOf: (run_id: string) => RunState | null): void {
     if (entry.type === 'input') {
       const { body } = entry;
       if (body.kind !== 'result' || body.status !== 'unknown') return;
-      // A result for a run that has ended already is refused, and tells nothing.
+      // A result for a run that has already ended is rejected and changes nothing.
       if (stateOf(body.run_id) === 'running') this.#settlements.set(body.run_id, null);
     }
     if (entry.type !== 'audit_event' || !this.#settlements.has(entry.body.run_id)) return;
@@ -84,7 +84,7 @@ export class UnknownOutcomes {
     this.#settlements.set(run_id, { outcome, actor_id: actor.actor_id, role_id, at: timestamp_utc, note: notes });
   }
 
-  /** By run: how it was settled, or null where it has not been. */
+  /** By run: its settlement, or null if it is not settled. */
   get all(): ReadonlyMap<string, Settlement | null> {
     return this.#settlements;
   }

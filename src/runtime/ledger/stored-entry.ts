@@ -4,9 +4,8 @@ import { LedgerError } from '../../errors.js';
 import type { TreeEntry } from '../../ports/ledger/ledger-store.js';
 
 /**
- * A stored entry, parsed. What is an entry is shown as it stands; whether it is genuine is what `verify` and `replay`
- * are for.
- * @throws LedgerError LEDGER_TAMPERED for what is none
+ * Parses a stored entry. It does not check whether the entry is genuine: `verify` and `replay` do.
+ * @throws LedgerError LEDGER_TAMPERED for an invalid entry
  */
 export function parseStoredEntry(stored: TreeEntry): Entry {
   const { text, type } = stored;

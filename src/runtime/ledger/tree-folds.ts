@@ -1,24 +1,24 @@
-// Folds of run trees that are gone on with: who asks again what a long tree tells pays for what came since, and many
-// who ask at once pay once.
+// Incremental folds of run trees. Reading a long tree again costs only the entries since the last read, and concurrent
+// reads of one tree share the work.
 
 import type { LedgerStore, TreeEntry } from '../../ports/ledger/ledger-store.js';
 import type { Pace, ReadControl } from '../../ports/pace.js';
 
-/** What is made of the entries of one tree, in their order. */
+/** Folds the entries of one tree, in their order. */
 export interface TreeFold<Result> {
   apply(entry: TreeEntry): void;
-  /** What is told of the entries so far: nothing that comes later changes it. */
+  /** The result of the entries so far. Later entries do not change the returned object. */
   result(): Result;
-  /** How much it keeps, in whatever `keptMax` counts. */
+  /** Its memory, in the unit that `keptMax` counts. */
   readonly size: number;
-  /** Whether it is not kept: a tree that has ended may be archived, and of one that is not there all may come. */
+  /** Whether it is not cached: an ended tree may be archived, and unknown trees would fill the cache. */
   readonly isEvictable: boolean;
 }
 
-/** So long at a time others wait for a fold. */
+/** Milliseconds of a fold before other work runs. */
 const TURN_MS = 5;
 
-/** Where trees are read, and how their folds are divided. */
+/** Reads trees and divides the work on them. */
 export interface FoldEnvironment {
   readonly store: LedgerStore;
   readonly pace: Pace;
@@ -28,7 +28,7 @@ export class TreeFolds<Result> {
   readonly #environment: FoldEnvironment;
   readonly #createFold: (tree_id: string) => TreeFold<Result>;
   readonly #sizeMax: number;
-  /** Who was asked for last is last. */
+  /** The most recently used is last. */
   readonly #cache = new Map<string, IncrementalFold<Result>>();
 
   constructor(environment: FoldEnvironment, createFold: (tree_id: string) => TreeFold<Result>, sizeMax: number) {
@@ -38,8 +38,8 @@ export class TreeFolds<Result> {
   }
 
   /**
-   * What a tree tells, with everything that was committed when this was asked.
-   * @param control of the read; one that is cancelled takes nothing from others that ask for the same tree
+   * The result of a tree, with everything that was committed at the time of the call.
+   * @param control of this read; cancelling it does not affect other reads of the tree
    */
   async get(tree_id: string, control?: ReadControl): Promise<Result> {
     const incrementalFold = this.#cache.get(tree_id) ?? new IncrementalFold(tree_id, this.#createFold(tree_id));
@@ -72,7 +72,7 @@ export class TreeFolds<Result> {
   }
 }
 
-/** A fold, and how far it has come. */
+/** A fold and its position in the tree. */
 class IncrementalFold<Result> {
   readonly fold: TreeFold<Result>;
   readonly #tree_id: string;
@@ -84,7 +84,7 @@ class IncrementalFold<Result> {
     this.fold = fold;
   }
 
-  /** One after the other: each goes on from where the one before it came to, and from nowhere where that one failed. */
+  /** Reads run one after another: each resumes where the previous one ended, also if that one failed. */
   advance(environment: FoldEnvironment, control?: ReadControl): Promise<Result> {
     const result = this.#last.then(() => this.#foldNewEntries(environment, control));
     // A read is cancelled between two entries: the next one resumes there.

@@ -1,5 +1,5 @@
-// A ledger as XState's inspectors see actors: its trees are folded again through XState itself, and followed while they
-// go on. What XState tells of that, an observer of the caller's is told. The ledger's own trees are not touched.
+// Shows a ledger to XState's inspectors: it folds the run trees again with XState, follows them, and reports the
+// inspection events of XState to an observer. The engine's own trees are not touched.
 
 import { systemPace } from '../../adapters/system/system-pace.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
@@ -13,33 +13,33 @@ import type { Pace, Pause } from '../../ports/pace.js';
 import type { LedgerReader } from './ledger-reader.js';
 
 const POLL_MS = 100;
-/** Trees that are followed at the same time; of one more, the one that was silent longest is let go of. */
+/** Limit of trees that are followed at the same time. Beyond it, the tree that was silent longest is evicted. */
 const TREES_MAX = 64;
-/** Trees that were let go of, and what is remembered of all of them together. */
+/** Limit of evicted trees with a remembered state, and of the size of all those states. */
 const EVICTED_TREES_MAX = 8_192;
 const EVICTED_CHARS_MAX = 32 * 1_048_576;
-/** How long it works before others have a turn. */
+/** Milliseconds that it works before other work runs. */
 const TURN_MS = 3;
 
 export interface WatchOptions {
-  /** Trees are shown that have an entry from here on, each from its beginning. Default: from now. */
+  /** Shows the trees that have an entry from this index on, each from its beginning. Default: from now. */
   readonly from?: number;
   readonly clock?: Clock;
-  /** How long work is divided. Default: by the machine's clock. */
+  /** Divides the work. Default: by the machine's clock. */
   readonly pace?: Pace;
-  /** Told once when the ledger cannot be read any more: nothing is followed after that. */
+  /** Called once if the ledger cannot be read any more: nothing is followed after that. */
   readonly failed?: (error: unknown) => void;
 }
 
 export type WatchedLedger = Pick<LedgerReader, 'size' | 'log' | 'tree' | 'folded'>;
 
 export interface LedgerWatch {
-  /** When all that was there when it was asked has been told. */
+  /** Resolves when everything that was in the ledger at the call has been reported. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Follows a ledger until it is closed. What cannot be folded, because its content is gone, is left out. */
+/** Follows a ledger until it is closed. Trees that cannot be folded, because their content is gone, are omitted. */
 export function watchLedger(
   ledger: WatchedLedger,
   observe: InspectionListener,
@@ -75,7 +75,7 @@ export function watchLedger(
 class LedgerFollower {
   readonly #ledger: WatchedLedger;
   readonly #interpretation: Interpretation;
-  /** The tree that was heard of last comes last. Null: it cannot be folded any further. */
+  /** The most recently used tree is last. Null: it cannot be folded any further. */
   readonly #folds = new Map<string, Fold | null>();
   readonly #evicted = new EvictedTrees();
   readonly #pause: Pause;
@@ -111,7 +111,7 @@ class LedgerFollower {
     }
   }
 
-  /** A tree that is not followed at the moment, as it stands before this entry: from where it was left, or anew. */
+  /** The fold of a tree that is not followed, before this entry: restored from its evicted state, or built anew. */
   async #startFold({ tree_id, seq }: StoredEntry): Promise<Fold | null> {
     let fold = await this.#resumeFold(tree_id);
     if (seq === 0 || fold === null) return fold;
@@ -129,7 +129,7 @@ class LedgerFollower {
     if (evicted === null) return null;
     for await (const first of this.#ledger.tree(tree_id)) {
       const opening = checkAvailable(await this.#ledger.folded.artifactsOf(first));
-      // Its case was erased meanwhile.
+      // Its case was erased in the meantime.
       return 'withheld' in opening ? null : new Fold(restoreTree(evicted, opening, this.#interpretation));
     }
     return null;
@@ -141,14 +141,14 @@ class LedgerFollower {
   }
 }
 
-/** Where trees stood when they were let go of, as text, which is small: what is forgotten of it is folded anew. */
+/** The states of evicted trees as text, which is small. A forgotten state is folded anew. */
 class EvictedTrees {
   readonly #texts = new Map<string, string | null>();
   #chars = 0;
 
   /** @param fold null for a tree that cannot be folded any further */
   store(tree_id: string, fold: Fold | null): void {
-    // In the middle of what an input caused there is no standing still.
+    // A tree has no stable state in the middle of what an input caused.
     if (fold !== null && (!fold.isComplete || fold.tree.policy === null)) return;
     const text = fold === null ? null : JSON.stringify(fold.tree.snapshot());
     this.#texts.set(tree_id, text);
@@ -159,7 +159,7 @@ class EvictedTrees {
     }
   }
 
-  /** @returns undefined where nothing is known of it */
+  /** @returns undefined for an unknown tree */
   remove(tree_id: string): TreeSnapshot | null | undefined {
     const text = this.#texts.get(tree_id);
     this.#texts.delete(tree_id);

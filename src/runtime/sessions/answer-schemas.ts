@@ -1,4 +1,4 @@
-// What sessions answer, as another process gets it: nothing of it is believed before it is held against these.
+// Schemas of session answers. A process that gets an answer from another process validates it before use.
 
 import Type, { type TSchema } from 'typebox';
 import {
@@ -98,7 +98,7 @@ const Data = Type.Object(
 
 const RejectionShape = Type.Object({ code: ErrorCode, error_type: text, message: text, details: texts }, closed);
 
-/** In an object of its own, since an answer may be null. */
+/** Wrapped in an object, because an answer may be null. */
 const answerResult = <T>(schema: TSchema) => Type.Object({ answer: Type.Unsafe<T>(schema) }, closed);
 
 export const SessionAnswerResult = answerResult<SessionAnswer>(

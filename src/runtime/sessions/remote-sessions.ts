@@ -1,4 +1,4 @@
-// The sessions of a home that another process has: the same methods, with the same answers.
+// The sessions of a home that another process has locked: the same methods, with the same answers.
 
 import { resolve } from 'node:path';
 import type { Static, TSchema } from 'typebox';
@@ -6,7 +6,7 @@ import { SessionListResult, SessionAnswerResult, TaskDetailsResult } from './ans
 import type { SessionRequest } from './session-request.js';
 import type { SessionCaller, Sessions } from './sessions.js';
 
-/** Puts a question to the other process. @returns an answer of this shape */
+/** Sends a request to the other process. @returns an answer that conforms to the schema */
 export type SessionRequestSender = <T extends TSchema>(sessionRequest: SessionRequest, schema: T) => Promise<Static<T>>;
 
 export function remoteSessions(send: SessionRequestSender): Sessions {
@@ -52,8 +52,8 @@ export function remoteSessions(send: SessionRequestSender): Sessions {
   };
 }
 
-/** Whatever else the caller's object holds stays here. */
+/** Only these members are sent. */
 const toCaller = ({ actor, role }: SessionCaller): SessionCaller => ({ actor, role });
 
-/** A path as seen from here. */
+/** Resolved against the working directory of this process. */
 const resolveSpec = <T>(spec: string | T): string | T => (typeof spec === 'string' ? resolve(spec) : spec);

@@ -1,4 +1,4 @@
-// What callers of sessions hand over, before it becomes a command.
+// Prepares session commands before the session applies them, and answers commands to closed sessions.
 
 import type { Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
@@ -14,16 +14,16 @@ import { rejectionAnswer } from '../../session/session-answer.js';
 import type { SessionState } from '../../session/session-state.js';
 import { createNote, type Note } from '../agents/notes.js';
 
-/** What may be said to a pause, an end or a waiver, in characters. */
+/** Limit of the text that may accompany a pause, an end or a waiver, in characters. */
 const DETAIL_CHARS_MAX = 400;
 
-/** What a person says beside a command. @returns null for what is no text, or too long a one */
+/** The text of a person beside a command, as a note. @returns null for malformed or too long text */
 export function createDetailNote(text: string | null | undefined, case_id: string | null): Note | null {
   const isText = text == null || (text.length <= DETAIL_CHARS_MAX && text.isWellFormed());
   return isText ? createNote(text, case_id) : null;
 }
 
-/** What the platform itself says of a session that another one replaces. */
+/** The platform's own detail of a session that another one replaces. */
 export const FORCE_REPLACED = 'force_replaced';
 export const platformDetail = (detail: string | undefined): string | null =>
   detail === FORCE_REPLACED ? detail : null;
@@ -36,14 +36,14 @@ export function isRecordable(command: SessionCommand): boolean {
   }
 }
 
-/** Undefined for what is no percentage. */
+/** @returns undefined for an invalid percentage */
 export const validatePercentage = (value: number | undefined): number | null | undefined => {
   if (value === undefined) return null;
   return typeof value === 'number' && value >= 0 && value <= 100 ? value : undefined;
 };
 
-// Ids that come with a command: those of the session itself are recorded as they are, all others as hashes (C90). A
-// hash is the id of no step, attempt or phase, so the session refuses it as it would refuse the id.
+// Ids in a command that belong to the session are recorded as they are, all others as hashes (C90). No step, attempt or
+// phase has a hash as its id, so the session rejects the hash as it would reject the id.
 
 export function hashForeignIds(command: SessionCommand, session: SessionState): SessionCommand {
   const recordId = (id: string): string =>
@@ -67,11 +67,9 @@ export function hashForeignIds(command: SessionCommand, session: SessionState): 
   }
 }
 
-/** An id that the platform made: the session's own, and an ordinal. */
+/** The end of an id that the platform made: a word and an ordinal. */
 const PLATFORM_ID = /-[a-z]{1,8}\d{1,9}$/;
 const hashId = (id: string): string => `sha256-${sha256(id)}`;
-
-// What a session that is over still answers. It takes no input, so nothing of this is recorded.
 
 interface CommandSource {
   readonly actor: Actor;
@@ -80,7 +78,10 @@ interface CommandSource {
   readonly input_id: string;
 }
 
-/** @returns how the session stands, or, for a report that was its last one and comes again, what that got (C65) */
+/**
+ * Answers a command to a closed session. Nothing of it is recorded.
+ * @returns the state of the session; for its last report sent again, the answer to that report (C65)
+ */
 export function answerClosedSession(
   session: SessionState,
   command: SessionCommand,

@@ -1,4 +1,4 @@
-// What callers say, made into inputs: agents' words are held to their form before anything is recorded.
+// Makes inputs from the calls of clients. Text of agents is validated before anything is recorded.
 
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
@@ -34,13 +34,13 @@ const REPORT_BYTES_MAX = 131_072;
 const REPORT_DEPTH_MAX = 8;
 const PROOF_CHARS_MAX = 400;
 
-/** A report as it may be recorded: what it proves is kept as a hash (D10). */
+/** A report in the form that may be recorded: a hash stands for its step proof (D10). */
 export interface ReceivedReport {
   readonly artifact: Artifact;
   readonly proof_sha256: string | null;
 }
 
-/** Null for what is no report at all: no JSON object, too large, too deep. */
+/** @returns null for an invalid report: not a JSON object, too large or too deep */
 export function receiveReport(value: unknown, case_id: string | null): ReceivedReport | null {
   if (!isJsonObject(value) || !isShallow(value, REPORT_DEPTH_MAX)) return null;
   const { step_proof, ...rest } = value;
@@ -53,7 +53,7 @@ export function receiveReport(value: unknown, case_id: string | null): ReceivedR
   };
 }
 
-/** Members that are null are as if they were not there. */
+/** Members that are null are omitted. */
 function bytesOf(report: JsonObject): Uint8Array | null {
   try {
     const members = Object.entries(report).filter(([, member]) => member !== null);
@@ -63,13 +63,15 @@ function bytesOf(report: JsonObject): Uint8Array | null {
   }
 }
 
-/** Whether it nests no deeper than this. However wide it is: no call has its members as arguments. */
+/**
+ * Whether the value nests no deeper than `max`. Members are never spread into call arguments, so width is no problem.
+ */
 function isShallow(value: unknown, max: number): boolean {
   if (typeof value !== 'object' || value === null) return true;
   return max > 0 && Object.values(value).every((member) => isShallow(member, max - 1));
 }
 
-/** Who speaks, as the ledger has it. @throws UsageError for a name that no actor can have */
+/** The caller as the ledger records it. @throws UsageError for a name that no actor can have */
 export function toRecordedCaller({ actor, role }: SessionCaller) {
   const known = toSessionRole(role);
   return {
@@ -83,7 +85,7 @@ export interface SpecMaterial {
   readonly file: string | null;
 }
 
-/** The first input of a session's tree. @throws UsageError for options that the contract cannot hold */
+/** The first input of a session's tree. @throws UsageError for options that do not conform to the contract */
 export function createStartSessionInput(
   session_id: string,
   options: StartSessionOptions,
@@ -123,7 +125,7 @@ function validateIdempotencyKey(key: string | undefined): string | null {
   throw usageError('idempotencyKey: up to 128 of A-Z, a-z, 0-9, _ and -');
 }
 
-/** The posture's settings, and what the caller sets beside them. @throws UsageError for what a posture forbids */
+/** The settings of the posture, with those of the caller. @throws UsageError for what the posture forbids */
 export function resolveSessionSettings(options: StartSessionOptions): SessionSettings {
   const posture = options.posture ?? 'supervised';
   if (!POSTURES.includes(posture)) throw usageError(`posture: ${POSTURES.join(', ')}`);

@@ -1,4 +1,4 @@
-// Sessions to look at: which there are, where they stand, and what their tasks say. Nothing here moves one.
+// Reads sessions: which exist, their state, and the text of their tasks. Nothing here changes a session.
 
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
@@ -14,7 +14,7 @@ import { redactSession } from '../content/redact-session.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import type { SessionSummary, TaskDetails } from './sessions.js';
 
-/** What the ids of sessions, and so of their trees, begin with. */
+/** Prefix of session ids, which are also the ids of their trees. */
 export const SESSION_PREFIX = 'ses_';
 
 export interface LedgerSession {
@@ -34,7 +34,7 @@ const TURN_MS = 5;
 export class SessionReader {
   readonly #parts: SessionReaderParts;
   readonly #engine: () => TreeEngine;
-  /** Passes without a control run one after another: together they would divide no work. */
+  /** Passes without a control run one after another: concurrent ones would repeat the same work. */
   #listing: Promise<unknown> = Promise.resolve();
 
   constructor(parts: SessionReaderParts, engine: () => TreeEngine) {
@@ -62,8 +62,8 @@ export class SessionReader {
   }
 
   /**
-   * The newest first. Each session is folded that is not in memory, so the pass is divided.
-   * @param control charges the pass to its caller, and cancels it; without one it waits for others of its kind
+   * Newest first. Sessions that are not in memory are folded, so the pass yields to other work.
+   * @param control charges the pass to its caller, and cancels it; without one, passes run one after another
    */
   list(spec_id?: string, control?: ReadControl): Promise<readonly SessionSummary[]> {
     if (control !== undefined) return this.#list(spec_id, control);
@@ -99,7 +99,7 @@ const toSummary = (session: SessionState, now: string): SessionSummary => ({
   created_at_utc: session.created_at,
 });
 
-/** What a task says, or that of the outstanding step; null where there is no such task. */
+/** The text of a task, by default that of the outstanding step; null if there is no such task. */
 export function findTaskDetails(session: SessionState, task_id?: string): TaskDetails | null {
   const found = findTask(session, task_id ?? session.outstanding?.step.task_id ?? '');
   if (found === null) return null;
@@ -117,7 +117,12 @@ export function findTaskDetails(session: SessionState, task_id?: string): TaskDe
   };
 }
 
-/** @returns null where this ledger has no such session @throws LedgerError LEDGER_TAMPERED when it does not fold */
+/**
+ * Folds a session from committed entries, for any process that can read the home. If a lane withholds the spec, its
+ * texts are hashes.
+ * @returns null if this ledger has no such session
+ * @throws LedgerError LEDGER_TAMPERED if it cannot be folded
+ */
 export async function loadCommittedSession(store: LedgerStore, session_id: string): Promise<SessionState | null> {
   if (!isSessionId(session_id)) return null;
   const tree = await new LiveTrees(store, 1, SNAPSHOT_ENTRIES).get(session_id);
@@ -125,7 +130,7 @@ export async function loadCommittedSession(store: LedgerStore, session_id: strin
   return session === null ? null : redactSession(session, new ContentReader(store));
 }
 
-/** In the order in which they were started; `active`: only those that are neither completed nor ended. */
+/** All sessions in the order of their start; with `active`, only those that are neither completed nor ended. */
 export async function* listCommittedSessions(
   store: LedgerStore,
   { active }: { readonly active: boolean },

@@ -1,5 +1,5 @@
-// What other processes ask of sessions (D13): one question for each method of `Sessions`, with a schema of its own. Who
-// asks says in which role, as a caller in the process does; what that role may do, the session decides.
+// Requests of other processes to sessions (D13): one schema for each method of `Sessions`. The caller declares its
+// role, like a caller in this process; the session decides what that role may do.
 
 import Type, { type Static } from 'typebox';
 import { EXPOSURES } from '../../contract/run/response.js';
@@ -9,17 +9,19 @@ import { closed, OneOf } from '../../contract/shapes.js';
 import type { Sessions } from './sessions.js';
 
 const Text = Type.String({ maxLength: 400 });
-/** Of a session, step, phase, task or gate attempt: which there are, the session knows. */
+/** Id of a session, step, phase, task or gate attempt. The session knows which exist. */
 const Id = Type.String({ minLength: 1, maxLength: 160 });
 const WholeNumber = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 const callerFields = Type.Object({ actor: Text, role: Text }, closed);
 
-/** Absolute: the two processes need not stand in one folder. A document is judged where it is loaded. */
+/**
+ * A path is absolute, because the processes may have different working directories. A document is checked on loading.
+ */
 const Spec = Type.Union([
   Type.String({ pattern: '^/', maxLength: 4_096 }),
   Type.Unsafe<SessionSpec>(Type.Object({}, { additionalProperties: true })),
 ]);
-/** Which names there are, and in which ranges, is told in one place for all callers. */
+/** Names and ranges are checked in one place for all callers. */
 const Limits = Type.Unsafe<Partial<SessionLimits>>(Type.Record(Type.String({ maxLength: 80 }), WholeNumber));
 
 const StartOptions = Type.Object(
@@ -47,7 +49,7 @@ const StartOptions = Type.Object(
 );
 const NextRequest = Type.Object(
   {
-    /** An agent's: whatever it is, up to the length of a request. */
+    /** Untrusted value of an agent, bounded only by the length of a request. */
     last_step_result: Type.Optional(Type.Unknown()),
     heartbeat: Type.Optional(Type.Boolean()),
     context_usage_pct: Type.Optional(Type.Number()),
@@ -67,7 +69,7 @@ const ResumeRequest = Type.Object(
 );
 const overrideFields = { reason_code: OneOf(OVERRIDE_REASONS), reason_detail: Type.Optional(Text) };
 
-/** About one session, by somebody. */
+/** Members of a request about one session, by one caller. */
 const sessionFields = <const Method extends string>(method: Method) => ({
   method: Type.Literal(method),
   session_id: Id,
@@ -95,7 +97,7 @@ export const SessionRequest = Type.Union([
 ]);
 export type SessionRequest = Static<typeof SessionRequest>;
 
-/** Puts a question to the sessions of this process. @throws what the method throws */
+/** Calls the sessions of this process. @throws what the method throws */
 export function runSessionRequest(sessions: Sessions, sessionRequest: SessionRequest): Promise<unknown> {
   switch (sessionRequest.method) {
     case 'start':

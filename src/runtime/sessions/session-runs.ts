@@ -1,5 +1,5 @@
-// Sessions on this ledger: every call becomes an input of the session's tree, and what the tree answers is completed
-// with the proof that only this home can make (D10).
+// Sessions on this ledger. Every call becomes an input of the session's tree. Answers get the step proof, which only
+// this home can make (D10).
 
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
@@ -62,7 +62,7 @@ export class SessionRuns implements Sessions {
   readonly #reader: SessionReader;
   readonly #pending = new Map<string, DeferredPromise<string>>();
   #engine: TreeEngine | null = null;
-  /** Starts go one after another: of two for one spec, one wins. */
+  /** Starts run one after another: of two starts for one spec, one wins. */
   #starting: Promise<unknown> = Promise.resolve();
 
   constructor(parts: SessionRunsParts) {
@@ -247,7 +247,7 @@ export class SessionRuns implements Sessions {
       : rejectionAnswer(state.session, code, details);
   }
 
-  /** A command beside which a person may say something in words: that is an artifact of the case (C90). */
+  /** A command that a person may explain in a text, which is an artifact of the case (C90). */
   async #commandWithNote(
     session_id: string,
     text: string | null | undefined,
@@ -266,12 +266,12 @@ export class SessionRuns implements Sessions {
     const { session_id, command: given, by } = commandRequest;
     const state = await this.#find(session_id);
     if (state === null) return rejectionWithoutSession('NO_ACTIVE_SESSION');
-    // What the ledger could not hold is no command: an id with a space in it, a text that is no Unicode or too long.
+    // A command that the ledger cannot record is invalid: an id with a space, or text that is too long or not Unicode.
     if (!isRecordable(given)) return rejectionAnswer(state.session, 'VALIDATION_ERROR', [given.name]);
     const command = hashForeignIds(given, state.session);
     const input_id = this.#parts.ids.draw('inp_');
     const caller = toRecordedCaller(by);
-    // What is over takes no input: it can still say what it is, and what it last answered.
+    // A closed session takes no input. It still reports its state and its last answer.
     if (state.session.status === 'completed' || state.session.status === 'ended') {
       const time = new Date(this.#parts.clock.now()).toISOString();
       return this.#addStepProof(
@@ -302,7 +302,7 @@ export class SessionRuns implements Sessions {
     }
   }
 
-  /** The proof goes out with the answer, and is written down nowhere. */
+  /** The step proof is part of the answer only; it is never stored. */
   #addStepProof(session_id: string, answer: SessionAnswer): SessionAnswer {
     const step = answer.data?.next_step;
     if (answer.data == null || step?.issue === undefined) return answer;

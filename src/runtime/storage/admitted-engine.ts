@@ -3,8 +3,8 @@ import type { StorageAccountIds } from './storage-accounts.js';
 import type { StorageGuard } from './storage-guard.js';
 
 /**
- * The engine as callers reach it: what begins a tree, what brings content of an agent, and what people read is admitted
- * first. What ends runs, what people answer, and what the engine itself has to record always enters.
+ * The engine as callers use it. The storage guard must first admit starts of trees, content of agents, and readings of
+ * people. Ends of runs, decisions of people, and what the engine itself records always pass.
  */
 export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEngine => ({
   submit: (tree_id, submission) => submitAdmitted(engine, guard, { tree_id, submission }),
@@ -42,7 +42,7 @@ function submitAdmitted(
     case 'start_run':
       return guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), work);
     case 'start_agent':
-      // Its own entries are reserved with those of the tree that is opened for it.
+      // Its own entries were reserved together with those of the tree that is opened for it.
       return materials.length === 0
         ? work()
         : guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), work);
@@ -56,7 +56,9 @@ function submitAdmitted(
 const bytesOf = (materials: Submission['materials']): number =>
   materials.reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
 
-/** Whom content counts for, as far as its input says. The book knows the rest of trees that this process has opened. */
+/**
+ * The accounts that content counts for, according to its input. The accounts know the rest for trees of this process.
+ */
 function accountIdsOf(tree_id: string | null, input: NewInput): StorageAccountIds {
   const namedCase = 'case_id' in input ? input.case_id : 'payload' in input ? (input.payload.case_id ?? null) : null;
   const actor_id =

@@ -1,5 +1,5 @@
-// What the ledger has recorded for each run tree, case and actor, and what is admitted and not recorded yet: accounts
-// of the kind `bytes`, by the same rules as the budgets of runs (decision 0015).
+// Counts the bytes that the ledger has recorded, or admitted and not yet recorded, for each run tree, case and actor.
+// The accounts of the kind `bytes` follow the rules of run budgets (decision 0015).
 
 import type { Artifact } from '../../contract/artifact-ref.js';
 import type { Account, Limits } from '../../contract/run/budget.js';
@@ -8,27 +8,27 @@ import type { Batch, TreeAppend } from '../../ports/ledger/ledger-store.js';
 import { amountsOf, charge, limitsOf, openAccount, reserve, settle } from '../../run/budget.js';
 import { STORAGE_DEFAULTS, type StorageOptions } from './storage-options.js';
 
-/** Whom content is counted for. Null where the tree, or the case, is not there; an empty actor is nobody. */
+/** The accounts that content counts for. Null without a tree or case; an empty actor means no account. */
 export interface StorageAccountIds {
   readonly tree_id: string | null;
   readonly case_id: string | null;
   readonly actor_id: string;
 }
 
-/** Which budget is used up. */
+/** The kind of the account whose budget is used up. */
 export type StorageAccountKind = 'run' | 'case' | 'actor';
 
-/** Bytes that were reserved for one admission. */
+/** Bytes reserved for one admission. */
 export interface StorageReservation {
   readonly accounts: readonly (readonly [kind: StorageAccountKind, id: string])[];
   readonly limits: Limits;
 }
 
-/** What SQLite, its indexes and what is derived add to an entry and to a content, and to both together. */
+/** Estimated overhead of SQLite, its indexes and derived data, per entry, per content, and for both together. */
 const ENTRY_BYTES = 96;
 const CONTENT_BYTES = 256;
 const FACTOR = 1.5;
-/** So many accounts of each kind, and trees, are remembered; the one that was used longest ago is forgotten. */
+/** Limit of remembered accounts of each kind, and of trees. The least recently used one is forgotten. */
 const HOLDERS_MAX = 65_536;
 
 export class StorageAccounts {
@@ -38,7 +38,7 @@ export class StorageAccounts {
     case: new Map(),
     actor: new Map(),
   };
-  /** Of trees that have not ended: whom their entries are counted for. */
+  /** Of trees that have not ended: the accounts that their entries count for. */
   readonly #trees = new Map<string, Omit<StorageAccountIds, 'tree_id'>>();
   #hour = '';
 
@@ -50,7 +50,10 @@ export class StorageAccounts {
     };
   }
 
-  /** Reserves bytes in every account that they count to, or in none. @returns which budget does not have them */
+  /**
+   * Reserves bytes in all accounts, or in none.
+   * @returns the kind of the account whose budget is used up, or the reservation
+   */
   admit(ids: StorageAccountIds, bytes: number): StorageReservation | StorageAccountKind {
     const { tree_id } = ids;
     const known = tree_id === null ? undefined : this.#trees.get(tree_id);
@@ -66,7 +69,7 @@ export class StorageAccounts {
     return { accounts: accountKeys, limits };
   }
 
-  /** What was admitted is recorded, or never will be. */
+  /** Releases a reservation: the content was recorded, or never will be. */
   settle({ accounts: accountKeys, limits }: StorageReservation): void {
     for (const [kind, id] of accountKeys) {
       const account = this.#accounts[kind].get(id);
@@ -78,7 +81,7 @@ export class StorageAccounts {
     }
   }
 
-  /** Counts what a batch has recorded. */
+  /** Counts the bytes of a committed batch. */
   committed({ trees }: Batch): void {
     for (const append of trees) {
       const [first] = append.entries;
@@ -93,11 +96,11 @@ export class StorageAccounts {
     }
   }
 
-  /** Whom the tree counts for. What a later append says of that is not believed. */
+  /** The accounts of the tree. A later append cannot change them. */
   #holdersOf(append: TreeAppend): StorageAccountIds {
     const { tree_id } = append;
     const ids = this.#trees.get(tree_id) ?? accountIdsIn(append);
-    // Of a tree from before this opening, an append need not name the actor: a later one will.
+    // An append to a tree from before this opening may not name the actor: a later append will.
     if (ids.actor_id !== '') putLast(this.#trees, tree_id, ids);
     return { tree_id, ...ids };
   }
@@ -107,12 +110,12 @@ export class StorageAccounts {
     this.#accounts.run.delete(tree_id);
   }
 
-  /** An actor's account is of one hour. @param time in ISO 8601; one from before the present hour changes nothing */
+  /** Starts a new hour for the accounts of actors. @param time in ISO 8601; an earlier hour changes nothing */
   turnHour(time: string): void {
     const hour = time.slice(0, 'yyyy-mm-ddThh'.length);
     if (hour <= this.#hour) return;
     this.#hour = hour;
-    // A copy: an account that is put back comes last.
+    // A copy, because an account that is put back comes last.
     for (const [id, { reserved }] of [...this.#accounts.actor]) {
       if (reserved.bytes === 0) this.#accounts.actor.delete(id);
       else this.#storeAccount('actor', id, { ...openAccount(limitsOf({ bytes: this.#limits.actor })), reserved });
@@ -135,7 +138,7 @@ function putLast<T>(map: Map<string, T>, id: string, value: T): void {
   if (map.size > HOLDERS_MAX && oldest !== undefined) map.delete(oldest);
 }
 
-/** Whom the entries of an append say that it is for: its agent, promotion or export, else nobody in particular. */
+/** The accounts that the entries of an append name: those of its agent, promotion or export, otherwise none. */
 function accountIdsIn({ opened, entries }: TreeAppend): Omit<StorageAccountIds, 'tree_id'> {
   let [case_id, actor_id, isOfPerson] = [opened?.case_id ?? null, '', false];
   for (const { entry } of entries) {
@@ -151,13 +154,13 @@ function accountIdsIn({ opened, entries }: TreeAppend): Omit<StorageAccountIds, 
   return { case_id, actor_id };
 }
 
-/** As whom an input starts a run or a session. */
+/** The actor that starts a run or a session. */
 function startedAs(input: RecordedInput): string | null {
   if (input.kind === 'open_session') return input.agent.actor.actor_id;
   return input.kind === 'start_agent' || input.kind === 'start_run' ? input.actor.actor_id : null;
 }
 
-/** The person who reads or answers. What that records is theirs: no reader uses up the budget of an agent. */
+/** The person who reads or decides. Their bytes count for them: a reader must not use up an agent's budget. */
 function personIn(input: RecordedInput): string | null {
   switch (input.kind) {
     case 'vote':
@@ -170,7 +173,7 @@ function personIn(input: RecordedInput): string | null {
   }
 }
 
-/** What an append takes of the disk, by the person whose inputs brought it; null: for whom the tree counts. */
+/** Disk bytes of an append, by the person whose inputs they come from; null: by the accounts of the tree. */
 function bytesByPerson({ entries, artifacts }: TreeAppend): ReadonlyMap<string | null, number> {
   const bytes = new Map<string | null, number>();
   const persons: (string | null)[] = [];
@@ -185,7 +188,7 @@ function bytesByPerson({ entries, artifacts }: TreeAppend): ReadonlyMap<string |
   return bytes;
 }
 
-/** How much of the disk a part of a batch takes, estimated upwards. */
+/** Disk bytes of a part of a batch, estimated upwards. */
 export function recordedBytes({ entries, artifacts }: Pick<TreeAppend, 'entries' | 'artifacts'>): number {
   let bytes = 0;
   for (const { text } of entries) bytes += entryBytes(text);

@@ -1,9 +1,9 @@
-// Refuses new work before the disk is full. What has begun can then still be recorded, and every run can be ended:
+// Refuses new work before the disk is full. Work in flight can then still be recorded, and every run can end.
 //
 //   G1. Below the low-water mark no run starts, and content over 16 KiB is refused.
-//   G2. Before a commit for which the disk has no room, the reserve is given back to it. From then on until there is
-//       room again, only what ends runs, and what people answer, is taken.
-//   G3. A budget is reserved when work is admitted and settled when it is recorded: it holds for any number of callers.
+//   G2. If a commit does not fit on the disk, the reserve is given up for it. Until there is room again, only ends of
+//       runs and decisions of people are accepted.
+//   G3. A budget is reserved at admission and settled at recording, so it holds for any number of concurrent callers.
 
 import { RunError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
@@ -15,22 +15,22 @@ import { validateStorageOptions, waterMarksOf, type StorageOptions } from './sto
 
 /** Content up to this size is still recorded below the low-water mark. */
 export const SMALL_CONTENT_BYTES = 16_384;
-/** The entries of one step, and of the start of one run tree, take less. */
+/** Upper estimate of the entries of one step, and of the start of one run tree. */
 const STEP_BYTES = 24_576;
 const START_BYTES = 65_536;
-/** A commit writes its pages to the log of the database first, and later into the database. */
+/** A commit writes its pages first to the log of the database and later to the database. */
 const PAGES_FACTOR = 3;
 const MARGIN_BYTES = 65_536;
 
 interface GuardParts {
   readonly options: StorageOptions;
-  /** Null where the store is not on a disk that this process knows. */
+  /** Null if the store is not on a known local disk. */
   readonly space: DiskSpace | null;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
 
-/** Admits work by the space that there is, and follows the commits. */
+/** Admits work according to the free space, and follows the commits. */
 export class StorageGuard {
   readonly #parts: GuardParts;
   readonly #accounts: StorageAccounts;
@@ -41,12 +41,12 @@ export class StorageGuard {
     this.#accounts = new StorageAccounts(parts.options);
   }
 
-  /** Makes the reserve, as far as there is room. */
+  /** Creates the reserve as far as there is room. */
   open(): void {
     this.#ensureReserve();
   }
 
-  /** Makes the reserve before `work`: at an opening and at each restart. */
+  /** Creates the reserve before `work`: at an opening and at each restart. */
   withReserve(work: () => Promise<void>): () => Promise<void> {
     return () => {
       this.open();
@@ -55,15 +55,15 @@ export class StorageGuard {
   }
 
   /**
-   * Starts a run tree, or a session.
-   * @throws RunError STORAGE_LOW, STORAGE_BUDGET, and then nothing was begun
+   * Admits the start of a run tree or session.
+   * @throws RunError STORAGE_LOW, STORAGE_BUDGET; then nothing was started
    */
   admitStart<T>(ids: Omit<StorageAccountIds, 'tree_id'>, work: () => Promise<T>): Promise<T> {
     if (!this.#ensureReserve()) return Promise.reject(storageLowError());
     return this.#reserveDuring({ ...ids, tree_id: null }, START_BYTES, work);
   }
 
-  /** Takes content of `bytes` for a run. @throws RunError STORAGE_LOW, STORAGE_BUDGET, and then there is no step */
+  /** Admits content of `bytes` for a run. @throws RunError STORAGE_LOW, STORAGE_BUDGET; then there is no step */
   admitContent<T>(ids: StorageAccountIds, bytes: number, work: () => Promise<T>): Promise<T> {
     if (!this.#ensureReserve() && (bytes > SMALL_CONTENT_BYTES || !this.#isReserved))
       return Promise.reject(storageLowError());
@@ -83,7 +83,7 @@ export class StorageGuard {
     this.#accounts.committed(batch);
   }
 
-  /** Gives the reserve back where the disk is low: an opening, or a restart after a failure, needs the room. */
+  /** Gives up the reserve if the disk is low: an opening, or a restart after a failure, needs the room. */
   releaseReserveIfLow(): void {
     const { space, options } = this.#parts;
     const now = space?.measure() ?? null;
@@ -93,7 +93,7 @@ export class StorageGuard {
   }
 
   async #reserveDuring<T>(ids: StorageAccountIds, bytes: number, work: () => Promise<T>): Promise<T> {
-    // An actor that has used up an hour records nothing that would end it.
+    // An actor that has used up its hour records nothing that would start the next one.
     this.#accounts.turnHour(new Date(this.#parts.clock.now()).toISOString());
     const reservation = this.#accounts.admit(ids, bytes);
     if (typeof reservation === 'string') throw budgetExhaustedError(reservation);
@@ -104,7 +104,7 @@ export class StorageGuard {
     }
   }
 
-  /** Whether there is more free space than the low-water mark. Makes the reserve again where there is room for it. */
+  /** Whether there is more free space than the low-water mark. Creates the reserve again if there is room for it. */
   #ensureReserve(): boolean {
     const { space, options } = this.#parts;
     const now = space?.measure() ?? null;

@@ -2,17 +2,17 @@ import { usageError } from '../../errors.js';
 import type { FreeSpace } from '../../ports/disk-space.js';
 
 /**
- * What the ledger may take of the disk. All in bytes, whole numbers of 1 or more. A budget counts what was recorded
+ * Limits of the disk space that the ledger uses: whole numbers of bytes, 1 or more. A budget counts what was recorded
  * since the opening, with an allowance for what SQLite adds.
  */
 export interface StorageOptions {
-  /** For one run tree. Default 1 GiB. */
+  /** Budget of one run tree. Default 1 GiB. */
   readonly runBytes?: number;
-  /** For all run trees of a case. Default 16 GiB. */
+  /** Budget of all run trees of a case. Default 16 GiB. */
   readonly caseBytes?: number;
-  /** For all that one actor starts, proposes or reads within an hour: some 400,000 steps. Default 8 GiB. */
+  /** Budget of all that one actor starts, proposes or reads within an hour: some 400,000 steps. Default 8 GiB. */
   readonly actorBytes?: number;
-  /** Below so much free space no run starts, and no content over 16 KiB is recorded. Default 5 %, at most 256 MiB. */
+  /** With less free space no run starts, and no content over 16 KiB is recorded. Default 5 %, at most 256 MiB. */
   readonly freeBytesMin?: number;
   /** Reserved for recording what is in flight when the disk is full. Default 1 % of it, at most 4 MiB. */
   readonly reservedBytes?: number;
@@ -21,14 +21,14 @@ export interface StorageOptions {
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
 
-/** What the budgets are where the options do not say. */
+/** The default budgets. */
 export const STORAGE_DEFAULTS = { runBytes: GIB, caseBytes: 16 * GIB, actorBytes: 8 * GIB } as const;
 const FREE_SPACE = { share: 0.05, bytesMax: 256 * MIB } as const;
 const RESERVED_SPACE = { share: 0.01, bytesMax: 4 * MIB } as const;
 
 const OPTION_NAMES = ['runBytes', 'caseBytes', 'actorBytes', 'freeBytesMin', 'reservedBytes'] as const;
 
-/** @throws UsageError for what is no number of bytes */
+/** @throws UsageError for an invalid number of bytes */
 export function validateStorageOptions(options: StorageOptions): StorageOptions {
   for (const name of OPTION_NAMES) {
     const value = options[name];

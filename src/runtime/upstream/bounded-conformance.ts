@@ -1,16 +1,16 @@
-// Whether a value conforms to the schema of an upstream server, found out only where that costs what it may: a large
-// answer, held against a large schema, is as much work as their product, and nothing else happens meanwhile.
+// Validates a value against the schema of an upstream server, within a bounded number of steps. Validation takes time
+// proportional to the size of the value times the size of the schema, and it blocks the process meanwhile.
 
 import { isJsonObject, type Json } from '../../contract/json.js';
 import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
 import type { WalkedSchema } from './weaken-schema.js';
 
-/** Parts of a schema, each counted once for every value that is held against it. */
+/** Limit of the work. Each part of a schema counts once for every value that it is applied to. */
 const STEPS_MAX = 500_000;
-/** Names and constants are compared faster than parts are walked. */
+/** Comparing names and constants is faster than walking the parts of a schema. */
 const COMPARISONS_PER_STEP = 8;
 
-/** @returns false also where finding out would take too long */
+/** @returns false also if validation would exceed the limit of steps */
 export function isConformingValue(schema: WalkedSchema, value: Json): boolean {
   const budget = { steps: STEPS_MAX };
   countSteps(budget, schema, value);
@@ -21,7 +21,7 @@ interface StepBudget {
   steps: number;
 }
 
-/** As if every branch were tried to its end. */
+/** Counts as if validation tried every branch to its end. */
 function countSteps(budget: StepBudget, schema: unknown, value: Json): void {
   budget.steps -= 1;
   if (budget.steps < 0 || !isSchema(schema)) return;

@@ -1,4 +1,4 @@
-// All upstream servers of a deployment: what they list, what of it is pinned, and the tools that come of it.
+// Connects to all upstream servers of a deployment, compares their tool definitions with the pins, and makes tools.
 
 import { quoteForMessage, toPrintable } from '../../contract/finding-text.js';
 import type { JsonObject } from '../../contract/json.js';
@@ -16,62 +16,62 @@ import { nameOf, upstreamTool } from './upstream-tool.js';
 export interface UpstreamDeps {
   readonly clock: Clock;
   readonly log: Log;
-  /** The contract folder: from there, relative folders of servers are meant. */
+  /** The contract folder. Relative folders of servers are resolved against it. */
   readonly folder: string;
   /** Default: the MCP client of this package. */
   readonly connect?: UpstreamConnector;
-  /** Gives everything up: what is connected is closed. */
+  /** Aborts the survey and closes all connections. */
   readonly signal?: AbortSignal;
 }
 
-/** Why something of an upstream server cannot be had. */
+/** Why a tool of an upstream server, or the whole server, is not available. */
 export interface UpstreamProblem {
   readonly server: string;
-  /** As lanes would list it; null where the whole server is meant. */
+  /** The name as lanes list it; null if the problem concerns the whole server. */
   readonly tool: string | null;
   readonly problem:
     | 'unreachable' // the server cannot be started, reached or read
-    | 'unusable' // the tool has a name, a definition or a schema that cannot be held
-    | 'not_pinned' // nobody has accepted the tool yet
-    | 'changed' // its definition is not the one that was accepted
-    | 'missing'; // it is pinned, and its server lists it no more
+    | 'unusable' // the name, definition or schema of the tool is not supported
+    | 'not_pinned' // no operator has pinned the tool
+    | 'changed' // the definition differs from the pinned one
+    | 'missing'; // the tool is pinned, but the server no longer lists it
   /** One line, for people. */
   readonly message: string;
 }
 
-/** A tool that could be called, if its pin is that of its definition. */
+/** A tool that agents can call if its pin matches its definition. */
 export interface SurveyedTool {
   readonly server: string;
-  /** As lanes list it. */
+  /** The name as lanes list it. */
   readonly name: string;
   readonly state: 'pinned' | 'new' | 'changed';
   readonly sha256: string;
-  /** Its definition as the server sent it, whole. */
+  /** The complete definition as the server sent it. */
   readonly document: JsonObject;
   readonly tool: Tool;
 }
 
 export interface UpstreamSurvey {
-  /** In the order of the configuration, and there of names. */
+  /** In the order of the configuration; sorted by name within a server. */
   readonly tools: readonly SurveyedTool[];
   readonly problems: readonly UpstreamProblem[];
-  /** The servers that were reached. */
+  /** The servers that answered. */
   readonly reachedServers: readonly string[];
   close(): Promise<void>;
 }
 
 export interface Upstreams {
-  /** For `openTurnpike`, beside those of the service. */
+  /** The pinned tools, for `openTurnpike`, in addition to those of the service. */
   readonly tools: readonly Tool[];
   readonly problems: readonly UpstreamProblem[];
-  /** Ends every connection, and every process that was started. */
+  /** Closes every connection and ends every process that was started. */
   close(): Promise<void>;
 }
 
 /**
- * Connects to every server of the configuration. Tools whose definition is the pinned one become tools of CALL_TOOL;
- * every other one is a problem and does not exist for agents. A server that cannot be reached takes nothing else down.
- * @throws UsageError for a configuration that contradicts itself
+ * Connects to every server of the configuration. A tool whose definition matches its pin becomes a tool of CALL_TOOL.
+ * Every other tool is a problem and does not exist for agents. An unreachable server does not affect the others.
+ * @throws UsageError if the configuration contradicts itself
  */
 export async function connectUpstreams(
   config: UpstreamsConfig,
@@ -86,7 +86,7 @@ export async function connectUpstreams(
   return { tools: pinned, problems: survey.problems, close: () => survey.close() };
 }
 
-/** The same, with all that could be pinned. */
+/** Like `connectUpstreams`, but returns every tool that can be pinned. */
 export async function surveyUpstreams(
   config: UpstreamsConfig,
   pins: UpstreamPins,
@@ -94,7 +94,7 @@ export async function surveyUpstreams(
 ): Promise<UpstreamSurvey> {
   const problem = configProblem(config);
   if (problem !== null) throw usageError(`the configuration of upstream servers: ${problem}`);
-  // Loaded where it is used: most Turnpikes have no upstream servers.
+  // Imported here because most deployments have no upstream servers.
   const connect = deps.connect ?? (await import('../../adapters/mcp/mcp-client.js')).connectMcp;
   const pairs = config.servers.map(
     (configured) => [configured, new UpstreamServerClient(configured, { ...deps, connect })] as const,
@@ -129,7 +129,7 @@ async function surveyServer(
   try {
     listing = await server.list();
   } catch (error) {
-    // What it has started is not left behind.
+    // Ends the process that the server client may have started.
     await server.close();
     const message = toPrintable(`${name} cannot be used: ${(error as Error).message}`);
     const problems = [{ server: name, tool: null, problem: 'unreachable' as const, message }];
@@ -145,7 +145,7 @@ const unusableProblems = ({ unusable }: ToolListing, server: string): readonly U
     return { server, tool: null, problem: 'unusable', message: `${label} cannot be had: ${why}` };
   });
 
-/** What becomes of each definition, and what is pinned and not there. */
+/** Sorts the definitions into usable tools and problems, and adds a problem for each pinned tool that is missing. */
 function classifyTools(
   configured: Configured,
   server: UpstreamServerClient,

@@ -1,21 +1,21 @@
-// The schema by which the contract holds a tool of an upstream server: closed objects and little else (S1-02), while
-// the schemas of servers may be open anywhere. What cannot be held as it is, is held as a text of JSON in its place:
-// what goes through stays visible, and is still checked against the server's own schema once it is read.
+// Converts the schema of an upstream tool to one that the contract can register: closed objects and few other keywords
+// (S1-02). Schemas of servers may be open anywhere. A part that cannot be converted becomes a string that contains
+// JSON. Its value stays visible, and is validated against the server's own schema after parsing.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { scanJson } from '../../step/json-scanner.js';
 import type { WalkedSchema } from './weaken-schema.js';
 
-/** Deeper parts are texts. The contract's own limit is 12. */
+/** Deeper parts become strings of JSON. The contract's own limit is 12. */
 const DEPTH_MAX = 8;
-/** Of an input as agents give it, and of the JSON inside a text. */
+/** Depth limits of an input as agents send it, and of the JSON inside a string. */
 const INPUT_DEPTH_MAX = 64;
 const TEXT_DEPTH_MAX = 32;
-/** The one member of an input that can only be held as a text. */
+/** The only member of an input that can be represented only as a string. */
 const WHOLE_INPUT = 'json';
 
-/** Where in a value a text of JSON stands for what it says. */
+/** Which parts of a value are represented as strings of JSON. */
 type ValueEncoding =
   'as_is' | 'text' | { readonly members: Readonly<Record<string, ValueEncoding>> } | { readonly items: ValueEncoding };
 
@@ -25,36 +25,41 @@ export interface ConvertedSchema {
 }
 
 export interface ConvertedInput extends ConvertedSchema {
-  /** It is one text as a whole. */
+  /** The whole input is one string. */
   readonly whole: boolean;
 }
 
-/** How the input of a tool is held: always as a closed object, also where its server would take more. */
+/** The registered schema of a tool's input: always a closed object, even if the server accepts more. */
 export function convertInputSchema(schema: WalkedSchema): ConvertedInput {
-  // A schema that says no more than `object` is how servers describe a tool that takes nothing.
+  // Servers describe a tool without parameters by a schema that contains only `type: object`.
   const bare = schema['type'] === 'object' && !hasMembers(schema) && schema['additionalProperties'] === undefined;
   const converted = convertSchema(bare && !hasUnion(schema) ? EMPTY_INPUT : schema, INPUT_ROOT);
   if (converted.schema['type'] === 'object') return { ...converted, whole: false };
   return { ...convertedObject({ [WHOLE_INPUT]: asText('The whole input.') }, [WHOLE_INPUT], undefined), whole: true };
 }
 
-/** How the structured part of an answer is held. */
+/** The registered schema of the structured part of an answer. */
 export const convertOutputSchema = (schema: WalkedSchema): ConvertedSchema =>
   convertSchema(schema, { ...INPUT_ROOT, side: 'output' });
 
-/** Any JSON at all, held as a text. */
+/** The schema of arbitrary JSON, represented as a string. */
 export const anyJsonSchema = (): ConvertedSchema => convertOutputSchema({});
 
-/** The input as the server is to get it. @returns null where a text holds no JSON, or not that of an object */
+/**
+ * The input as the server expects it.
+ * @returns null if a string does not contain JSON, or the JSON is not an object
+ */
 export function decodeInput({ encoding, whole }: ConvertedInput, input: JsonObject): JsonObject | null {
-  // Read anew: members that objects inherit must not pass for members of the input.
+  // Parsed anew, so that inherited members do not pass for members of the input.
   const own = scanJson(canonicalJson(input), INPUT_DEPTH_MAX);
   const read = own.ok ? decodeValue(encoding, own.value) : undefined;
   const value = whole && isJsonObject(read) ? read[WHOLE_INPUT] : read;
   return isJsonObject(value) ? value : null;
 }
 
-/** The structured part of an answer as it is held: members that the server's schema does not name are left out. */
+/**
+ * The registered form of the structured part of an answer. Members that the server's schema does not name are omitted.
+ */
 export function encodeOutput(encoding: ValueEncoding, value: Json): Json {
   if (encoding === 'as_is') return value;
   if (encoding === 'text') return canonicalJson(value);
@@ -65,7 +70,7 @@ export function encodeOutput(encoding: ValueEncoding, value: Json): Json {
   return Object.fromEntries(named.map(([name, member]) => [name, encodeOutput(member, value[name] ?? null)]));
 }
 
-/** @returns undefined where a text holds no JSON */
+/** @returns undefined if a string does not contain JSON */
 function decodeValue(encoding: ValueEncoding, value: Json): Json | undefined {
   if (encoding === 'as_is') return value;
   if (encoding === 'text') {
@@ -91,7 +96,7 @@ function decodeValue(encoding: ValueEncoding, value: Json): Json | undefined {
 interface SchemaPosition {
   readonly depth: number;
   readonly side: 'input' | 'output';
-  /** Which branch a value belongs to is not known where it is read, so nothing in one can be rewritten. */
+  /** In a union, the branch of a value is unknown when the value is read. So no part of a branch can be rewritten. */
   readonly inUnion: boolean;
 }
 const INPUT_ROOT: SchemaPosition = { depth: 0, side: 'input', inUnion: false };
@@ -140,7 +145,7 @@ function convertObject(schema: WalkedSchema, { depth, side, inUnion }: SchemaPos
   const required = (schema['required'] ?? []) as readonly string[];
   const closed = isFalseSchema(others);
   const maps = !closed && (!hasMembers(schema) || (isSchema(others) && Object.keys(others).length > 0));
-  // An answer cannot be cut to what its branch of a union names: the branch must be closed by itself.
+  // An answer cannot be reduced to the members of its branch: the branch itself must be closed.
   const uncut = side === 'output' && inUnion && !closed;
   const unnamed = required.some((name) => !Object.hasOwn(properties, name));
   if (maps || uncut || unnamed || hasUnion(schema)) return asText(description);
@@ -194,7 +199,7 @@ function isAsIs(encoding: ValueEncoding): boolean {
   return 'items' in encoding ? isAsIs(encoding.items) : Object.values(encoding.members).every(isAsIs);
 }
 
-/** Whether parts of a schema beside its own properties may name others. */
+/** Whether subschemas, besides the schema's own properties, may name more members. */
 function hasUnion(schema: WalkedSchema): boolean {
   const lists = [schema['allOf'], schema['anyOf'], schema['oneOf'], Object.values(schema['dependentSchemas'] ?? {})];
   const parts = lists.flatMap((list) => (list ?? []) as readonly WalkedSchema[]);
@@ -204,7 +209,7 @@ function hasUnion(schema: WalkedSchema): boolean {
 const hasMembers = ({ properties }: WalkedSchema): boolean => Object.keys(properties ?? {}).length > 0;
 const isSchema = (value: unknown): value is WalkedSchema => typeof value === 'object' && value !== null;
 const isScalar = (value: unknown): boolean => typeof value !== 'object' || value === null;
-/** What `false` was as a schema. */
+/** The form that `weakenSchema` gives to the schema `false`. */
 const isFalseSchema = (schema: unknown): boolean =>
   isSchema(schema) && Object.keys(schema).join() === 'not' && Object.keys(schema['not'] ?? {}).length === 0;
 

@@ -8,7 +8,7 @@ import type { Log } from '../../ports/log.js';
 import { connectUpstreams, type Upstreams } from './connect-upstreams.js';
 import { readUpstreams } from './upstream-files.js';
 
-/** Those options of `openTurnpike` that matter here. */
+/** The options of `openTurnpike` that concern upstream servers. */
 export interface UpstreamOptions {
   /** `true`: the servers of upstreams.json in the contract folder. A path: those of that folder. Default: none. */
   readonly upstreams?: boolean | string;
@@ -20,8 +20,9 @@ export interface UpstreamOptions {
 const NO_UPSTREAMS: Upstreams = { tools: [], problems: [], close: () => Promise.resolve() };
 
 /**
- * The upstream servers that a Turnpike is opened with, connected. One that cannot be reached is a problem and no error.
- * @throws UsageError where there is no upstreams.json; PolicyError for files that cannot be used
+ * Connects to the upstream servers of a deployment. An unreachable server is a problem in the result, not an error.
+ * @throws UsageError if there is no upstreams.json
+ * @throws PolicyError if a file cannot be used
  */
 export async function openUpstreams(options: UpstreamOptions): Promise<Upstreams> {
   const { upstreams = false, contract, clock = systemClock(), log = winstonLog('warn') } = options;

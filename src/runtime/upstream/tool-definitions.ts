@@ -1,5 +1,5 @@
-// The tools that an upstream server says it has. All of it is somebody else's text, sent before anybody has agreed to
-// anything: it is counted, measured, hashed and shown, and nothing in it is believed.
+// Reads the list of tools of an upstream server. The list is untrusted text, received before an operator has accepted
+// any of it: it is bounded, hashed and shown, but never trusted.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
@@ -11,22 +11,22 @@ const PAGES_MAX = 64;
 const CURSOR_CHARS_MAX = 2_048;
 const DEFINITION_BYTES_MAX = 65_536;
 const DESCRIPTION_CHARS_MAX = 8_192;
-/** As the protocol of 2026-07-28 has it. */
+/** The tool names of the MCP version 2026-07-28. */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/u;
 
 /** A tool as its server describes it. */
 export interface UpstreamToolDefinition {
-  /** As the server calls it. */
+  /** The name that the server uses. */
   readonly tool: string;
-  /** All of it, annotations included. */
+  /** The complete definition, including annotations. */
   readonly document: JsonObject;
-  /** Of the canonical JSON of the document: what a pin says. */
+  /** SHA-256 of the canonical JSON of the document, which a pin records. */
   readonly sha256: string;
 }
 
-/** A tool that cannot be had, and why, in our own words. */
+/** A tool that cannot be used, with the reason in text of this library. */
 export interface UnusableTool {
-  /** Null where it has not even a name that can be shown. */
+  /** Null if the tool has no name that can be shown. */
   readonly tool: string | null;
   readonly why: string;
 }
@@ -36,9 +36,12 @@ export interface ToolListing {
   readonly unusable: readonly UnusableTool[];
 }
 
-/** Everything that a server lists. @throws when the list itself has no end, no form or no measure */
+/**
+ * Reads the complete list of tools of a server.
+ * @throws Error if the list is malformed, endless or exceeds a limit
+ */
 export async function listDefinitions(link: UpstreamLink, signal: AbortSignal): Promise<ToolListing> {
-  // Each page is judged as it comes, so that nothing is held of what is too large to be had.
+  // Each page is checked when it arrives, so that memory stays bounded.
   const parsedTools: (UpstreamToolDefinition | UnusableTool)[] = [];
   const cursors = new Set<string>();
   let cursor: string | null = null;
@@ -62,7 +65,7 @@ function toListing(parsedTools: readonly (UpstreamToolDefinition | UnusableTool)
   const named = parsedTools.flatMap(({ tool }) => (tool === null ? [] : [tool]));
   const duplicates = new Set(named.filter((tool, index) => named.indexOf(tool) !== index));
   return {
-    // Of two tools with one name, nobody could say which is meant.
+    // Two tools with one name are ambiguous: both are rejected.
     definitions: parsedTools.flatMap((parsedTool) =>
       'document' in parsedTool && !duplicates.has(parsedTool.tool) ? [parsedTool] : [],
     ),

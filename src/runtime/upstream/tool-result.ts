@@ -1,6 +1,5 @@
-// What a tool of an upstream server has answered, as the contract holds it: the kinds of content that are known, member
-// by member, within the size that is allowed. What is not an answer at all is thrown: then nobody can tell what
-// happened.
+// Converts the answer of an upstream tool to its registered form: the known kinds of content, member by member, within
+// the size limit. A malformed answer is an error, because then the outcome of the call is unknown.
 
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
@@ -10,7 +9,7 @@ import { isConformingValue } from './bounded-conformance.js';
 import type { WalkedSchema } from './weaken-schema.js';
 
 const CONTENT_MAX = 1_000;
-/** Of an answer, for what is no content. */
+/** Bytes of an answer that are reserved for members other than content. */
 const FRAME_BYTES = 256;
 
 const text = { type: 'string' };
@@ -27,7 +26,7 @@ const resource = (required: string): WalkedSchema => ({
   additionalProperties: false,
 });
 
-/** The kinds of content that MCP has, without their annotations. */
+/** The content kinds of MCP, without annotations. */
 const BLOCKS: Readonly<Record<string, WalkedSchema>> = {
   text: block('text', { text }, ['text']),
   image: block('image', { data: text, mimeType: text }, ['data', 'mimeType']),
@@ -37,14 +36,14 @@ const BLOCKS: Readonly<Record<string, WalkedSchema>> = {
 };
 
 export interface ToolResultShape {
-  /** The server's own schema of the structured part, weakened; null where it has none. */
+  /** The server's own schema of the structured part, weakened; null if it has none. */
   readonly walked: WalkedSchema | null;
-  /** How that part is held. */
+  /** The registered schema of that part. */
   readonly structured: ConvertedSchema;
   readonly bytesMax: number;
 }
 
-/** How the answer of a tool is registered. */
+/** The registered output schema of a tool. */
 export const toolResultSchema = ({ structured }: Pick<ToolResultShape, 'structured'>): WalkedSchema => ({
   type: 'object',
   properties: {
@@ -57,8 +56,9 @@ export const toolResultSchema = ({ structured }: Pick<ToolResultShape, 'structur
 });
 
 /**
- * The answer to a call.
- * @throws Failed when the tool says that it went wrong; anything else for what is no answer
+ * The registered form of an answer.
+ * @throws ActionFailedError if the tool reports an error
+ * @throws Error if the answer is malformed
  */
 export function toToolResult(result: JsonObject, shape: ToolResultShape): JsonObject {
   const { content = [], structuredContent, isError = false } = result;
@@ -79,7 +79,7 @@ export function toToolResult(result: JsonObject, shape: ToolResultShape): JsonOb
   return answer;
 }
 
-/** What may still be taken, and whether all has been. */
+/** The bytes that are left, and whether the answer is complete so far. */
 interface ResultBudget {
   bytes: number;
   complete: boolean;
@@ -104,7 +104,10 @@ function takeContent(budget: ResultBudget, content: readonly Json[]): readonly J
   });
 }
 
-/** The members of a block that are known; null for a kind that is not. @throws for a block that contradicts its kind */
+/**
+ * The known members of a content block; null for an unknown kind.
+ * @throws Error for a block that does not match its kind
+ */
 function parseBlock(value: Json): JsonObject | null {
   const kind = isJsonObject(value) ? value['type'] : undefined;
   if (!isJsonObject(value) || typeof kind !== 'string')
@@ -124,11 +127,11 @@ function parseBlock(value: Json): JsonObject | null {
 const pickMembers = (names: readonly string[], { ...members }: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(members).filter(([name]) => names.includes(name)));
 
-/** As much of the beginning of a text as there is room for. */
+/** The longest beginning of a text that fits the budget. */
 function truncateText(budget: ResultBudget, value: JsonObject): JsonObject | null {
   const { text: whole } = value;
   if (typeof whole !== 'string') return null;
-  // Half a surrogate pair would be no text.
+  // Cutting a surrogate pair would make ill-formed text.
   const shorter = (chars: number) => ({ ...value, text: whole.slice(0, chars).replace(/[\ud800-\udbff]$/u, '') });
   let fitting = 0;
   for (let tooMany = Math.min(whole.length, budget.bytes) + 1; tooMany - fitting > 1;) {

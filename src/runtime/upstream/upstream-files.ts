@@ -1,5 +1,5 @@
-// The two files beside a policy that tell of upstream servers: upstreams.json, written by hand, and
-// upstream-pins.json, written by `turnpike upstream pin`.
+// Reads the two files of a contract folder about upstream servers: upstreams.json, which the deployer writes, and
+// upstream-pins.json, which `turnpike upstream pin` writes.
 
 import { isUtf8 } from 'node:buffer';
 import { join } from 'node:path';
@@ -27,8 +27,7 @@ export interface UpstreamFiles {
 }
 
 /**
- * What a contract folder says of upstream servers; null where it has no upstreams.json. Without a file of pins there
- * are none.
+ * The configuration and pins of a contract folder; null without upstreams.json. Without a pins file, no tool is pinned.
  * @throws PolicyError POLICY_UNREADABLE, POLICY_INVALID
  */
 export function readUpstreams(contract: string): UpstreamFiles | null {
@@ -37,7 +36,7 @@ export function readUpstreams(contract: string): UpstreamFiles | null {
   return { config, pins: readJsonFile(join(contract, UPSTREAM_PINS_FILE), UpstreamPins) ?? NO_PINS };
 }
 
-/** Puts these pins in the place of those that are there. @returns the path of the file */
+/** Replaces all pins. @returns the path of the file */
 export function writePins(contract: string, pins: UpstreamPins['pins']): string {
   const path = join(contract, UPSTREAM_PINS_FILE);
   const sorted = Object.fromEntries(Object.entries(pins).sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -45,7 +44,7 @@ export function writePins(contract: string, pins: UpstreamPins['pins']): string 
   return path;
 }
 
-/** What is wrong with a configuration beyond its shape, or null: each server has a name that looks like no other. */
+/** The problem of a well-formed configuration, or null. Names of servers must be distinct and must not look alike. */
 export function configProblem({ servers }: UpstreamsConfig): string | null {
   const names = servers.map(({ name }) => name);
   const duplicate = names.find((name, index) => names.indexOf(name) !== index);

@@ -1,10 +1,9 @@
-// One upstream server as its tools reach it: a connection that is made when it is needed, and a list of its tools that
-// is made again whenever it may be out of date.
+// Client of one upstream server. It connects on demand and reads the tool list again whenever the list may be stale.
 //
-//   U1. A call is sent at most once, and only while the definition of its tool is the one that was pinned.
-//   U1a. Before a call that is not idempotent, the list is read again: one that was read before it is not enough.
-//   U2. A definition that has once been another one stays refused until the Turnpike is opened again, with a new pin.
-//   U3. Whatever fails before the call is sent is NotExecuted. After that, only the server can say what happened.
+//   U1. A call is sent at most once, and only while the definition of its tool matches its pin.
+//   U1a. Before a call that is not idempotent, the list is read again: an earlier reading does not suffice.
+//   U2. A definition that has changed once stays rejected until the Turnpike is opened again, with a new pin.
+//   U3. A failure before the call is sent is NotExecuted. After that, only the server knows what happened.
 
 import { ActionNotExecutedError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
@@ -15,39 +14,39 @@ import type { UpstreamServer as Configured } from '../../contract/policy/upstrea
 import { scanJson } from '../../step/json-scanner.js';
 import { listDefinitions, type UpstreamToolDefinition, type ToolListing } from './tool-definitions.js';
 
-/** Connecting and listing together. */
+/** Timeout of connecting and listing together, in milliseconds. */
 export const PREPARE_MS = 20_000;
-/** For idempotent calls a list counts for so long, unless the server itself says earlier that it has changed. */
+/** For idempotent calls a list stays fresh for this time in ms, unless the server announces a change. */
 export const LIST_FRESH_MS = 10_000;
 const CALLS_MAX = 64;
-/** A server whose list changes while it is read is not waited for. */
+/** The client gives up on a server whose list changes while it is read. */
 const PREPARATIONS_MAX = 3;
 const MESSAGE_DEPTH_MAX = 64;
 const TOO_LONG = 'it takes too long';
 
 export interface ServerParts {
   readonly clock: Clock;
-  /** From where relative folders are meant. */
+  /** Relative folders of the configuration are resolved against this one. */
   readonly folder: string;
   readonly connect: UpstreamConnector;
 }
 
-/** What was read of a server, over which connection, and when. */
+/** One reading of the tool list: its result, its connection and its time. */
 interface ToolListReading {
   readonly listing: ToolListing;
   readonly link: UpstreamLink;
   readonly changes: number;
   readonly at: number;
-  /** Readings are counted as they begin. */
+  /** Readings are numbered when they start. */
   readonly number: number;
 }
 
-/** A call of a tool, with the definition that it is meant for. */
+/** A call of a tool, with the pinned hash of its definition. */
 export interface PinnedCall extends UpstreamCall {
   readonly sha256: string;
-  /** Whether it may be sent on the word of a list that was read before. */
+  /** An idempotent call may rely on a list that was read before. */
   readonly idempotent: boolean;
-  /** Within which the call must be sent, or it is not executed. */
+  /** The call must be sent within this time in ms; otherwise it is not executed. */
   readonly prepare_ms: number;
 }
 
@@ -74,12 +73,18 @@ export class UpstreamServerClient {
     return this.#configured.name;
   }
 
-  /** The tools that it lists now. @throws Error that says why they cannot be had, in a line for people */
+  /**
+   * Reads the tools that the server lists now.
+   * @throws Error that says in one line why they are not available
+   */
   async list(): Promise<ToolListing> {
     return (await this.#currentReading()).listing;
   }
 
-  /** @throws NotExecuted, Failed, or anything else where nobody can tell: as `UpstreamLink.callTool` */
+  /**
+   * @throws ActionNotExecutedError, ActionFailedError; any other error if the outcome is unknown, like
+   * `UpstreamLink.callTool`
+   */
   async call({ sha256, prepare_ms, idempotent, ...call }: PinnedCall, signal: AbortSignal): Promise<JsonObject> {
     if (this.#inFlight >= CALLS_MAX)
       throw new ActionNotExecutedError(`${CALLS_MAX} calls of ${this.name} are under way already`);
@@ -93,7 +98,7 @@ export class UpstreamServerClient {
     }
   }
 
-  /** Ends the connection, and keeps another one from being made. */
+  /** Closes the connection and prevents new ones. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#reading?.abort.abort();
@@ -101,7 +106,7 @@ export class UpstreamServerClient {
     await this.#link?.close();
   }
 
-  /** A connection over which the tool was just seen to be what was pinned. */
+  /** A connection whose latest tool list contains the pinned definition. */
   async #prepare({ tool, sha256, prepare_ms, idempotent }: CallTarget): Promise<UpstreamLink> {
     const after = idempotent ? NO_READING : this.#readingsStarted;
     const until = this.#parts.clock.now() + prepare_ms;
@@ -128,7 +133,7 @@ export class UpstreamServerClient {
     if (found === undefined) throw new ActionNotExecutedError(`${label} is not listed any more`);
   }
 
-  /** One reading at a time, whoever asks for it. */
+  /** Concurrent callers share one reading. */
   #currentReading(): Promise<ToolListReading> {
     if (this.#reading !== null) return this.#reading.read;
     const abort = new AbortController();
@@ -166,7 +171,7 @@ export class UpstreamServerClient {
     return this.#link;
   }
 
-  /** Whether the list was begun after that one, and can still be believed. */
+  /** Whether the reading started after reading number `after` and is not stale. */
   #isFresh(read: ToolListReading | null, after: number): read is ToolListReading {
     return (
       read !== null &&

@@ -1,5 +1,5 @@
-// A tool of an upstream server as a tool of CALL_TOOL. What is true of it (whether what it is given leaves the
-// platform, whether it may be repeated) is what the deployer has said, never what its server says.
+// Makes a tool of CALL_TOOL from a tool of an upstream server. The deployer declares its properties: whether its input
+// leaves the platform and whether a call may be repeated. Statements of the server about them are ignored.
 
 import type { TObject } from 'typebox';
 import { findRegistrationProblem, ToolDefinition } from '../../contract/policy/catalogue.js';
@@ -19,7 +19,7 @@ import { printableText, weakenSchema, type WalkedSchema } from './weaken-schema.
 const TIMEOUT_MS_DEFAULT = 30_000;
 const RESULT_BYTES_DEFAULT = 1_048_576;
 
-/** What the deployer says of a tool, or of all tools of its server. */
+/** What the deployer declares about a tool, or about all tools of its server. */
 type ToolFacts = Partial<Omit<UpstreamTool, 'tool'>>;
 
 export const factsOf = ({ tools = [], ...server }: Configured, tool: string): ToolFacts => {
@@ -31,11 +31,11 @@ export const factsOf = ({ tools = [], ...server }: Configured, tool: string): To
   return { ...configuredFacts, ...tools.find((one) => one.tool === tool) };
 };
 
-/** The name by which lanes list a tool. */
+/** The name under which lanes list a tool. */
 export const nameOf = (configured: Configured, tool: string): string =>
   `${configured.name}.${factsOf(configured, tool).as ?? tool}`;
 
-/** @returns the tool, or why it cannot be registered, in our own words */
+/** @returns the tool, or why it cannot be registered, in text of this library */
 export function upstreamTool(
   configured: Configured,
   definition: UpstreamToolDefinition,
@@ -55,7 +55,7 @@ export function upstreamTool(
   const tool = defineTool({
     name,
     summary: printableText(description) || name,
-    // A JSON Schema as it is: `registrationProblem` below holds it against what can be registered.
+    // A plain JSON Schema: `registrationProblemOf` below checks whether it can be registered.
     input: input.schema as unknown as TObject,
     output: toolResultSchema({ structured }) as unknown as TObject,
     idempotent: facts.idempotent ?? false,

@@ -1,6 +1,6 @@
-// The schema that an upstream server gives for a tool, made fit to be walked: finite, without references, and only of
-// keywords that cost what they say. What comes out refuses nothing that the server's own schema would let through; what
-// was left out (patterns, recursion, what follows from an `if`) is for the server to refuse.
+// Weakens the schema of an upstream tool so that validating against it is bounded: finite, without references, and only
+// with keywords of known cost. The result accepts every value that the server's schema accepts. The server itself must
+// check the omitted parts: patterns, recursion and the consequences of an `if`.
 
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 
@@ -8,18 +8,21 @@ const NODES_MAX = 2_000;
 const DEPTH_MAX = 24;
 const LIST_MAX = 1_000;
 const TEXT_CHARS_MAX = 300;
-/** Of all that it says, references resolved: what is referred to a thousand times is there a thousand times. */
+/**
+ * Characters of the schema with references resolved: a part that is referenced a thousand times counts a thousand
+ * times.
+ */
 const CHARS_MAX = 131_072;
 
 export type WalkedSchema = Readonly<Record<string, unknown>>;
 
 interface WeakenedSchema {
   readonly schema: WalkedSchema;
-  /** Nothing was left out of it that could refuse a value. Only then may a `not` be built on it. */
+  /** No constraint was omitted. Only an exact part may stand below a `not`. */
   readonly exact: boolean;
 }
 
-/** @returns the schema to walk, or what is wrong with the one that was given, in words for whoever pins the tool */
+/** @returns the weakened schema, or the problem of the given one, for the operator who pins the tool */
 export function weakenSchema(document: JsonObject): WalkedSchema | { readonly problem: string } {
   try {
     const walk = { root: document, nodes: NODES_MAX, chars: CHARS_MAX };
@@ -30,7 +33,7 @@ export function weakenSchema(document: JsonObject): WalkedSchema | { readonly pr
   }
 }
 
-/** Within this file: the schema cannot be walked. */
+/** Internal to this file: the schema cannot be weakened. */
 class UnsupportedSchemaError extends Error {}
 
 interface WalkBudget {
@@ -40,7 +43,7 @@ interface WalkBudget {
 }
 interface NodePosition {
   readonly depth: number;
-  /** The references that led here. */
+  /** The references that led to this node. */
   readonly refs: readonly string[];
 }
 
@@ -57,7 +60,7 @@ function weakenNode(walk: WalkBudget, node: Json | undefined, position: NodePosi
   return node['$ref'] === undefined ? weakenKeywords(walk, node, position) : weakenReference(walk, node, position);
 }
 
-/** Whatever would change where a reference leads. */
+/** Rejects keywords that would change the target of a reference. */
 function refuseForeignReferences(node: JsonObject, { depth }: NodePosition): void {
   for (const keyword of ['$dynamicRef', '$recursiveRef']) {
     if (Object.hasOwn(node, keyword))
@@ -67,12 +70,12 @@ function refuseForeignReferences(node: JsonObject, { depth }: NodePosition): voi
     throw new UnsupportedSchemaError('a part of the schema has an $id of its own');
 }
 
-/** References lead within the document, or nowhere: nothing is ever fetched. */
+/** Resolves references within the document only: nothing is ever fetched. */
 function weakenReference(walk: WalkBudget, node: JsonObject, { depth, refs }: NodePosition): WeakenedSchema {
   const { $ref: ref, ...siblings } = node;
   if (typeof ref !== 'string' || !/^#(?:\/|$)/u.test(ref))
     throw new UnsupportedSchemaError('the schema refers to something elsewhere');
-  // What contains itself has no end: one level below, anything goes.
+  // A recursive schema is infinite: below the first level, every value is accepted.
   if (refs.includes(ref)) return { schema: {}, exact: false };
   const target = weakenNode(walk, resolvePointer(walk.root, ref), { depth: depth + 1, refs: [...refs, ref] });
   const siblingSchema = weakenKeywords(walk, siblings, { depth, refs });
@@ -82,7 +85,7 @@ function weakenReference(walk: WalkBudget, node: JsonObject, { depth, refs }: No
   return { schema: { allOf: [schema, constraints] }, exact: target.exact && siblingSchema.exact };
 }
 
-/** By own members only: `#/constructor` is nothing. */
+/** Follows own members only: `#/constructor` resolves to nothing. */
 function resolvePointer(root: JsonObject, ref: string): Json {
   let at: Json | undefined = root;
   for (const step of ref.split('/').slice(1)) {
@@ -114,7 +117,7 @@ function weakenKeywords(walk: WalkBudget, node: JsonObject, position: NodePositi
     else if (SCHEMA_MAP_KEYWORDS.includes(keyword)) schema[keyword] = mapOf(walk, value, part);
     else if (keyword === 'description') spendChars(walk, (schema[keyword] = printableText(value)));
   }
-  // A member that only a pattern names would count as additional.
+  // A member that only a pattern names would otherwise count as additional.
   if (Object.hasOwn(node, 'patternProperties')) delete schema['additionalProperties'];
   const negated = weakenNegations(walk, node, childPosition);
   return { schema: joinSchemas(schema, negated.schema), exact: exact && negated.exact };
@@ -126,7 +129,7 @@ function spendChars(walk: WalkBudget, text: string): void {
     throw new UnsupportedSchemaError(`the schema says more than ${CHARS_MAX} characters, references resolved`);
 }
 
-/** What would refuse more when its parts refuse less is kept only where nothing was left out of them. */
+/** A weaker part makes these keywords stricter, so they are kept only if their parts are exact. */
 function weakenNegations(walk: WalkBudget, node: JsonObject, childPosition: NodePosition): WeakenedSchema {
   const keywords: WalkedSchema[] = [];
   let exact = true;
@@ -144,7 +147,7 @@ function weakenNegations(walk: WalkBudget, node: JsonObject, childPosition: Node
   return { schema: Object.assign({}, ...keywords) as WalkedSchema, exact };
 }
 
-/** Both have to hold; where both say something by the same keyword, they stand side by side. */
+/** Both schemas must hold. If they share a keyword, `allOf` combines them. */
 const joinSchemas = (schema: WalkedSchema, other: WalkedSchema): WalkedSchema =>
   Object.keys(other).some((keyword) => Object.hasOwn(schema, keyword))
     ? { ...schema, allOf: [...((schema['allOf'] as readonly WalkedSchema[] | undefined) ?? []), other] }
@@ -165,7 +168,7 @@ function mapOf(walk: WalkBudget, value: Json, part: (value: Json | undefined) =>
   return Object.fromEntries(entries);
 }
 
-/** Words of the server's, for agents: without what cannot be seen, and not too many. */
+/** Text of the server for agents: without invisible characters, and of limited length. */
 export const printableText = (text: Json | undefined): string =>
   typeof text === 'string'
     ? text
@@ -175,7 +178,7 @@ export const printableText = (text: Json | undefined): string =>
         .toWellFormed()
     : '';
 
-/** Keywords that can refuse and are not looked at. A format is no more than a comment (JSON Schema 2020-12). */
+/** Keywords that can reject a value and are omitted. `format` is only an annotation (JSON Schema 2020-12). */
 const OMITTED_KEYWORDS = [
   'pattern',
   'patternProperties',

@@ -1,4 +1,4 @@
-// What the verification of a bag takes and returns.
+// The report of a bag verification, and the registry of its findings.
 
 import type { BagFinding, BagRule, BagSeverity } from '../../../bagit/bag-finding.js';
 import type { BagReport } from '../../../bagit/verify-bag.js';
@@ -7,20 +7,20 @@ import { PROOF } from '../bag-format.js';
 
 export const PROOF_PATH = `data/${PROOF}`;
 
-/** What is known of who vouches for a bag. */
+/** Who signed the bag. */
 export interface BagAuthentication {
-  /** `authenticated`: the key that the caller has named has signed it, and all that it holds is in that key's log. */
+  /** `authenticated`: the caller's key has signed the bag, and the log of that key contains everything in it. */
   readonly verdict: 'authenticated' | 'unauthenticated';
-  /** The key in the bag, as `name+hash`; null where it has none. Attacker-controlled where unauthenticated. */
+  /** The key in the bag as `name+hash`; null if it has none. Attacker-controlled if unauthenticated. */
   readonly key: string | null;
-  /** Why it is not authenticated; null where it is. */
+  /** Why it is not authenticated; null if it is. */
   readonly why: string | null;
 }
 
-/** How many entries of a log are read. */
+/** Limits of log entries that are read. */
 export type LogLimits = { readonly [Name in 'entries_max' | 'untrusted_entries_max']: number };
 
-/** What a bundle says of itself. Attacker-controlled where the report is not valid. */
+/** What a bag declares about itself. Attacker-controlled if the report is not valid. */
 export interface ExportBagFacts {
   readonly bundle_id: string;
   readonly bundle_kind: ExportBundle['bundle_kind'];
@@ -34,14 +34,14 @@ export interface ExportBagFacts {
 }
 
 export interface ExportBagReport extends Omit<BagReport, 'findings'> {
-  /** Null for a bag that is no bundle of Turnpike, and for a bundle without a manifest that can be read. */
+  /** Null for a bag that is not of Turnpike, and for one without a readable manifest. */
   readonly bundle: ExportBagFacts | null;
-  /** Who vouches for the bundle; null for a bag that is none. A bundle can be valid and unauthenticated. */
+  /** Who signed the bag; null for a bag that is not of Turnpike. A bag can be valid and unauthenticated. */
   readonly authentication: BagAuthentication | null;
   readonly findings: readonly ExportBagFinding[];
 }
 
-// The closed registry of what can be wrong in a bundle that is a good bag.
+// The closed registry of findings in a bag that is a valid BagIt bag.
 
 export const EXPORT_BAG_RULES = {
   'bundle.limit': 'error',
@@ -81,12 +81,12 @@ export const EXPORT_BAG_RULES = {
 } as const satisfies Record<string, BagSeverity>;
 export type ExportBagRule = keyof typeof EXPORT_BAG_RULES;
 
-/** `path`, and what of `message` comes from the bundle, are attacker-controlled: escape them where they are shown. */
+/** `path` and parts of `message` come from the bag and are attacker-controlled: escape them for display. */
 export type ExportBagFinding = Omit<BagFinding, 'rule_id'> & { readonly rule_id: BagRule | ExportBagRule };
 
 const QUOTED_CHARACTERS_MAX = 160;
 
-/** Collects findings, as many as are of use; counts the rest. */
+/** Collects findings up to a limit and counts the rest. */
 export class ExportBagFindings {
   readonly #max: number;
   readonly #findings: ExportBagFinding[] = [];
@@ -115,5 +115,5 @@ export class ExportBagFindings {
   }
 }
 
-/** Something from a bundle, as part of a message. */
+/** An excerpt of the bag, quoted for a message. */
 export const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, QUOTED_CHARACTERS_MAX));

@@ -1,4 +1,4 @@
-// Are the files of a bundle those that its manifest names, and each what its own name says?
+// Checks that the payload files are those of the manifest, and that each matches the hash in its name.
 
 import type { FileRecord } from '../../../bagit/inventory.js';
 import { isPayload } from '../../../bagit/paths.js';
@@ -12,13 +12,13 @@ const ARTIFACT = /^data\/artifacts\/([0-9a-f]{64})$/;
 const POLICY = /^data\/policies\/(?:lanes|roles|actions)-([0-9a-f]{64})\.yaml$/;
 const MACHINES = /^data\/machines\/([0-9a-f]{64})\.json$/;
 
-/** Hashes of what a bundle holds, by what it is. */
+/** Hashes of the contents of a bag, by kind. */
 export interface ListedContents {
   readonly artifacts: ReadonlyMap<string, FileRecord>;
   readonly machines: ReadonlySet<string>;
 }
 
-/** Sorts the payload; what has no place in a bundle, and what is not what its name says, are findings. */
+/** Sorts the payload. Unexpected files, and files that differ from the hash in their name, are findings. */
 export function listContents(files: ReadonlyMap<string, FileRecord>, findings: ExportBagFindings): ListedContents {
   const artifacts = new Map<string, FileRecord>();
   const machines = new Set<string>();
@@ -39,7 +39,7 @@ export function listContents(files: ReadonlyMap<string, FileRecord>, findings: E
   return { artifacts, machines };
 }
 
-/** Holds the manifest's list of artifacts against the files. */
+/** Compares the manifest's list of artifacts with the files. */
 export function checkArtifacts(manifest: ExportBundle, contents: ListedContents, findings: ExportBagFindings): void {
   const listed = new Set<string>();
   let before = '';

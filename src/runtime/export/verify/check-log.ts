@@ -1,5 +1,6 @@
-// Is what a bag holds in the log of a ledger? The entries of the bag come to the root of a signed checkpoint; runs,
-// events and lists are made again from them, by the functions that wrote them, and must be the ones in the bag.
+// Checks that the contents of a bag are in the log of a ledger. The entries of the bag must lead to the root of a
+// signed checkpoint. Runs, events and lists are generated again from them by the functions that wrote them, and must be
+// equal.
 
 import { createHash } from 'node:crypto';
 import { infoValuesOf } from '../../../bagit/bag-info.js';
@@ -27,12 +28,12 @@ import { checkRequest, RequestInputs } from './check-request.js';
 
 const PINNED = /^data\/(?:machines|policies)\//;
 
-/** Whether a bag has a log and a proof; if it has one of them, it must have both. */
+/** Whether a bag has a log or a proof; a bag with one of them must have both. */
 export const hasLog = ({ files }: ExportBagReading): boolean => files.has(PROOF_PATH) || files.has(LOG_PATH);
 
 /**
- * Checks the log of a bag and, with it, everything in the bag that was made from it.
- * @returns who has signed it: whether the bag is what its log says, only the findings tell
+ * Checks the log of a bag, and everything in the bag that was generated from it.
+ * @returns who signed it. Only the findings show whether the bag matches its log
  */
 export async function checkLog(bag: BagUnderCheck): Promise<BagAuthentication> {
   const { reading, key } = bag;
@@ -53,7 +54,7 @@ async function checkSignedContents(bag: BagUnderCheck, proof: BagProof, at: Chec
     const contents = await proveContents(bag, proof, at);
     if (contents !== null) await compareContents(bag, contents);
   } catch (error) {
-    // What no bag would have been written of.
+    // An export would have failed on such entries.
     if (!(error instanceof BagError || error instanceof LedgerError)) throw error;
     bag.reading.findings.add('bundle.not_logged', LOG_PATH, error.message);
   }
@@ -79,7 +80,7 @@ interface SignedCheckpoint {
   readonly checkpoint: Checkpoint;
 }
 
-/** The checkpoint, where the key has signed it for this very bag. */
+/** The checkpoint, if the key has signed it for this very bag. */
 function openSignedCheckpoint({ key, checkpoint: note }: BagProof, bag: BagUnderCheck): SignedCheckpoint | null {
   const { reading, manifest } = bag;
   const verifier = bag.key ?? noteVerifier(key);
@@ -101,7 +102,7 @@ function openSignedCheckpoint({ key, checkpoint: note }: BagProof, bag: BagUnder
   return null;
 }
 
-/** What the entries say that the bag holds; null, with a finding, where they are not in the log of the checkpoint. */
+/** The contents according to the entries; null, with a finding, if they are not in the log of the checkpoint. */
 async function proveContents(bag: BagUnderCheck, proof: BagProof, at: Checkpoint): Promise<ExportBagContents | null> {
   const { reading, manifest } = bag;
   const { findings } = reading;
@@ -137,8 +138,8 @@ async function proveContents(bag: BagUnderCheck, proof: BagProof, at: Checkpoint
 }
 
 /**
- * Holds runs, events and lists of the bag against what its entries say. The manifest names the runs and events of the
- * two files, each in its place, and each file below `data/artifacts/`: that was checked before.
+ * Compares runs, events and lists of the bag with its entries. Earlier checks compared the manifest with the runs and
+ * events of the two files, in their order, and with each file below `data/artifacts/`.
  */
 async function compareContents({ reading, manifest }: BagUnderCheck, contents: ExportBagContents): Promise<void> {
   const { files, findings } = reading;
@@ -163,7 +164,7 @@ type Artifacts = ExportBagContents['artifacts'];
 const keyOf = ({ hash_sha256, artifact_kind, byte_size }: Artifacts[number]): string =>
   [hash_sha256, artifact_kind, byte_size].join(' ');
 
-/** A bag lists each artifact that its entries name, and no other. */
+/** A bag must list exactly the artifacts that its entries reference. */
 function compareArtifacts(
   listed: Artifacts,
   logged: Artifacts,
@@ -177,7 +178,7 @@ function compareArtifacts(
   if (missing !== undefined) addDifference('data/manifest.json', `without the artifact ${missing.hash_sha256} it is`);
 }
 
-/** A bag holds every policy and every machine definition that its trees have pinned, and no other. */
+/** A bag must contain exactly the policies and machine definitions that its trees have pinned. */
 function compareFiles(
   files: ExportBagReading['files'],
   logged: ExportBagContents['files'],

@@ -1,5 +1,5 @@
-// Are runs.jsonl and audit.jsonl the runs and events that the manifest names, of this case, and does every record say
-// what its events say?
+// Checks that runs.jsonl and audit.jsonl contain the runs and events of the manifest, all of this case, and that every
+// record matches its events.
 
 import { AuditEvent } from '../../../contract/run/audit-event.js';
 import type { ExportBundle } from '../../../contract/evidence/export-bundle.js';
@@ -29,14 +29,14 @@ export interface RecordsUnderCheck {
   readonly contents: ListedContents;
 }
 
-/** Both files come in the order in which the manifest names what is in them. */
+/** Both files are in the order of the manifest. */
 export async function checkRecords(bag: RecordsUnderCheck): Promise<void> {
   const { findings } = bag.reading;
   const known = findings.errors;
   const runs = new FoldedRuns();
   await checkRuns(bag, runs);
   await checkEvents(bag, runs);
-  // What is not even well-formed is not compared.
+  // Malformed files are not compared.
   if (findings.errors > known) return;
   for (const [line, run_id] of runs.findDifferences()) {
     findings.add('bundle.run_differs', RUNS_PATH, `line ${line}: ${quoteExcerpt(run_id)} is not what its events say`);
@@ -55,7 +55,7 @@ async function checkRuns(bag: RecordsUnderCheck, runs: FoldedRuns): Promise<void
   order.end();
 }
 
-/** @returns the id of the run; null where that cannot be said */
+/** @returns the id of the run; null if it has no valid one */
 function checkRun(
   { reading, manifest, contents }: RecordsUnderCheck,
   runs: FoldedRuns,
@@ -103,7 +103,7 @@ interface KnownRecords {
   readonly places: EventSequence;
 }
 
-/** @returns the id of the event; null where that cannot be said */
+/** @returns the id of the event; null if it has no valid one */
 function checkEvent(
   { reading, manifest, contents }: RecordsUnderCheck,
   known: KnownRecords,
@@ -134,7 +134,7 @@ function checkEvent(
 
 type Reference = NonNullable<AuditEvent['input_artifacts']>[number];
 
-/** Is it content that was kept, and not only named, like what was cut out of such? */
+/** Whether the reference is to stored content, not to an excerpt of content. */
 const isStoredContent = ({ lineage, case_id }: Reference): boolean => lineage === undefined && case_id !== undefined;
 
 const isOfOtherCase =
@@ -142,7 +142,7 @@ const isOfOtherCase =
   ({ case_id }: Reference): boolean =>
     case_id !== undefined && case_id !== manifest.case_id;
 
-/** The ids of a file must be those of the manifest, in its order; only the first departure is told. */
+/** The ids of a file must be those of the manifest, in its order. Only the first difference is reported. */
 class ManifestOrder {
   readonly #reading: ExportBagReading;
   readonly #path: string;
@@ -181,7 +181,10 @@ class ManifestOrder {
   }
 }
 
-/** An event's id is its place: tree and sequence, which only grows. What events refer to is counted by run. */
+/**
+ * The id of an event is its place: tree and sequence number, which only grows. References of events are counted per
+ * run.
+ */
 class EventSequence {
   readonly #trees = new Map<string, number>();
   readonly #references = new Map<string, number>();

@@ -1,5 +1,5 @@
-// Is the manifest of a bag what its export run was asked for, and approved by the people whose votes have counted?
-// Nobody signs bag-info.txt: the run that it names must be an export run, and the one that has asked for this manifest.
+// Checks that the manifest of a bag is what its export run requested and what people approved by counted votes.
+// bag-info.txt is not signed: the run that it names must be an export run that requested this manifest.
 
 import { infoValuesOf } from '../../../bagit/bag-info.js';
 import type { AuditEvent } from '../../../contract/run/audit-event.js';
@@ -15,7 +15,7 @@ import { readBagText, type BagUnderCheck } from './read-bag-text.js';
 
 const MANIFEST_PATH = 'data/manifest.json';
 const INFO_PATH = 'bag-info.txt';
-/** What of a manifest its request decides. */
+/** The members of a manifest that its request decides. */
 const REQUESTED = [
   'bundle_id',
   'bundle_kind',
@@ -25,7 +25,7 @@ const REQUESTED = [
   'policy_versions',
 ] as const;
 
-/** By which the audit tells of a vote that has counted as a yes. */
+/** Audit rules of a vote that counts as an approval. */
 const COUNTED: readonly string[] = ['approval.accepted', 'approval.granted'] satisfies ApprovalRuleId[];
 
 /** The requests and votes of export runs, from the entries of a case. */
@@ -34,7 +34,7 @@ export class RequestInputs {
   /** Run, voter and time of each vote for a request. */
   readonly #votes = new Set<string>();
   readonly #exports = new Set<string>();
-  /** The same of each vote that has counted. */
+  /** Run, voter and time of each counted vote. */
   readonly #counted = new Set<string>();
 
   add({ type, body }: Entry): void {
@@ -51,12 +51,12 @@ export class RequestInputs {
     this.#counted.add(voteOf(run_id, actor.actor_id, timestamp_utc));
   }
 
-  /** The input that started an export run, which is named by the root of its tree; null for any other run. */
+  /** The input that started an export run, by the root of its tree; null for any other run. */
   startOf(run_id: string): StartRunInput | null {
     return this.#exports.has(run_id) ? (this.#starts.get(rootOf(run_id)) ?? null) : null;
   }
 
-  /** Whether that actor has voted for the request of that run at that time, and the vote has counted. */
+  /** Whether that actor voted for the request of that run at that time, and the vote counted. */
   isApproved(run_id: string, actor_id: string, time: string): boolean {
     const vote = voteOf(run_id, actor_id, time);
     return this.#votes.has(vote) && this.#counted.has(vote);
@@ -68,7 +68,7 @@ const voteOf = (...vote: readonly [run_id: string, actor_id: string, time: strin
 
 const rootOf = (run_id: string): string => run_id.split('.', 1)[0] ?? '';
 
-/** A bag whose request is withheld is compared with the votes only; the manifest is signed in any case. */
+/** If the request is withheld, only the votes are compared; the manifest is signed in any case. */
 export async function checkRequest({ reading, manifest, info }: BagUnderCheck, inputs: RequestInputs): Promise<void> {
   const [run_id = ''] = infoValuesOf(info, RUN_LABEL);
   if (infoValuesOf(info, ROOT_LABEL).join() !== rootOf(run_id)) {

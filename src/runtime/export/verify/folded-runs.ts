@@ -7,25 +7,25 @@ import { RunRecords } from '../../../run/run-records.js';
 import { EXPORT_BAG_LIMITS } from '../bag-format.js';
 import { copyText } from './read-bag-text.js';
 
-/** What is kept of a record: hashes. */
+/** A record, reduced to hashes. */
 interface ExpectedRun {
   readonly line: number;
   readonly created_at_utc: string;
-  /** How many events it names; a record does not name all of very many. */
+  /** The number of its events; a record does not name all of very many. */
   readonly events: number;
-  /** What each of its events must have, too. */
+  /** The members that each of its events must share. */
   readonly identity: string;
   readonly derived: string;
   seen: number;
-  /** As far as its events came; null before the first one, and after the last. */
+  /** Folded from the events so far; null before the first and after the last one. */
   folded: RunRecords | null;
   differs: boolean;
 }
 
 /**
- * Records beside what their events fold into, by the fold that made them. A bundle holds no `run_created`: what a
- * record has from its birth it is believed, and what it has from its events is compared. Only runs that still have
- * events to come are held as more than hashes.
+ * Compares records with the fold of their events, by the code that wrote the records. A bag contains no `run_created`:
+ * members of a record that come from its creation are accepted, and members that come from events are compared. Runs
+ * that still expect events stay in memory; all others are only hashes.
  */
 export class FoldedRuns {
   readonly #expected = new Map<string, ExpectedRun>();
@@ -50,7 +50,7 @@ export class FoldedRuns {
     this.#expected.set(copyText(record.run_id), expected);
   }
 
-  /** @returns whether the event fits its run; one of a run that is not known does */
+  /** @returns whether the event fits its run; an event of an unknown run does */
   apply(event: AuditEvent): boolean {
     const expected = this.#expected.get(event.run_id);
     if (expected === undefined) return true;
@@ -64,7 +64,7 @@ export class FoldedRuns {
     return identityOf(event) === expected.identity;
   }
 
-  /** The runs whose record is not what its events say, with the lines of the records. To be asked at the end. */
+  /** The runs whose record differs from its events, with the lines of the records. To be called at the end. */
   *findDifferences(): Generator<readonly [line: number, run_id: string]> {
     for (const [run_id, expected] of this.#expected) {
       if (isTruncated(expected)) compare(expected, run_id);
@@ -111,7 +111,7 @@ const derivedOf = (record: RunRecord): string =>
 
 const PLACE = { tree_id: '', seq: 0, prev: NO_PREV } as const;
 
-/** A run of which nothing is known but when it was born: nothing else of a birth decides what events make of it. */
+/** A run of which only its creation time is known: nothing else of a creation affects the members from events. */
 function createRecords(run_id: string, created_at_utc: string): RunRecords {
   const body: RunCreated = {
     run_id,

@@ -1,5 +1,5 @@
-// The log of a bag, as anybody may have written it: its entries are read line by line, each is checked against its own
-// text, and the trees must be whole chains. Whether they are in the log of a ledger, the proof tells (check-log.ts).
+// Reads the untrusted log of a bag line by line. Each entry is checked against its own text, and the trees must be
+// complete chains. Whether they are in the log of a ledger is checked by `check-log.ts`.
 
 import { BagEntry } from '../../../contract/evidence/bag-proof.js';
 import { NO_PREV, type Entry, type EntryType } from '../../../contract/run/entry.js';
@@ -24,11 +24,11 @@ export const LOG_PATH = `data/${LOG}`;
 /** An entry of a bag with its hash. */
 export interface BagLogEntry extends CaseEntry {
   readonly leaf_hash: string;
-  /** Of its line, from 1. */
+  /** Its line number, from 1. */
   readonly line: number;
 }
 
-/** Where each tree ends, as far as it was read. */
+/** The end of each tree so far. */
 class TreeChains {
   readonly #ends = new Map<string, { readonly seq: number; readonly prev: string }>();
 
@@ -40,7 +40,7 @@ class TreeChains {
   }
 }
 
-/** The entries of entries.jsonl, some at a time. Ends with a finding at the first that is no entry of its place. */
+/** The entries of entries.jsonl, in groups. Ends with a finding at the first invalid or misplaced entry. */
 export async function* readBagLog(reading: ExportBagReading): AsyncGenerator<readonly BagLogEntry[]> {
   const chains = new TreeChains();
   let last = -1;
@@ -85,7 +85,7 @@ function parseBagEntry(line: string, number: number): BagLogEntry | EntryProblem
   return { entry: envelope as Entry, log_index, text, leaf_hash, line: number };
 }
 
-/** The text, parsed, where it has a place and a type: `checkEntry` decides about the rest. */
+/** The parsed text, if it has a place and a type: `checkEntry` decides about the rest. */
 function parseEnvelope(text: string): (Pick<Entry, 'tree_id' | 'seq'> & { readonly type: string }) | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -98,7 +98,7 @@ function parseEnvelope(text: string): (Pick<Entry, 'tree_id' | 'seq'> & { readon
   }
 }
 
-/** The log of a bag in the place of a ledger: what was written from one can be made again from the other. */
+/** The log of a bag in place of a ledger: the same code generates the files of a bag from either. */
 export const caseEntriesOfBag = (reading: ExportBagReading, slice: CaseSlice): CaseEntries => ({
   slice,
   async *entries(types: readonly EntryType[]) {

@@ -1,5 +1,5 @@
-// The JSON of a bundle, as anybody may have written it. A file was hashed once with the bag; what is parsed here was
-// read again, so it is hashed again, and must be what it was.
+// Reads the untrusted JSON of a bag. A file was hashed once with the bag. Parsing reads it again, so it is hashed again
+// and must not have changed.
 
 import { createHash } from 'node:crypto';
 import type { InfoElement } from '../../../bagit/bag-info.js';
@@ -17,7 +17,7 @@ import type { Static, TSchema } from 'typebox';
 import { EXPORT_BAG_LIMITS } from '../bag-format.js';
 import type { ExportBagFindings, LogLimits } from './bag-report.js';
 
-/** A bag whose files have their digests already. */
+/** A bag whose files were hashed. */
 export interface ExportBagReading {
   readonly tree: BagTree;
   readonly files: ReadonlyMap<string, FileRecord>;
@@ -44,9 +44,9 @@ const RETURN = 0x0d;
 const NEWLINE = 0x0a;
 
 /**
- * The lines of a file below `data/`, each of which ends with a line feed: those that a piece of the file brings at
- * once, because a promise for each line would keep far more in memory than the lines. Ends early, with a finding, where
- * the file is not there, is no such text, or is not what it was.
+ * The lines of a file below `data/`, each of which must end with a line feed, in groups per piece of the file: a
+ * promise per line would need far more memory than the lines. Ends early, with a finding, if the file is missing,
+ * malformed or changed.
  */
 export async function* readLines(reading: ExportBagReading, path: string): AsyncGenerator<readonly ExportBagLine[]> {
   const lines = new LineReader('UTF-8', EXPORT_BAG_LIMITS.line_characters_max);
@@ -76,7 +76,7 @@ function addFault({ findings }: ExportBagReading, path: string, fault: 'encoding
   else findings.add('bundle.json_not_canonical', path, 'it is not lines of UTF-8, each with a line feed at its end');
 }
 
-/** A whole file; null, with a finding, where it is not there, too large, no UTF-8 or not what it was. */
+/** A whole file; null, with a finding, if it is missing, too large, not UTF-8 or changed. */
 export async function readBagText(
   reading: ExportBagReading,
   path: string,
@@ -125,10 +125,10 @@ async function* readPieces({ tree, files, findings }: ExportBagReading, path: st
   }
 }
 
-/** The same text by itself: one that was cut out of another keeps that one in memory, and so in the end the file. */
+/** A copy of the text: a substring would keep its source, and in the end the whole file, in memory. */
 export const copyText = (text: string): string => Buffer.from(text).toString();
 
-/** Bounds on what a text may grow into, when it is parsed. */
+/** Limits of the values that a text contains, checked before parsing. */
 export interface TextBounds {
   readonly groups_max: number;
   readonly commas_max: number;
@@ -143,10 +143,10 @@ export const MANIFEST_BOUNDS: TextBounds = {
   commas_max: EXPORT_BAG_LIMITS.manifest_commas_max,
 };
 
-/** Why a text is not what it should be; its place is the caller's to tell. */
+/** Why a text is invalid. The caller adds its place. */
 export type TextProblem = readonly ['bundle.limit' | 'bundle.json_malformed' | 'bundle.schema', string];
 
-/** An instance of `schema` out of JSON: strict, bounded, whatever it holds. */
+/** Parses a text strictly and within limits, and validates it against `schema`. */
 export function parseText<T extends TSchema>(schema: T, text: string, bounds: TextBounds): Static<T> | TextProblem {
   if (!isBounded(text, bounds)) return ['bundle.limit', 'it holds too many values'];
   const scanned = scanJson(text, EXPORT_BAG_LIMITS.depth_max);
@@ -159,10 +159,10 @@ const isInstance = <T extends TSchema>(schema: T, value: Json): value is Json & 
 
 export const isTextProblem = (value: unknown): value is TextProblem => Array.isArray(value);
 
-/** Is it written in the one way in which canonical JSON writes it? */
+/** Whether the text is the canonical JSON of its value. */
 export const isCanonical = (text: string, value: unknown): boolean => canonicalJson(value) === text;
 
-/** Counts inside strings, too: what is counted in vain costs an honest text little. */
+/** Counts characters inside strings, too: the limits leave room for that in valid text. */
 function isBounded(text: string, { groups_max, commas_max }: TextBounds): boolean {
   let [groups, commas] = [0, 0];
   for (let at = 0; at < text.length; at += 1) {

@@ -1,5 +1,5 @@
-// Is a bundle what it says of itself? It is a bag first, and may be anybody's: no ledger is at hand, nothing is
-// believed, and what is kept in memory is bounded. With the key of a ledger, it must also be what that ledger says.
+// Verifies an exported bag. It is untrusted, no ledger is available, and memory is bounded. With the key of a ledger,
+// it must also match what that ledger has recorded.
 
 import { infoValuesOf } from '../../../bagit/bag-info.js';
 import { inspectBag, type BagReport } from '../../../bagit/verify-bag.js';
@@ -36,20 +36,19 @@ import { isTextProblem, MANIFEST_BOUNDS, parseText, readBagText, type ExportBagR
 const MANIFEST_PATH = `data/${MANIFEST}`;
 const INFO_PATH = 'bag-info.txt';
 
-/** The same, and the manifest as it stands in the bundle. */
+/** A report, with the manifest of the bag. */
 interface ExportBagInspection {
   readonly report: ExportBagReport;
   readonly manifest: ExportBundle | null;
 }
 
 /**
- * Checks a bag (RFC 8493) and, where bag-info.txt says that it is a bundle of Turnpike, that it is one: its manifest,
- * its contents, its runs and events, and each against the others (S4-76, S4-77). Whether the export was allowed and
- * audited as it must be, the events tell; they are not judged here.
- * @param key the key that must have signed the bundle; it is checked before anything else is read. Null where the
- * caller
- * has none: then the bundle is compared with itself, and is unauthenticated
- * @throws BagError BAG_UNREADABLE or BAG_HOSTILE when the tree cannot even be listed
+ * Verifies a bag (RFC 8493). If bag-info.txt declares it as a bag of Turnpike, its manifest, contents, runs and events
+ * are checked, each against the others (S4-76, S4-77). Whether the export was permitted is recorded in the events, and
+ * is not judged here.
+ * @param key the key that must have signed the bag; it is checked before anything else is read. With null, the bag is
+ * only checked for consistency, and is unauthenticated
+ * @throws BagError BAG_UNREADABLE or BAG_HOSTILE if the tree cannot be listed
  */
 export const verifyExportBag = async (
   tree: BagTree,
@@ -57,7 +56,7 @@ export const verifyExportBag = async (
   limits: Partial<LogLimits> = {},
 ): Promise<ExportBagReport> => (await inspectExportBag(tree, key, limits)).report;
 
-/** @throws BagError like `verifyBundle` */
+/** @throws BagError like `verifyExportBag` */
 export async function inspectExportBag(
   tree: BagTree,
   key: NoteVerifier | null = null,
@@ -149,11 +148,11 @@ const factsOf = (manifest: ExportBundle, artifacts: number): ExportBagFacts => (
   runs: manifest.audit?.run_ids.length ?? 0,
 });
 
-// Refuses a bag that the key has not signed before it is read: to hash all of a large bag takes minutes.
+// Rejects a bag without the signature of the key before reading it: hashing a large bag takes minutes.
 
 /**
- * @returns the report of a bag whose proof the key has not signed; null for any other bag, which is to be checked
- * @throws BagError BAG_UNREADABLE or BAG_HOSTILE when the tree cannot be listed
+ * @returns the report of a bag whose proof the key has not signed; null for any other bag, which is then verified
+ * @throws BagError BAG_UNREADABLE or BAG_HOSTILE if the tree cannot be listed
  */
 export async function checkBagSignature(tree: BagTree, key: NoteVerifier): Promise<ExportBagReport | null> {
   if (!(await hasFile(tree, PROOF_PATH))) return null;
@@ -170,7 +169,7 @@ async function hasFile(tree: BagTree, path: string): Promise<boolean> {
 /** In canonical JSON the checkpoint is the first member. */
 const CHECKPOINT = /^\{"checkpoint":("(?:[^"\\]|\\.)*")/;
 
-/** The checkpoint in the proof, from its first bytes; null for what is no proof. */
+/** The checkpoint in the first bytes of the proof; null for a malformed proof. */
 async function readProofCheckpoint(tree: BagTree): Promise<string | null> {
   let head = '';
   try {

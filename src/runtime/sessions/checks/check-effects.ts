@@ -1,5 +1,5 @@
-// RUN_VERIFICATION and REVIEW_PHASE: what the platform itself does to find out whether work is done (C68, C70). What is
-// run, and where, stands in the spec; what it comes to is the result of a run like any other.
+// Runs RUN_VERIFICATION and REVIEW_PHASE, by which the platform itself finds out whether work is done (C68, C70). The
+// spec defines the command and its folder. The outcome is the result of a run like any other.
 
 import Type, { type Static } from 'typebox';
 import type { Effect, EffectResult } from '../../../contract/run/effect.js';
@@ -19,7 +19,7 @@ import type { BoundedCalls } from '../../effects/bounded-calls.js';
 import { callbackReviewer, type ReviewCallback, commandReviewer } from './reviewers.js';
 import { runSpecCommand, truncateOutput } from './run-spec-command.js';
 
-/** What is kept of what a verification prints; it may print 8 times as much. */
+/** Limit of recorded output of a verification, which may print 8 times as much. */
 const OUTPUT_BYTES_MAX = 4_194_304;
 
 const Id = Type.String({ minLength: 1, maxLength: 160 });
@@ -49,7 +49,7 @@ const ReviewArgs = Type.Object(
     phase_id: Id,
     step_id: Id,
     gate_attempt_id: Id,
-    /** A person's review is no effect. */
+    /** A person's review is not an effect. */
     reviewer: OneOf(['command', 'callback']),
     command: Nullable(SpecCommand),
     ...commandFields,
@@ -64,7 +64,7 @@ type ReviewArgs = Static<typeof ReviewArgs>;
 
 export interface CheckParts {
   readonly commands: CommandRunner;
-  /** Null where the service has no code that reviews. */
+  /** Null if the service has no review callback. */
   readonly review: ReviewCallback | null;
   readonly calls: BoundedCalls;
   readonly secrets: Secrets;
@@ -84,8 +84,8 @@ export class CheckEffects {
   }
 
   /**
-   * @returns `failed` where certainly nothing was run, `unknown` where it was called off. A command that does not
-   * succeed is done: its exit code is the result.
+   * @returns `failed` if certainly nothing was run, `unknown` if it was aborted. A command that fails is done: its exit
+   * code is the result.
    */
   async run(effect: Effect): Promise<EffectResult> {
     requireCapability(effect);
@@ -106,13 +106,13 @@ export class CheckEffects {
     }
   }
 
-  /** After a crash, what a command has come to is lost with the process that waited for it. */
+  /** After a crash, the outcome of a command is lost with the process that waited for it. */
   settle(effect: Effect): EffectResult {
     requireCapability(effect);
     return { status: 'unknown' };
   }
 
-  /** The process is about to end: what runs is killed. */
+  /** Aborts all running checks, because the process is about to end. */
   abort(): void {
     for (const check of this.#inFlight) check.abort(new Error('the process ends'));
   }

@@ -1,10 +1,11 @@
-// A program as a reviewer. It reads the order as JSON from its standard input. Its exit code is the verdict: 0 pass,
-// 1 fail, 2 warn. The last line that it prints, to either stream, is its findings, also where there are none:
+// Reviewers: programs and callbacks of the service. A program reads the order as JSON from its standard input. Its exit
+// code is the verdict: 0 pass, 1 fail, 2 warn. The last line that it prints, to either stream, must be its findings,
+// even if there are none:
 //
 //   {"findings":[{"severity":"error","message":"...","file":"/sandbox/a.md","line":3}],"summary":"..."}
 //
-// Severity is error, warning or info; `file`, `line` and `summary` may be left out, anything else may not be put in.
-// Without that line, no exit code is a verdict: a program that has lost its way ends with 1 or 2 as well.
+// Severity is error, warning or info. `file`, `line` and `summary` are optional; other members are rejected. Without
+// that line an exit code is not a verdict, because a program that crashes also ends with 1 or 2.
 
 import { isUtf8 } from 'node:buffer';
 import Type, { type Static } from 'typebox';
@@ -18,14 +19,14 @@ import type { BoundedCalls } from '../../effects/bounded-calls.js';
 import type { EffectContext } from '../../effects/define-effects.js';
 import { runSpecCommand } from './run-spec-command.js';
 
-/** What is kept of what it prints, most of which may be about its progress. */
+/** Limit of output that is kept. Most of it may be progress messages. */
 const OUTPUT_BYTES_MAX = 4_194_304;
-/** How much of its last words goes into a finding. */
+/** How much of the end of the output goes into a finding. */
 const OUTPUT_TAIL_BYTES = 500;
 
 const VERDICTS: Readonly<Partial<Record<number, GateVerdict>>> = { 0: 'pass', 1: 'fail', 2: 'warn' };
 
-/** Which program, and where. */
+/** The program, its case and its working directory. */
 export interface ReviewerCommand {
   readonly argv: readonly string[];
   readonly case_id: string;
@@ -61,22 +62,22 @@ const outputTail = ({ output }: CommandRun): string =>
   Buffer.from(output.slice(-OUTPUT_TAIL_BYTES)).toString('utf8').trim();
 
 /**
- * Code of the service that reviews what a phase has made. Whatever it throws, an answer of another shape and one that
- * comes too late are the verdict `fail`. The order is its own: nobody sees what it changes there.
+ * Code of the service that reviews a phase. An error, an invalid answer and a late answer count as the verdict `fail`.
+ * The callback gets its own copy of the order.
  */
 export type ReviewCallback = (
   order: ReviewOrder,
   context: Pick<EffectContext, 'signal'>,
 ) => ReviewAnswer | Promise<ReviewAnswer>;
 
-/** For whom it is called, and for how long. */
+/** The context and the timeout of a callback. */
 export interface ReviewCall extends Omit<EffectContext, 'signal'> {
   readonly timeout_ms: number;
 }
 
 const isAnswer = (answer: unknown): boolean => isConforming(ReviewAnswer, answer);
 
-/** A reviewer that asks the service. */
+/** A reviewer that calls the service. */
 export const callbackReviewer = (calls: BoundedCalls, callback: ReviewCallback, call: ReviewCall): Reviewer => ({
   async review(order, signal): Promise<Review> {
     signal.throwIfAborted();
@@ -86,7 +87,7 @@ export const callbackReviewer = (calls: BoundedCalls, callback: ReviewCallback, 
         callback(structuredClone(order), { signal: AbortSignal.any([signal, timeoutSignal]) }),
         rejectOnAbort(signal),
       ]);
-    // A review changes nothing, so that whatever has become of it is known: it has come to no verdict.
+    // A review has no side effects, so its outcome is never unknown: without an answer it has no verdict.
     const bounds = { timeout_ms, result_bytes_max: REVIEW_BYTES_MAX, isConforming: isAnswer, hasSideEffects: false };
     const result = await calls.run(callReviewer, context, bounds);
     signal.throwIfAborted();
@@ -102,10 +103,10 @@ export const callbackReviewer = (calls: BoundedCalls, callback: ReviewCallback, 
 const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   new Promise((_settle, fail) => signal.addEventListener('abort', () => fail(new Error('called off')), { once: true }));
 
-// What a reviewer may say. It is held against this before anybody goes by it: a reviewer reads what an agent has made,
-// and may have been talked into anything.
+// What a reviewer may answer. Its answer is validated before use: a reviewer reads work of an agent, which may have
+// manipulated it.
 
-/** Of the JSON text. */
+/** Limit of the JSON text. */
 export const REVIEW_BYTES_MAX = 262_144;
 const DEPTH_MAX = 4;
 const MESSAGE_CHARS_MAX = 2_000;
@@ -115,22 +116,25 @@ const reviewFields = {
   summary: Type.Optional(Nullable(Type.String({ maxLength: 4_000 }))),
 };
 
-/** What a program says beside its exit code. */
+/** Output of a program, in addition to its exit code. */
 const Findings = Type.Object(reviewFields, closed);
 type Findings = Static<typeof Findings>;
 
-/** What code of the service says. */
+/** Answer of a callback. */
 export const ReviewAnswer = Type.Object({ verdict: OneOf(GATE_VERDICTS), ...reviewFields }, closed);
 export type ReviewAnswer = Static<typeof ReviewAnswer>;
 
-/** A review that has come to nothing: it passes nobody. */
+/** A review without a valid answer: it fails. */
 export const failedReview = (message: string): Review => ({
   verdict: 'fail',
   findings: [{ severity: 'error', message: message.slice(0, MESSAGE_CHARS_MAX).toWellFormed() }],
   summary: null,
 });
 
-/** What the last line of a program's output says, which must be `{"findings": [...], "summary"?: ...}`; else null. */
+/**
+ * The findings in the last line of a program's output, which must be `{"findings": [...], "summary"?: ...}`; otherwise
+ * null.
+ */
 export function parseFindings(output: Uint8Array): Findings | null {
   const line = lastLine(output);
   if (line.length > REVIEW_BYTES_MAX || !isUtf8(line)) return null;
@@ -138,7 +142,7 @@ export function parseFindings(output: Uint8Array): Findings | null {
   return scanned.ok && isConforming(Findings, scanned.value) ? (scanned.value as unknown as Findings) : null;
 }
 
-/** Without the blank lines after it. Found from the end: what stands before may be anything, and long. */
+/** The last line without trailing blank lines. It is searched from the end, because the output may be long. */
 function lastLine(output: Uint8Array): Uint8Array {
   let end = output.length;
   while (end > 0 && BLANKS.has(output[end - 1] ?? 0)) end--;

@@ -2,10 +2,10 @@ import { sha256 } from '../../../contract/hash.js';
 import { ActionNotExecutedError } from '../../../errors.js';
 import type { CommandOrder, CommandProblem, CommandRun, CommandRunner } from '../../../ports/effects/command-runner.js';
 
-/** What shells say for a program that is there and cannot be executed. */
+/** The exit code of shells for a program that exists and cannot be executed. */
 const NOT_EXECUTABLE = 126;
 
-/** What is wrong with the folder of a command: that of the case, and so the work of whoever filled it. */
+/** Problems with the working directory of a command. It belongs to the case, so an agent may have caused them. */
 const FOLDER_PROBLEMS: Readonly<Partial<Record<CommandProblem, string>>> = {
   CWD_NOT_FOUND: 'there is no such folder',
   CWD_NOT_A_DIRECTORY: 'it is not a folder',
@@ -13,9 +13,9 @@ const FOLDER_PROBLEMS: Readonly<Partial<Record<CommandProblem, string>>> = {
 };
 
 /**
- * Runs a command of a spec. Where its folder is not as it should be, it ends with exit code 126 and says why: an agent
- * that removes the folder must not come off better than one that breaks the program.
- * @throws NotExecuted if this machine cannot run it: certainly nothing was done
+ * Runs a command of a spec. If its working directory is unusable, it ends with exit code 126 and a message: an agent
+ * that removes the directory must not fare better than one that breaks the program.
+ * @throws ActionNotExecutedError if this machine cannot run it: certainly nothing was done
  * @throws `signal.reason` when the signal is aborted
  */
 export async function runSpecCommand(
@@ -45,14 +45,16 @@ export async function runSpecCommand(
   };
 }
 
-/** Of the beginning, where a command says what it does, and of the end, where it says what came of it. */
+/**
+ * How much of the output an agent sees: the beginning, where a command says what it does, and the end with its result.
+ */
 const HEAD_BYTES = 16_384;
 const TAIL_BYTES = 49_152;
 
-/** What a command printed, as text for an agent: bytes that are no UTF-8 are U+FFFD. */
+/** The output of a command as text for an agent. Bytes that are not UTF-8 become U+FFFD. */
 export function truncateOutput({ output, output_bytes, truncated }: CommandRun) {
   if (!truncated && output.length <= HEAD_BYTES + TAIL_BYTES) return { text: textOf(output), whole: true };
-  // Of what is cut off already, the end is not known: then the beginning has all the room.
+  // The end of truncated output is unknown, so the beginning gets all the room.
   const head = truncated ? HEAD_BYTES + TAIL_BYTES : HEAD_BYTES;
   const tail = truncated ? new Uint8Array() : output.subarray(-TAIL_BYTES);
   const left_out = output_bytes - Math.min(head, output.length) - tail.length;

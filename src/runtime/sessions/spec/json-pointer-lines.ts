@@ -1,7 +1,7 @@
-// Where in a JSON text things stand, for whoever has to mend it. Only for texts that the strict reader has taken: it
-// bounds how deep they nest.
+// Finds the lines of JSON pointers in a text, for the author who corrects it. Only for texts that the strict reader has
+// accepted: it bounds their depth.
 
-/** What is asked for in one place of the text, and below it by key or index. */
+/** The pointers that end here, and those below, by key or index. */
 interface PointerNode {
   readonly children: Map<string, PointerNode>;
   line: number | null;
@@ -14,8 +14,8 @@ interface Cursor {
 }
 
 /**
- * The line (from 1) of what each JSON pointer names, or of the nearest thing around it that is there. The line of a
- * member is that of its key. The text is read once, however many pointers there are.
+ * The line (from 1) of what each JSON pointer names, or of the nearest existing value around it. The line of a member
+ * is that of its key. The text is read once for all pointers.
  */
 export function findPointerLines(text: string, pointers: readonly string[]): readonly number[] {
   const root: PointerNode = { children: new Map(), line: 1 };
@@ -24,7 +24,7 @@ export function findPointerLines(text: string, pointers: readonly string[]): rea
   return paths.map((nodes) => nodes.findLast(({ line }) => line !== null)?.line ?? 1);
 }
 
-/** The places from the root to what a pointer names. */
+/** The nodes from the root to the target of a pointer. */
 function addPointer(root: PointerNode, pointer: string): readonly PointerNode[] {
   let node = root;
   const nodes = [root];
@@ -64,7 +64,7 @@ function skipMembers(cursor: Cursor, isArray: boolean, target: PointerNode | und
   }
 }
 
-/** A key and its colon. */
+/** Reads a key and its colon. */
 function skipKey(cursor: Cursor): string {
   const start = cursor.at;
   skipString(cursor);
@@ -81,14 +81,14 @@ function skipString(cursor: Cursor): void {
   cursor.at = end < 0 ? text.length : end + 1;
 }
 
-/** Whether an odd number of backslashes stands before. */
+/** Whether an odd number of backslashes precedes. */
 function isEscaped(text: string, at: number): boolean {
   let start = at;
   while (text.charAt(start - 1) === '\\') start -= 1;
   return (at - start) % 2 === 1;
 }
 
-/** @returns the first character that is no white space; empty at the end */
+/** @returns the first character that is not white space; empty at the end */
 function skipSpace(cursor: Cursor): string {
   for (;;) {
     const char = cursor.text.charAt(cursor.at);

@@ -1,4 +1,4 @@
-// From the bytes of a spec to plain data. They may come from anybody, and are read by the strict readers alone.
+// Parses the bytes of a spec to plain data. They are untrusted, so only the strict readers read them.
 
 import type { Json } from '../../../contract/json.js';
 import { SPEC_BYTES_MAX } from '../../../contract/session/session-spec.js';
@@ -7,11 +7,13 @@ import { findErrorPosition, scanJson, type JsonProblem } from '../../../step/jso
 import { findPointerLines } from './json-pointer-lines.js';
 
 const YAML_LIMITS = { bytes_max: SPEC_BYTES_MAX, parts_max: 500_000 };
-/** Arrays, objects, colons and commas: what memory and time depend on. A task with ten members has about 25. */
+/**
+ * Limit of arrays, objects, colons and commas, which determine memory and time. A task with ten members has about 25.
+ */
 const JSON_PARTS_MAX = 1_000_000;
 const JSON_DEPTH_MAX = 16;
 
-/** What a spec can be refused for before its content is looked at. */
+/** Why a spec can be rejected before its content is validated. */
 export const JSON_SPEC_PROBLEMS = {
   syntax: 'is not JSON; what begins with { is read as that',
   byte_order_mark: 'starts with a byte order mark; save it as UTF-8 without one',
@@ -42,16 +44,16 @@ export type ParsedSpec =
   | {
       /** Objects have no prototype. */
       readonly value: Json;
-      /** The lines (from 1) of what JSON pointers name, or of the nearest thing around it. */
+      /** The lines (from 1) of what JSON pointers name, or of the nearest existing value around it. */
       readonly linesOf: (pointers: readonly string[]) => readonly number[];
       readonly problems: readonly [];
     }
   | { readonly value: null; readonly problems: readonly [SpecProblem, ...SpecProblem[]] };
 
 /**
- * Reads a spec: as JSON where its first character is `{`, else as YAML. Takes any bytes, throws nothing, and needs time
- * and memory in proportion to limits that it keeps: SPEC_BYTES_MAX, 16 levels, and as many parts as the largest specs
- * have (YAML half as many: its parser is slower).
+ * Parses a spec: as JSON if its first character is `{`, otherwise as YAML. Takes any bytes and never throws. Time and
+ * memory are bounded by SPEC_BYTES_MAX, 16 levels, and the number of parts of the largest specs (half of it for YAML,
+ * whose parser is slower).
  */
 export function parseSpec(bytes: Uint8Array): ParsedSpec {
   if (isBraced(bytes)) return parseJson(bytes);
@@ -91,7 +93,7 @@ function parseJson(bytes: Uint8Array): ParsedSpec {
   return { value: scanned.value, linesOf: (pointers) => findPointerLines(text, pointers), problems: [] };
 }
 
-/** Arrays, objects, colons and commas outside strings; of a text that is no JSON, some number. */
+/** Arrays, objects, colons and commas outside strings. For malformed JSON the number has no meaning. */
 function countParts(bytes: Uint8Array): number {
   let [parts, inString] = [0, false];
   for (let at = 0; at < bytes.length; at += 1) {

@@ -1,22 +1,22 @@
-// A spec as bytes, read and judged: what `turnpike session check`, the start of a session and a rebase begin with.
+// Parses and validates the bytes of a spec, for `turnpike session check`, the start of a session and a rebase.
 
 import type { SessionSpec } from '../../../contract/session/session-spec.js';
 import { checkSpec } from '../../../session/spec/check-spec.js';
 import type { SpecSeverity, SpecRule } from '../../../session/spec/spec-finding.js';
 import { parseSpec, type SpecParseRule } from './parse-spec.js';
 
-/** Something wrong with the file of a spec. The message is one line of printable ASCII, whatever the file holds. */
+/** A problem of a spec file. The message is one line of printable ASCII, whatever the file contains. */
 export interface SpecFileFinding {
   /** From 1. */
   readonly line: number;
   readonly severity: SpecSeverity;
   readonly rule: SpecRule | SpecParseRule;
-  /** JSON pointer of where it is; empty for the whole spec, or where it could not be read. */
+  /** JSON pointer of the place; empty for the whole spec, or if it could not be parsed. */
   readonly path: string;
   readonly message: string;
 }
 
-/** `spec` is there exactly when no finding is an error. */
+/** `spec` is set exactly if no finding is an error. */
 export interface SpecFileCheck {
   /** Errors first, then by line. */
   readonly findings: readonly SpecFileFinding[];
@@ -24,8 +24,8 @@ export interface SpecFileCheck {
 }
 
 /**
- * Takes any bytes: whatever is wrong with them is a finding.
- * @param lanes those of the contract; null where they are judged elsewhere
+ * Takes any bytes: every problem is a finding.
+ * @param lanes those of the contract; null if the caller checks them elsewhere
  */
 export function readSpec(bytes: Uint8Array, lanes: ReadonlySet<string> | null): SpecFileCheck {
   const reading = parseSpec(bytes);

@@ -1,4 +1,4 @@
-// Where specs come from: a document that a caller hands over, or a file that is looked at again at every step.
+// Loads specs: a document that a caller passes, or a file, which is checked for changes at every step.
 
 import type { SpecFact } from '../../../contract/session/session-command.js';
 import type { SessionSpec } from '../../../contract/session/session-spec.js';
@@ -12,24 +12,24 @@ const FINDINGS_SHOWN = 5;
 
 export class SpecSource {
   readonly #files: SpecFiles;
-  /** What a file held when it last looked as it does now: most steps change no spec. */
+  /** The hash of a file whose stamp has not changed: most steps change no spec. */
   readonly #known = new Map<string, { readonly stamp: string; readonly fact: SpecFact }>();
 
   constructor(files: SpecFiles) {
     this.#files = files;
   }
 
-  /** @throws UsageError for what is no spec, with what is wrong with it */
+  /** @throws UsageError for an invalid spec, with its problems */
   load(given: string | SessionSpec, lanes: ReadonlySet<string>): SpecMaterial {
     const file = typeof given === 'string' ? this.#files.resolve(given) : null;
-    // A document is read like a file: what its caller holds may have getters, and may change.
+    // A document is serialized and parsed like a file: the caller's object may have getters, and may change.
     const bytes = file === null ? bytesOf(given) : this.#files.read(file);
     const check = readSpec(bytes, lanes);
     if (check.spec === null) throw invalidSpecError(check);
     return { spec: check.spec, file };
   }
 
-  /** What the file is like now; null for a spec that has none. */
+  /** The present state of the file; null for a spec without a file. */
   readFact(file: string | null): SpecFact | null {
     if (file === null) return null;
     const stamp = this.#files.stamp(file);
@@ -51,7 +51,7 @@ export class SpecSource {
   }
 }
 
-/** @throws UsageError for what JSON cannot say: a circle, a function, a nesting without end */
+/** @throws UsageError for a value that JSON cannot represent: a cycle, a function, or unbounded nesting */
 function bytesOf(given: unknown): Uint8Array {
   let text: unknown;
   try {
