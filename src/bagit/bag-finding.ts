@@ -1,5 +1,4 @@
-// The closed registry of what can be wrong in a bag. docs/errors.md is this table in prose; a test holds the two
-// together.
+// The closed registry of findings of a bag. docs/errors.md lists the same rules; a test compares them.
 
 /** An error makes the bag invalid; a warning does not. */
 export type BagSeverity = 'error' | 'warning';
@@ -53,7 +52,7 @@ export const BAG_RULES = {
 } as const satisfies Record<string, BagSeverity>;
 export type BagRule = keyof typeof BAG_RULES;
 
-/** `path`, and what of `message` comes from the bag, are attacker-controlled: escape them where they are shown. */
+/** `path` and parts of `message` come from the bag and are attacker-controlled: escape them for display. */
 export interface BagFinding {
   readonly severity: BagSeverity;
   readonly rule_id: BagRule;
@@ -61,7 +60,7 @@ export interface BagFinding {
   readonly message: string;
 }
 
-/** Collects findings, as many as are of use; counts the rest. */
+/** Collects findings up to a limit and counts the rest. */
 export class BagFindings {
   readonly #max: number;
   readonly #findings = new Map<string, BagFinding>();
@@ -72,7 +71,7 @@ export class BagFindings {
     this.#max = max;
   }
 
-  /** The same rule broken by the same path counts once, however many manifests say so. */
+  /** A rule counts once per path, however many manifests show the problem. */
   add(rule_id: BagRule, path: string | null, message: string): void {
     const severity = BAG_RULES[rule_id];
     const key = `${rule_id}\0${path ?? ''}`;

@@ -1,4 +1,4 @@
-// bag-info.txt (RFC 8493 2.2.2): labels and values, in order, repeated or not.
+// Parses and writes bag-info.txt (RFC 8493 2.2.2): labels and values in order; labels may repeat.
 
 import { usageError } from '../errors.js';
 import { isBefore1, type BagVersion } from './paths.js';
@@ -8,19 +8,19 @@ export interface InfoElement {
   readonly value: string;
 }
 
-/** A line that begins with a space or tab goes on with the value of the line before. */
+/** A line that begins with a space or tab continues the value of the previous line. */
 const CONTINUED = /^[ \t]+/;
 const ELEMENT = /^([^:]*):(.*)$/s;
 const COLUMNS = 79;
 const INDENT = '  ';
 
-/** Elements, and the numbers (from 1) of the lines that are none. */
+/** Elements, and the numbers (from 1) of malformed lines. */
 export interface ParsedInfo {
   readonly elements: readonly InfoElement[];
   readonly malformed: readonly number[];
 }
 
-/** From 1.0 on a label has no spaces around it; before, they were free. */
+/** From version 1.0 on, a label has no spaces around it; before, they were allowed. */
 export function parseBagInfo(lines: readonly string[], version: BagVersion): ParsedInfo {
   const elements: { label: string; parts: string[] }[] = [];
   const malformed: number[] = [];
@@ -39,13 +39,13 @@ export function parseBagInfo(lines: readonly string[], version: BagVersion): Par
   return { elements: elements.map(({ label, parts }) => ({ label, value: parts.join(' ').trim() })), malformed };
 }
 
-/** Labels are the same whatever their case. */
+/** Labels are case-insensitive. */
 export const infoValuesOf = (elements: readonly InfoElement[], label: string): readonly string[] =>
   elements.filter((element) => element.label.toLowerCase() === label.toLowerCase()).map(({ value }) => value);
 
 const CONTROL = /[\0-\x1f\x7f-\x9f\u2028\u2029]/;
 
-/** @throws UsageError for what cannot be written so that it is read as it was */
+/** @throws UsageError for an element that would not read back as it was */
 export function writeBagInfo(elements: readonly InfoElement[]): string {
   for (const { label, value } of elements) {
     const fits = label !== '' && label === label.trim() && value === value.trim() && !label.includes(':');
@@ -55,7 +55,7 @@ export function writeBagInfo(elements: readonly InfoElement[]): string {
   return elements.map(({ label, value }) => `${wrapLine(`${label}: ${value}`)}\n`).join('');
 }
 
-/** Breaks a line at single spaces of its value, and nowhere else, so that joining the parts gives it back. */
+/** Breaks a line only at single spaces of its value, so that joining the parts restores it. */
 function wrapLine(line: string): string {
   const parts: string[] = [];
   let rest = line;
@@ -69,7 +69,7 @@ function wrapLine(line: string): string {
   return [...parts, rest].join(`\n${INDENT}`);
 }
 
-/** The last fit space within the columns, else the first one behind; -1 if there is none. */
+/** The last suitable space within the columns, otherwise the first one after them; -1 if there is none. */
 function findBreak(text: string, from: number): number {
   let found = -1;
   for (let at = text.indexOf(' ', from); at !== -1; at = text.indexOf(' ', at + 1)) {
@@ -82,7 +82,7 @@ function findBreak(text: string, from: number): number {
   return found;
 }
 
-/** `Payload-Oxum`: bytes and files of the payload. */
+/** `Payload-Oxum`: the number of bytes and files of the payload. */
 export interface Oxum {
   readonly bytes: number;
   readonly files: number;

@@ -1,20 +1,20 @@
-/** Every byte of a bag is hostile, so that nothing in it may be without end. Lower any of them per call. */
+/** Limits of a bag, because all of its bytes are untrusted. A caller may lower each of them. */
 export const BAG_LIMITS = {
-  /** Files, directories and refused things together. */
+  /** Files, directories and rejected entries together. */
   entries_max: 110_000,
-  /** Of all files together. */
+  /** All files together. */
   bytes_max: 2 ** 40,
-  /** Of bagit.txt. */
+  /** bagit.txt. */
   declaration_bytes_max: 4_096,
-  /** Of bag-info.txt. */
+  /** bag-info.txt. */
   info_bytes_max: 1_048_576,
-  /** Of one manifest, and of fetch.txt. */
+  /** One manifest, and fetch.txt. */
   manifest_bytes_max: 268_435_456,
-  /** Of one line in any of them. */
+  /** One line in any of these files. */
   line_characters_max: 16_384,
   /** Manifests of both kinds. */
   manifests_max: 24,
-  /** What is kept of the findings; those beyond are counted. */
+  /** Recorded findings; further ones are only counted. */
   findings_max: 1_000,
 } as const satisfies Record<string, number>;
 export type BagLimits = { readonly [Name in keyof typeof BAG_LIMITS]: number };

@@ -2,7 +2,7 @@ import type { BagRule } from './bag-finding.js';
 import { isBefore1, type BagVersion } from './paths.js';
 import { isTagEncoding, type TagEncoding } from './line-reader.js';
 
-/** What bagit.txt says (RFC 8493 2.1.1). */
+/** The content of bagit.txt (RFC 8493 2.1.1). */
 export interface Declaration {
   readonly version: BagVersion;
   readonly encoding: TagEncoding;
@@ -14,7 +14,7 @@ const ENCODING = /^Tag-File-Character-Encoding([ \t]*):([ \t]*)(\S+)([ \t]*)$/;
 
 type DeclarationResult = { readonly declaration: Declaration; readonly loose: boolean } | { readonly broken: BagRule };
 
-/** `lines` are those of bagit.txt. From 1.0 on there is one way to write them; before, spaces were free. */
+/** Parses the lines of bagit.txt. From version 1.0 on the format is strict; before, spaces were free. */
 export function parseDeclaration(lines: readonly string[]): DeclarationResult {
   const [first = '', second = ''] = lines;
   const version = VERSION.exec(first);

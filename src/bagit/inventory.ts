@@ -1,4 +1,4 @@
-// What is in a tree, before any of it is read; and how one file of it is read, exactly once.
+// Lists the files of a tree before any is read, and reads each file exactly once.
 
 import { createHash } from 'node:crypto';
 import { BagError } from '../errors.js';
@@ -13,11 +13,11 @@ export type Digests = Partial<Record<Algorithm, string>>;
 
 export interface FileRecord {
   readonly path: string;
-  /** As the tree says; more is never read, and less is found out. */
+  /** The size that the tree reports. Reading stops there, and a shorter file is a finding. */
   readonly bytes: number;
-  /** What manifests say: one digest per algorithm. */
+  /** Digests of the manifests, one per algorithm. */
   readonly expected: Digests;
-  /** What was read; null until then. */
+  /** Computed digests; null until the file is read. */
   actual: Digests | null;
 }
 
@@ -25,7 +25,7 @@ export interface Inventory {
   readonly files: ReadonlyMap<string, FileRecord>;
   readonly hasPayloadDirectory: boolean;
   readonly payload: { readonly files: number; readonly bytes: number };
-  /** A file whose path differs from this one only in case or normal form, if there is exactly one. */
+  /** The file whose path differs from this one only in case or normalization, if there is exactly one. */
   twinOf(path: string): FileRecord | null;
 }
 
@@ -40,7 +40,7 @@ const REASONS: Readonly<Record<BagTreeProblem, string>> = {
   contradiction: 'the archive contradicts itself about it',
 };
 
-/** Null when the tree cannot be listed to its end: then nothing else can be said about it. */
+/** Null if the tree cannot be listed to its end: then nothing else can be said about it. */
 export async function takeInventory(
   tree: BagTree,
   findings: BagFindings,
@@ -94,11 +94,11 @@ export interface BagReadContext {
   readonly tree: BagTree;
   readonly findings: BagFindings;
   readonly limits: BagLimits;
-  /** Every file that is read is hashed for these at least. */
+  /** The minimum of algorithms by which every file that is read is hashed. */
   readonly algorithms: readonly Algorithm[];
 }
 
-/** How the text of a tag file is taken. */
+/** How the text of a tag file is decoded and passed on. */
 export interface TextReader {
   readonly encoding: TagEncoding;
   readonly bytes_max: number;
@@ -106,7 +106,7 @@ export interface TextReader {
 }
 
 /**
- * Reads a file once, from beginning to end: what is hashed is what was parsed.
+ * Reads a file once, from beginning to end, so that the parsed bytes are the hashed ones.
  * @returns whether it was read to its end; if not, a finding says why
  */
 export async function readBagFile(

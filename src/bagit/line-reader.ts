@@ -1,4 +1,4 @@
-// Text that comes in pieces of bytes: decoded strictly, cut into lines of bounded length.
+// Decodes text from pieces of bytes strictly, and cuts it into lines of bounded length.
 
 import { usageError } from '../errors.js';
 
@@ -8,12 +8,12 @@ export const isTagEncoding = (name: string): name is TagEncoding => (TAG_ENCODIN
 
 const BYTE_ORDER_MARK = '\ufeff';
 
-/** What stopped the reading of a text: the bytes are not of their encoding, or a line is too long. */
+/** Why reading a text stopped: the bytes do not match their encoding, or a line is too long. */
 export type TextFault = 'encoding' | 'line';
 
-/** Lines end with CR, LF or both. What follows the last one is a line if it is not empty. */
+/** Lines end with CR, LF or both. Text after the last line end is a line if it is not empty. */
 export class LineReader {
-  /** Did it begin with a byte order mark? In UTF-16 that is as it should be. */
+  /** Whether the text began with a byte order mark, which UTF-16 requires. */
   hasByteOrderMark = false;
   readonly #encoding: TagEncoding;
   readonly #max: number;
@@ -32,16 +32,16 @@ export class LineReader {
   /** The lines that end in these bytes. */
   push(bytes: Uint8Array): readonly string[] | TextFault {
     if (this.#decode !== null) return this.#take(this.#decode(bytes));
-    // A byte order mark may be cut in two: wait for it.
+    // A byte order mark may be split between two pieces: wait for the rest.
     this.#head = this.#head.length === 0 ? bytes : Buffer.concat([this.#head, bytes]);
     return this.#head.length < 2 ? [] : this.#begin();
   }
 
-  /** The last line, if it has no end. */
+  /** The last line, if it has no line end. */
   end(): readonly string[] | TextFault {
     const firstLines = this.#decode === null ? this.#begin() : [];
     if (typeof firstLines === 'string') return firstLines;
-    // Not with `??`: null is what a last character that was cut is told by.
+    // Not with `??`: null signals the end, which detects an incomplete last character.
     const decode = this.#decode;
     const lines = this.#take(decode === null ? '' : decode(null));
     if (typeof lines === 'string') return lines;
@@ -66,7 +66,7 @@ export class LineReader {
       this.hasByteOrderMark = text.startsWith(BYTE_ORDER_MARK);
       if (this.hasByteOrderMark) text = text.slice(1);
     }
-    // The second half of a line end whose first half ended the last piece.
+    // The second half of a line end that was split between two pieces.
     if (this.#afterReturn && text.startsWith('\n')) text = text.slice(1);
     else if (text === '') return [];
     this.#afterReturn = text === '' ? false : text.endsWith('\r');
@@ -76,7 +76,7 @@ export class LineReader {
   }
 }
 
-/** UTF-16 without a byte order mark is big-endian (RFC 2781 4.3). Gives null for bytes that are not of the encoding. */
+/** UTF-16 without a byte order mark is big-endian (RFC 2781 4.3). The decoder returns null for malformed bytes. */
 function decoderFor(encoding: TagEncoding, head: Uint8Array): (bytes: Uint8Array | null) => string | null {
   if (encoding === 'ISO-8859-1') return (bytes) => (bytes === null ? '' : Buffer.from(bytes).toString('latin1'));
   if (encoding === 'US-ASCII') {

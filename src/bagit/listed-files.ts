@@ -1,4 +1,4 @@
-// What manifests and fetch.txt say, held against what is there.
+// Compares the manifests and fetch.txt with the files of a bag.
 
 import type { BagFindings, BagRule } from './bag-finding.js';
 import type { Declaration } from './declaration.js';
@@ -25,9 +25,9 @@ export class ListedFiles {
   readonly inventory: Inventory;
   readonly findings: BagFindings;
   readonly version: BagVersion;
-  /** By manifest: the files it lists. */
+  /** The files that each manifest lists. */
   readonly #listed = new Map<string, Set<FileRecord>>();
-  /** What fetch.txt names; true once a payload manifest has listed it, too. */
+  /** The paths of fetch.txt; true once a payload manifest has listed the path, too. */
   readonly #fetch = new Map<string, boolean>();
 
   constructor(inventory: Inventory, findings: BagFindings, version: BagVersion) {
@@ -40,7 +40,7 @@ export class ListedFiles {
     return this.#listed.get(manifest)?.has(record) === true;
   }
 
-  /** What fetch.txt names and no payload manifest lists. */
+  /** The paths of fetch.txt that no payload manifest lists. */
   *unlistedFetchPaths(): Generator<string> {
     for (const [path, listed] of this.#fetch) if (!listed) yield path;
   }
@@ -51,7 +51,7 @@ export class ListedFiles {
     return true;
   }
 
-  /** Takes one line of a manifest. */
+  /** Processes one line of a manifest. */
   addLine(manifest: ManifestFile, line: ParsedManifestLine): void {
     const { path } = line;
     for (const oddity of line.oddities) this.findings.add(ODDITIES[oddity][0], path, ODDITIES[oddity][1]);
@@ -79,7 +79,7 @@ export class ListedFiles {
   #expect(manifest: ManifestFile, { path, digest }: ParsedManifestLine, record: FileRecord, isTwin: boolean): void {
     const listed = this.#listed.get(manifest.path) ?? new Set<FileRecord>();
     this.#listed.set(manifest.path, listed);
-    // A bag that was made where both names are one file.
+    // The bag was made on a file system on which both names are one file.
     if (isTwin) this.findings.add('manifest.path_twin', path, `what is there is ${record.path}`);
     const former = record.expected[manifest.algorithm];
     if (former !== undefined && former !== digest) {
@@ -149,8 +149,8 @@ export async function readFetch(
 }
 
 /**
- * From 1.0 on, every payload manifest lists every payload file, and every tag manifest every payload manifest. Before,
- * it was enough that one payload manifest did.
+ * Checks that the manifests list every file. From version 1.0 on, every payload manifest lists every payload file, and
+ * every tag manifest every payload manifest. Before, one payload manifest per file was enough.
  */
 export function checkCoverage(
   { files }: Inventory,

@@ -1,17 +1,18 @@
-// manifest-<algorithm>.txt, tagmanifest-<algorithm>.txt and fetch.txt, line by line (RFC 8493 2.1.3, 2.2.1, 2.2.3).
+// Parses and writes lines of manifest-<algorithm>.txt, tagmanifest-<algorithm>.txt and fetch.txt (RFC 8493 2.1.3,
+// 2.2.1, 2.2.3).
 
 import { decodePath, encodePath, findPathProblem, type BagVersion } from './paths.js';
 
-/** Name in the file's name, and hex digits of a digest. */
+/** Algorithms by their name in file names, with the number of hex digits of a digest. */
 export const ALGORITHMS = { md5: 32, sha1: 40, sha224: 56, sha256: 64, sha384: 96, sha512: 128 } as const;
 export type Algorithm = keyof typeof ALGORITHMS;
-/** Two files with one digest can be made on purpose. */
+/** Algorithms for which collisions can be constructed. */
 export const WEAK_ALGORITHMS: readonly Algorithm[] = ['md5', 'sha1'];
 export const isAlgorithm = (name: string): name is Algorithm => Object.hasOwn(ALGORITHMS, name);
 
 export interface ManifestName {
   readonly kind: 'payload' | 'tag';
-  /** As it is written: perhaps none that we know. */
+  /** As written in the file name; it may be unsupported. */
   readonly algorithm: string;
 }
 
@@ -22,7 +23,7 @@ export interface ManifestFile {
   readonly algorithm: Algorithm;
 }
 
-/** Null for a name that is no manifest's. */
+/** Null if the path is not that of a manifest. */
 export function parseManifestName(path: string): ManifestName | null {
   const [, tag, algorithm] = /^(tag)?manifest-([^/]+)\.txt$/i.exec(path) ?? [];
   return algorithm === undefined ? null : { kind: tag === undefined ? 'payload' : 'tag', algorithm };
@@ -30,11 +31,11 @@ export function parseManifestName(path: string): ManifestName | null {
 export const manifestName = (kind: ManifestName['kind'], algorithm: Algorithm): string =>
   `${kind === 'tag' ? 'tag' : ''}manifest-${algorithm}.txt`;
 
-/** How a path was written: what is odd about it, though its meaning is clear. */
+/** Unusual notations of a path whose meaning is clear. */
 export type PathOddity = 'asterisk' | 'relative' | 'percent';
 interface ListedPath {
   readonly path: string;
-  /** Why it cannot be a path of a bag. */
+  /** Why it is not a valid path of a bag; null if it is. */
   readonly problem: string | null;
   readonly oddities: readonly PathOddity[];
 }
@@ -53,7 +54,7 @@ export function parseManifestLine(line: string, algorithm: Algorithm, version: B
   if (line === '') return 'blank';
   const [, digest, written = ''] = LINE.exec(line) ?? [];
   if (digest?.length !== ALGORITHMS[algorithm]) return 'malformed';
-  // The md5sum tools put an asterisk before the name of a file that they took as binary.
+  // The md5sum tools put an asterisk before the name of a file that they read as binary.
   const starred = written.startsWith('*');
   const { path, problem, oddities } = parseListedPath(starred ? written.slice(1) : written, version);
   return { digest: digest.toLowerCase(), path, problem, oddities: starred ? ['asterisk', ...oddities] : oddities };
@@ -63,7 +64,7 @@ export const writeManifestLine = (digest: string, path: string): string => `${di
 
 export type FetchLine = 'blank' | 'malformed' | (ListedPath & { readonly url: string; readonly bytes: number | null });
 
-/** Nothing is ever fetched: the line only says which file need not have been there from the beginning. */
+/** Nothing is ever fetched: the line only names a file that may have been missing at first. */
 export function parseFetchLine(line: string, version: BagVersion): FetchLine {
   if (line === '') return 'blank';
   const [, url = '', length = '', written] = /^(\S+)[ \t]+(-|\d{1,15})[ \t]+(\S.*)$/s.exec(line) ?? [];

@@ -1,6 +1,6 @@
-// What may stand as a path in a bag, and how it is written in a manifest.
+// Which paths a bag may have, and how a manifest writes them.
 
-/** The version a bag declares, e.g. 1.0 as { major: 1, minor: 0 }. */
+/** The declared version of a bag, e.g. 1.0 as { major: 1, minor: 0 }. */
 export interface BagVersion {
   readonly major: number;
   readonly minor: number;
@@ -9,12 +9,12 @@ export const isBefore1 = ({ major }: BagVersion): boolean => major < 1;
 
 const PATH_CHARACTERS_MAX = 4_096;
 const PATH_SEGMENTS_MAX = 64;
-/** CR and LF are the two control characters that a manifest can write. */
+/** A manifest can write only two control characters: CR and LF. */
 const CONTROL = /[\0-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]/;
-/** What is not UTF-8 in a name is read as this: two names could become one. */
+/** Names that are not UTF-8 are read with this character, so two names could become equal. */
 const REPLACEMENT = '\ufffd';
 
-/** Why a path (decoded) cannot be one of a bag, for people; null if it can. */
+/** Why a decoded path is invalid in a bag, for people; null if it is valid. */
 export function findPathProblem(path: string): string | null {
   if (path === '') return 'it is empty';
   if (path.length > PATH_CHARACTERS_MAX) return `it has more than ${PATH_CHARACTERS_MAX} characters`;
@@ -32,13 +32,13 @@ export function findPathProblem(path: string): string | null {
 export const PAYLOAD_DIRECTORY = 'data/';
 export const isPayload = (path: string): boolean => path.startsWith(PAYLOAD_DIRECTORY);
 
-/** As a manifest has it: CR, LF and the percent sign, and nothing else, are percent-encoded (RFC 8493 2.1.3). */
+/** The path as a manifest writes it: only CR, LF and the percent sign are percent-encoded (RFC 8493 2.1.3). */
 export const encodePath = (path: string): string =>
   path.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
 
 /**
- * What a path of a manifest means. Before 1.0 the percent sign itself was not encoded.
- * `loose`: a percent sign stands for itself where it should be encoded; that cannot mean anything else.
+ * Decodes a path of a manifest. Before 1.0 the percent sign itself was not encoded. `loose`: a percent sign that should
+ * be encoded stands for itself; its meaning is unambiguous.
  */
 export function decodePath(text: string, version: BagVersion): { readonly path: string; readonly loose: boolean } {
   if (!text.includes('%')) return { path: text, loose: false };
@@ -47,7 +47,7 @@ export function decodePath(text: string, version: BagVersion): { readonly path: 
 }
 const decodePercent = (code: string): string => String.fromCharCode(Number.parseInt(code.slice(1), 16));
 
-/** Equal for names that another file system, or another eye, would take for one. */
+/** Equal for names that another file system, or a person, would take for the same. */
 export const normalizePath = (path: string): string => path.normalize('NFC').toLowerCase().toUpperCase();
 
 const RESERVED = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)/i;
@@ -56,7 +56,7 @@ const SYSTEM_FILES: readonly string[] = ['.ds_store', 'thumbs.db', 'desktop.ini'
 
 export const isPortable = (path: string): boolean =>
   !path.split('/').some((segment) => RESERVED.test(segment) || UNPORTABLE.test(segment));
-/** Is it litter of an operating system, which may come and go by itself? */
+/** Whether an operating system creates and deletes this file by itself. */
 export function isSystemFile(path: string): boolean {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   return SYSTEM_FILES.includes(name) || name.startsWith('._');

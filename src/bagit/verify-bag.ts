@@ -1,5 +1,5 @@
-// Is a bag complete and valid (RFC 8493 3)? Also for bags of version 0.93 to 0.97. Nothing is ever fetched, nothing is
-// written, no file is read twice; what is kept in memory grows with the number of files, never with their size.
+// Checks whether a bag is complete and valid (RFC 8493 3), also for versions 0.93 to 0.97. It fetches and writes
+// nothing and reads no file twice. Memory grows with the number of files, never with their size.
 
 import type { BagTree } from '../ports/bag-tree.js';
 import { parseBagInfo, parseOxum, infoValuesOf, type InfoElement } from './bag-info.js';
@@ -19,34 +19,34 @@ import { isAlgorithm, parseManifestName, WEAK_ALGORITHMS, type Algorithm, type M
 import { isPayload } from './paths.js';
 
 export interface BagReport {
-  /** Complete, and every file is what the manifests say. */
+  /** Complete, and every file matches the manifests. */
   readonly valid: boolean;
   readonly version: string | null;
   readonly encoding: string | null;
-  /** Of the payload manifests. */
+  /** The algorithms of the payload manifests. */
   readonly algorithms: readonly Algorithm[];
   readonly payload: { readonly files: number; readonly bytes: number };
-  /** bag-info.txt, in order. Attacker-controlled. */
+  /** The elements of bag-info.txt, in order. Attacker-controlled. */
   readonly info: readonly InfoElement[];
-  /** SHA-256 of tagmanifest-sha256.txt: stands for the whole bag. Null where there is none. */
+  /** SHA-256 of tagmanifest-sha256.txt, which identifies the whole bag. Null if it is missing. */
   readonly tag_manifest_sha256: string | null;
   readonly findings: readonly BagFinding[];
-  /** Findings beyond `findings_max`. */
+  /** The number of findings beyond `findings_max`. */
   readonly findings_dropped: number;
 }
 
-/** A bag with its files, each with the digests that it has where a manifest lists it. */
+/** The report, and the files with their digests as far as a manifest lists them. */
 export interface InspectedBag {
   readonly report: BagReport;
-  /** By path. Empty when the tree could not be listed to its end. */
+  /** By path. Empty if the tree could not be listed to its end. */
   readonly files: ReadonlyMap<string, FileRecord>;
 }
 
-/** @throws BagError BAG_UNREADABLE or BAG_HOSTILE when the tree cannot even be listed */
+/** @throws BagError BAG_UNREADABLE or BAG_HOSTILE if the tree cannot be listed */
 export const verifyBag = async (tree: BagTree, limits: Partial<BagLimits> = {}): Promise<BagReport> =>
   (await inspectBag(tree, limits)).report;
 
-/** The same for whoever wants to look further. @throws BagError like `verifyBag` */
+/** Like `verifyBag`, but also returns the files, for further checks. @throws BagError like `verifyBag` */
 export async function inspectBag(tree: BagTree, limits: Partial<BagLimits> = {}): Promise<InspectedBag> {
   const applied = { ...BAG_LIMITS, ...limits };
   const findings = new BagFindings(applied.findings_max);
@@ -95,7 +95,7 @@ async function readBag(
   };
 }
 
-/** A manifest that is there, of an algorithm that is known. */
+/** The existing manifests of supported algorithms. */
 function manifestsOf({ files }: Inventory, findings: BagFindings, limits: BagLimits): readonly ManifestFile[] {
   const found: ManifestFile[] = [];
   for (const path of files.keys()) {
@@ -128,7 +128,7 @@ async function readDeclaration(context: BagReadContext, { files }: Inventory): P
   } as const;
   const known = findings.list().length;
   if (!(await readBagFile(context, record, text))) return null;
-  // In this one file a byte order mark is an error, whatever else would be read after it.
+  // In bagit.txt a byte order mark is an error, even if the rest is valid.
   const hasByteOrderMark = findings
     .list()
     .slice(known)
@@ -148,7 +148,7 @@ async function readInfo(
   { version, encoding }: Declaration,
 ): Promise<readonly InfoElement[]> {
   const { findings, limits } = context;
-  // Its name until 0.95.
+  // The name of the file until version 0.95.
   const path = version.major === 0 && version.minor < 96 ? 'package-info.txt' : 'bag-info.txt';
   const record = inventory.files.get(path);
   if (record === undefined) return [];
@@ -179,7 +179,7 @@ function checkOxum(
   }
 }
 
-/** Reads what was not read yet, if a manifest says anything about it, and compares. */
+/** Reads the remaining files that a manifest lists, and compares their digests. */
 async function compareFiles(context: BagReadContext, { files }: Inventory): Promise<void> {
   for (const [path, record] of files) {
     const expected = algorithmsOf(record.expected);

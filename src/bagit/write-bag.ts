@@ -1,5 +1,5 @@
-// Writes a bag of version 1.0, in one pass: what is hashed is what is written. The same payload and options make the
-// same bytes, whoever writes them, when and where; so the payload comes in order, and no clock is read.
+// Writes a bag of version 1.0 in one pass, hashing the bytes that it writes. The same payload and options give the same
+// bytes, independent of writer, time and place. So the payload must be sorted, and no clock is read.
 
 import { createHash, type Hash } from 'node:crypto';
 import { usageError } from '../errors.js';
@@ -10,7 +10,7 @@ import { manifestName, writeManifestLine } from './manifest.js';
 import { PAYLOAD_DIRECTORY, findPathProblem } from './paths.js';
 
 export interface PayloadFile {
-  /** Below `data/`. */
+  /** Relative to `data/`. */
   readonly path: string;
   readonly content: Uint8Array | AsyncIterable<Uint8Array>;
 }
@@ -24,14 +24,14 @@ export interface BagOptions {
 
 export interface WrittenBag {
   readonly payload: { readonly files: number; readonly bytes: number };
-  /** SHA-256 of tagmanifest-sha256.txt: stands for the whole bag. */
+  /** SHA-256 of tagmanifest-sha256.txt, which identifies the whole bag. */
   readonly tag_manifest_sha256: string;
 }
 
-/** Both in each bag: one of them may fall one day. */
+/** Every bag has both, because one of them may be broken one day. */
 const WRITTEN_ALGORITHMS = ['sha256', 'sha512'] as const;
 type WrittenAlgorithm = (typeof WRITTEN_ALGORITHMS)[number];
-/** Pieces in which manifests are written. */
+/** Characters per piece in which manifests are written. */
 const PIECE_CHARACTERS = 65_536;
 
 interface HashedFile {
@@ -42,13 +42,13 @@ interface HashedFile {
 
 type FileContent = PayloadFile['content'] | Iterable<Uint8Array>;
 
-/** The order in which the payload must come: that of UTF-16 code units. */
+/** The required order of the payload: by UTF-16 code units. */
 export const byPath = (one: { readonly path: string }, other: { readonly path: string }): number =>
   one.path < other.path ? -1 : one.path > other.path ? 1 : 0;
 
 /**
- * Writes `payload` as a bag into `sink`. Nothing is left of it after an error.
- * @throws UsageError for a path that no bag can hold, that comes out of order or twice, and for unfit elements
+ * Writes `payload` as a bag into `sink`. After an error nothing of it remains.
+ * @throws UsageError for an invalid, unordered or repeated path, and for invalid elements
  * @throws BagError BAG_EXISTS, BAG_UNWRITABLE; and whatever `payload` throws
  */
 export async function writeBag(
@@ -106,7 +106,7 @@ async function writePayload(sink: BagSink, payload: AsyncIterable<PayloadFile>):
     const pathProblem = file.path.startsWith('/') ? 'it is absolute' : findPathProblem(path);
     if (pathProblem !== null) throw usageError(`${JSON.stringify(file.path)} cannot be in a bag: ${pathProblem}`);
     if (path <= last) throw usageError(`${JSON.stringify(file.path)} comes twice, or after a path that is behind it`);
-    // In order, a file comes before whatever would stand below it.
+    // In this order, a file comes before anything that would lie below it.
     const above = parentsOf(path).find((parent) => paths.has(parent));
     if (above !== undefined) throw usageError(`${JSON.stringify(above)} is a file and a directory`);
     last = path;

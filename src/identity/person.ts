@@ -1,17 +1,17 @@
-// From a name to its canonical id, skeletons and looks, by which persons are compared.
+// Computes the canonical id, skeletons and looks of a name, by which persons are compared.
 
 import { compareNames, type Person } from '../contract/person.js';
 import { folded, foldedLook, isControl, writtenLook } from './folding.js';
 import { looksOf } from './looks.js';
 import { isAssigned, isIgnorable, pointsOf, textOfPoints, UNICODE_VERSION } from './unicode.js';
 
-/** Why a name cannot be compared, or should not be given to a person. */
+/** Why a name cannot be compared, or must not be given to a new person. */
 export type NameProblem = 'malformed' | 'unassigned' | 'invisible' | 'empty' | 'too_long';
 
 const COMPARED_CHARS_MAX = 4_096;
 const TABLES = `unicode-${UNICODE_VERSION}`;
 
-/** What the operator should know of a name that is refused. */
+/** Explanations for operators, completing "the name ...". */
 export const NAME_PROBLEMS: Readonly<Record<NameProblem, string>> = {
   malformed: 'holds half a surrogate pair',
   unassigned: `holds a character that Unicode ${UNICODE_VERSION} does not know: write it with others`,
@@ -22,7 +22,7 @@ export const NAME_PROBLEMS: Readonly<Record<NameProblem, string>> = {
 
 /**
  * The person of a name: a pure function of its code points and the bundled tables.
- * @returns the problem for a name that the tables cannot judge
+ * @returns the problem of a name that the tables do not cover
  */
 export function personOf(name: string): Person | NameProblem {
   if (!name.isWellFormed()) return 'malformed';
@@ -38,14 +38,16 @@ export function personOf(name: string): Person | NameProblem {
   return { canonical_id, skeletons, looks: [...looks], tables: TABLES };
 }
 
-/** What is wrong with a name for a new person. Less is allowed than in a name that is compared. */
+/** The problem of a name for a new person, or null. The rules are stricter than for a name that is compared. */
 export function nameProblem(name: string): NameProblem | null {
   const person = personOf(name);
   if (typeof person === 'string') return person;
   return pointsOf(name).some((point) => isIgnorable(point) || isControl(point)) ? 'invisible' : null;
 }
 
-/** Whether a name is another spelling of a known one, or looks like it. The same text is the known name itself. */
+/**
+ * Whether a name is another spelling of a known one, or looks like it. The identical text is the known name itself.
+ */
 export function isLookAlike(known: string, name: string): boolean {
   if (known === name) return false;
   const [a, b] = [personOf(known), personOf(name)];

@@ -1,6 +1,6 @@
-// Normalisation, case folding and confusables by bundled tables of one version of Unicode. The functions of the
-// runtime (`String.prototype.normalize`, `toLowerCase`) follow the Unicode version of the Node that runs: what is
-// recorded or compared must not.
+// Normalization, case folding and confusables by bundled tables of one Unicode version. The built-in functions
+// (`String.prototype.normalize`, `toLowerCase`) follow the Unicode version of the running Node: recorded or compared
+// values must not.
 
 import { ASSIGNED } from './tables/assigned.js';
 import { CASES } from './tables/cases.js';
@@ -21,11 +21,11 @@ interface UnicodeTables {
   readonly decompositions: Mapping;
   readonly folds: Mapping;
   readonly classes: Mapping;
-  /** First and last of each range, ascending. */
+  /** First and last code point of each range, ascending. */
   readonly assigned: readonly (readonly [number, number])[];
 }
 
-/** Read when the first name is looked at: most processes need them never or late. */
+/** Loaded at the first use: most processes never need the tables, or only late. */
 let loaded: UnicodeTables | null = null;
 const loadTables = (): UnicodeTables =>
   (loaded ??= {
@@ -39,7 +39,7 @@ const loadTables = (): UnicodeTables =>
 
 const BASE = 36;
 
-/** The tables' text: `TARGET=SOURCE,SOURCE+MORE`, each source as its distance from the one before. */
+/** Parses the text of a table: `TARGET=SOURCE,SOURCE+MORE`, each source as its distance from the previous one. */
 function parseMapping(text: string): Mapping {
   const map = new Map<number, Points>();
   for (const group of text.trim().split(/\s+/)) {
@@ -59,15 +59,15 @@ function parseMapping(text: string): Mapping {
 export const pointsOf = (text: string): Points => Array.from(text, (character) => character.codePointAt(0) ?? 0);
 export const textOfPoints = (points: Points): string => points.map((point) => String.fromCodePoint(point)).join('');
 
-/** Whether the tables know the code point. Of one that a later version assigns they say nothing. */
+/** Whether the tables cover the code point. They do not cover code points of later Unicode versions. */
 export function isAssigned(point: number): boolean {
   return loadTables().assigned.some(([first, last]) => first <= point && point <= last);
 }
 
-/** Whether NFKC_Casefold takes the code point for nothing: joiners, bidi controls, tags, fillers, selectors. */
+/** Whether NFKC_Casefold removes the code point: joiners, bidi controls, tags, fillers, selectors. */
 export const isIgnorable = (point: number): boolean => loadTables().folds.get(point)?.length === 0;
 
-/** The other case of a letter that is folded; undefined for what has none. */
+/** The other case of a letter; undefined if it has none. */
 export const otherCase = (point: number): number | undefined => loadTables().cases.get(point)?.[0];
 
 /** Whether the code point joins the one before it: its combining class is not 0. */
@@ -78,8 +78,8 @@ export const caseFoldOnce = (points: Points): Points =>
   decompose(decompose(points).flatMap((point) => loadTables().folds.get(point) ?? [point]));
 
 /**
- * `skeleton` of UTS #39, on code points: of all characters that look like one another, the prototype. The algorithm
- * there decomposes first, and so never meets the precomposed letters that its own table maps. Here it does.
+ * `skeleton` of UTS #39 on code points: it maps all characters that look alike to one prototype. The standard algorithm
+ * decomposes first, so it never applies the entries of its own table for precomposed letters. This one does.
  */
 export const skeletonOnce = (points: Points): Points => {
   const visible = decompose(points).filter((point) => !isIgnorable(point));
@@ -99,7 +99,7 @@ function lettersOf({ confusables }: UnicodeTables): Letters {
     const parts = decompose([source]);
     if (parts.length < 2) continue;
     const [key, look] = [toPrototypes(parts), toPrototypes(decompose(target))];
-    // A letter whose prototype is itself with one mark more would grow in every pass: there the mark goes.
+    // If the prototype is the letter itself with one more mark, the name would grow in every pass: the mark is removed.
     const grows = look.length > key.length && hasInOrder(look, key);
     const [first = 0] = key;
     found.set(first, [...(found.get(first) ?? []), grows ? ([look, key] as const) : ([key, target] as const)]);
@@ -109,7 +109,7 @@ function lettersOf({ confusables }: UnicodeTables): Letters {
   return found;
 }
 
-/** Whether all parts of `key` are there in their order, others between them or not. */
+/** Whether all parts of `key` occur in their order, possibly with others between them. */
 function hasInOrder(points: Points, key: Points): boolean {
   let found = 0;
   for (const point of points) if (point === key[found]) found += 1;
@@ -134,7 +134,7 @@ export function decompose(points: Points): Points {
   const parts: number[] = [];
   for (const point of points) pushParts(parts, point);
   const classOf = (point: number): number => classes.get(point)?.[0] ?? 0;
-  // Marks between two starters, by their class; those of one class stay in order.
+  // Sorts the marks between two starters by their class; marks of one class keep their order.
   for (let from = 0; from < parts.length; from += 1) {
     let to = from;
     while (to < parts.length && classOf(parts[to] ?? 0) !== 0) to += 1;

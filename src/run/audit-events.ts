@@ -1,4 +1,5 @@
-// The audit events of a run's life (S4 §6), as pure functions of its context. The kernel adds id, time and sequence.
+// Creates the audit events of a run (S4 §6), as pure functions of its context. The kernel adds id, time and sequence
+// number.
 
 import {
   OUTCOME_REASON_CHARS_MAX,
@@ -15,22 +16,22 @@ import type { PolicyVersions } from '../contract/shapes.js';
 import { CONTENT_READ, TRANSITION_REFUSED, OUTCOME_RESOLVED, type TerminalState } from '../contract/run/run-state.js';
 
 /**
- * An event as a machine says it: every member is there, `undefined` where the event has none of it. Place and time are
- * the kernel's to fill in. One shape for all events, because most of a step is events being made and written.
+ * An event as a machine emits it. Every member exists, with `undefined` where the event has none. The kernel sets place
+ * and time. All events share one shape, because most of the work of a step is creating and writing events.
  */
 export type AuditDraft = { -readonly [K in keyof Required<AuditEvent>]: AuditEvent[K] | UndefinedIfOptional<K> };
 type UndefinedIfOptional<K extends keyof AuditEvent> = undefined extends AuditEvent[K] ? undefined : never;
 
-/** The birth of a run as its machine says it: `created_at_utc` is the kernel's to fill in. */
+/** A `run_created` entry as a machine emits it. The kernel sets `created_at_utc`. */
 export type RunCreatedDraft = { -readonly [K in keyof RunCreated]: RunCreated[K] };
 
-/** How a run ended. `error` exactly when it failed (S4-64). */
+/** How a run ended. `error` is set exactly if it failed (S4-64). */
 export interface RunEnd {
   readonly reason: string;
   readonly error: { readonly error_code: string; readonly message: string; readonly retryable: boolean } | null;
 }
 
-/** The birth of a run. */
+/** The creation of a run. */
 export const runCreatedDraft = (
   run: RunContext,
   more: Pick<RunCreated, 'request'> & Partial<Pick<RunCreated, 'exposure' | 'link' | 'budget' | 'label' | 'retry'>>,
@@ -57,17 +58,17 @@ export const runCreatedDraft = (
   retry: more.retry ?? null,
 });
 
-/** What a decision was taken about, and under which overlay, beside the run's own pins. */
+/** The subject of a decision, and the overlay that it was made under, in addition to the run's own pins. */
 export interface DecisionSubject {
   readonly target: AuditTarget | null;
-  /** Null where there is no overlay. */
+  /** Null without an overlay. */
   readonly overlay: OverlayFact | null;
-  /** Of a request that needs people's approval: what exactly they approve (D7). */
+  /** For a request that needs approval: the digest that people approve (D7). */
   readonly digest: string | null;
 }
 export const NO_DECISION_SUBJECT: DecisionSubject = { target: null, overlay: null, digest: null };
 
-/** The decision that a run starts with (S4-44), and the rule that made it. */
+/** The decision that every run starts with (S4-44), and the rule that made it. */
 export function authzEvent(
   run: RunContext,
   verdict: { readonly decision: 'allow' | 'deny'; readonly rule_id: string },
@@ -86,7 +87,7 @@ export function authzEvent(
   return event;
 }
 
-/** The run has entered `running` (S4-45), with what it was started with (S4-59). */
+/** The run has entered `running` (S4-45), with its start inputs (S4-59). */
 export function runningEvent(run: RunContext, inputs: readonly ArtifactRef[] = []): AuditDraft {
   const event = newEvent(run, 'system', 'success');
   event.outcome_reason = 'running';
@@ -110,7 +111,7 @@ export function endEvent(
   return event;
 }
 
-/** What a run was given after its start, and what it has produced. */
+/** Artifacts that a run received after its start, and those that it produced. */
 interface RunArtifacts {
   readonly inputs: readonly ArtifactRef[];
   readonly outputs: readonly ArtifactRef[];
@@ -119,7 +120,7 @@ const NO_ARTIFACTS: RunArtifacts = { inputs: [], outputs: [] };
 const nonEmpty = (refs: readonly ArtifactRef[]): ArtifactRef[] | undefined =>
   refs.length === 0 ? undefined : [...refs];
 
-/** A privileged action was performed, or failed (S4-40 to S4-42, S4-47, S4-48). */
+/** A privileged action was executed, or failed (S4-40 to S4-42, S4-47, S4-48). */
 export function actionEvent(
   run: RunContext,
   action: {
@@ -127,7 +128,7 @@ export function actionEvent(
     readonly target: AuditTarget;
     readonly request_hash: string;
     readonly inputs: readonly ArtifactRef[];
-    /** What the executor answered, and what is there now that was not before. */
+    /** The executor's answer, and an output artifact that did not exist before. */
     readonly response: ArtifactRef | null;
     readonly output: ArtifactRef | null;
     readonly end: RunEnd | null;
@@ -149,7 +150,7 @@ export function actionEvent(
   return event;
 }
 
-/** Something asked a run for a transition that the lifecycle does not have; the run has not moved (C50). */
+/** An input requested a transition that the lifecycle does not have. The state of the run does not change (C50). */
 export function illegalTransitionEvent(run: RunContext, addressed_run_id: string, input_kind: string): AuditDraft {
   const event = newEvent(run, 'system', 'failure');
   event.outcome_reason = TRANSITION_REFUSED;
@@ -163,7 +164,7 @@ export function illegalTransitionEvent(run: RunContext, addressed_run_id: string
   return event;
 }
 
-/** The fields that every event of a run has (S4-51 to S4-53, S4-82). */
+/** The fields of every event of a run (S4-51 to S4-53, S4-82). */
 const newEvent = (run: RunContext, action_type: ActionType, outcome: AuditOutcome): AuditDraft => ({
   event_id: '',
   timestamp_utc: '',
@@ -195,7 +196,7 @@ const newEvent = (run: RunContext, action_type: ActionType, outcome: AuditOutcom
 
 const policyRefs = new WeakMap<PolicyVersions, string>();
 
-/** What a decision was judged by. The versions are one object in all runs of a tree. */
+/** The policy versions of a decision. They are one object in all runs of a tree. */
 function policyRef(versions: PolicyVersions): string {
   const known = policyRefs.get(versions);
   if (known !== undefined) return known;
@@ -206,7 +207,7 @@ function policyRef(versions: PolicyVersions): string {
 
 const epochOf = (overlay: OverlayFact): string => `overlay@${overlay.epoch ?? overlay.problem}`;
 
-/** Somebody has answered to a request for approval (D7): one event for each digest. */
+/** A person voted on a request for approval (D7): one event per digest. */
 export function voteEvent(
   run: RunContext,
   { approver }: Pick<VoteInput, 'approver'>,
@@ -221,7 +222,7 @@ export function voteEvent(
   return event;
 }
 
-/** D8: what became of an action whose outcome was unknown. The run's own state does not move. */
+/** D8: the settlement of an unknown outcome. The state of the run does not change. */
 export function resolvedEvent(run: RunContext, resolved: ResolveInput): AuditDraft {
   const { outcome, actor, role_id, note, note_ref } = resolved;
   const event = newEvent(run, 'system', 'success');
@@ -233,7 +234,7 @@ export function resolvedEvent(run: RunContext, resolved: ResolveInput): AuditDra
   return event;
 }
 
-/** Somebody was given content that the tree holds (reads are audited as acts are). */
+/** A person was given content of the tree (reads are audited like actions). */
 export function accessEvent(run: RunContext, access: AccessInput): AuditDraft {
   const { actor, role_id, entry, artifact_kind, hash_sha256 } = access;
   const event = newEvent(run, 'system', 'success');

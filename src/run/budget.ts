@@ -1,14 +1,13 @@
-// Budgets along the run tree: a parent reserves a part for a child, the child spends from that part only, and at its
-// end the parent commits what was spent and gets the rest back.
+// Budgets along the run tree. A parent reserves an amount for a child, and the child spends only from that grant. When
+// the child ends, the parent is charged for what was spent, and gets the rest back.
 //
 // Invariants:
-//   B1. What was spent by asking, and what is held back for children, is together never more than the limit. So no
-//       subtree spends more than its root was given, in whichever order its runs take turns.
-//   B2. What happened without asking (`charge`) is booked even past the limit. It takes from what is left; it never
-//       takes back what a child was already granted.
-//   B3. Nothing is lost or made: a parent has spent what it spent itself and what its settled children spent.
+//   B1. What `spend` took and what is reserved for children never exceed the limit together. So no subtree spends more
+//       than its root was granted, in whatever order its runs execute.
+//   B2. `charge` books past usage even beyond the limit. It reduces what is available, but never a grant of a child.
+//   B3. Nothing is lost or created: a parent has spent what it spent itself and what its settled children spent.
 //
-// Objects are written out, never spread (decision 0009), and never changed.
+// Objects are written with all members, never spread (decision 0009), and never changed.
 
 import {
   AMOUNT_MAX,
@@ -20,26 +19,24 @@ import {
 } from '../contract/run/budget.js';
 import { InvariantError } from '../errors.js';
 
-/** A refusal: there is not enough of this kind, the first in the order of kinds. Nothing was booked. */
+/** A refused request: the first kind, in the order of kinds, with too little left. Nothing was booked. */
 export interface BudgetExhaustion {
   readonly exhausted: BudgetKind;
 }
 
-/** Limits of which some may be missing: a section of a policy file, a caller's wish, or whole limits. */
+/** Limits with optional kinds: a section of a policy file, the options of a caller, or complete limits. */
 export type LimitParts = { readonly [K in BudgetKind]?: number | null | undefined };
-/** Amounts of which some may be missing, which are 0. */
+/** Amounts with optional kinds. A missing kind is 0. */
 export type AmountParts = { readonly [K in BudgetKind]?: number | undefined };
 
-/** An account from which nothing has been spent. @throws InvariantError if a limit is no amount */
+/** An account with nothing spent. @throws InvariantError for an invalid limit */
 export const openAccount = (limit: Limits): Account => ({
   limit: everyKind((kind) => limitIn(limit, kind)),
   spent: everyKind(() => 0),
   reserved: everyKind(() => 0),
 });
 
-/**
- * What is left of every kind: neither spent nor held back for a child. Null where there is no limit, never below 0.
- */
+/** What is available of every kind: neither spent nor reserved. Null without a limit, never below 0. */
 export const availableLimits = (account: Account): Limits =>
   everyKind((kind) => {
     const limit = account.limit[kind];
@@ -47,21 +44,21 @@ export const availableLimits = (account: Account): Limits =>
   });
 
 /**
- * Whole limits, of each kind the narrower of both; a kind that neither names is unlimited. So may several sources
- * limit a run (the limits of the actions policy, its budgets, a caller), and none of them can widen another.
- * @throws InvariantError if a limit is no amount
+ * Complete limits: for each kind the lower of both; a kind that neither names is unlimited. So several sources can
+ * limit a run (the limits of the actions policy, its budgets, a caller), and none can widen another.
+ * @throws InvariantError for an invalid limit
  */
 export const limitsOf = (policyPart: LimitParts, narrower: LimitParts = {}): Limits =>
   everyKind((kind) => lesserLimit(limitIn(policyPart, kind), limitIn(narrower, kind)));
 
-/** Whole amounts: what is left out is 0. @throws InvariantError if one is no amount */
+/** Complete amounts: a missing kind is 0. @throws InvariantError for an invalid amount */
 export const amountsOf = (part: AmountParts): Amounts => everyKind((kind) => checkAmount(part[kind] ?? 0, kind));
 
 /**
- * Holds back a part for a child, whose account is opened with the grant. Null wants all that is there: everything that
- * is left (which may be nothing, and then the grant is 0), and null only where the account itself has no limit. So a
- * child of a limited run is always limited.
- * @throws InvariantError if what is wanted is no amount
+ * Reserves an amount for a child, whose account is opened with the grant. Null requests everything available. That may
+ * be nothing, and then the grant is 0; the grant is null only if the account itself has no limit. So a child of a
+ * limited run is always limited.
+ * @throws InvariantError for an invalid amount
  */
 export function reserve(
   account: Account,
@@ -78,8 +75,8 @@ export function reserve(
 }
 
 /**
- * Spends what is about to be used: all of it, or nothing. An amount of 0 is always there.
- * @throws InvariantError if an amount is none
+ * Spends an amount that is about to be used: all of it, or nothing. An amount of 0 is always available.
+ * @throws InvariantError for an invalid amount
  */
 export function spend(account: Account, amounts: Amounts): { readonly account: Account } | BudgetExhaustion {
   const left = availableLimits(account);
@@ -87,19 +84,19 @@ export function spend(account: Account, amounts: Amounts): { readonly account: A
   return lacking === null ? { account: charge(account, amounts) } : { exhausted: lacking };
 }
 
-/** The first kind of which the account has not so much left, or null: the question of every step. */
+/** The first kind with less available than the amount, or null. Every step calls it. */
 export function lackingKind({ limit, spent, reserved }: Account, amounts: Amounts): BudgetKind | null {
   for (const kind of BUDGET_KINDS) {
     const most = limit[kind];
-    // What was charged beyond the limit leaves nothing, and nothing is always enough for nothing.
+    // A charge beyond the limit leaves 0, and 0 covers an amount of 0.
     if (most !== null && Math.max(0, most - cappedSum(spent[kind], reserved[kind])) < amounts[kind]) return kind;
   }
   return null;
 }
 
 /**
- * Books what has been used already and could not be asked for before: the bytes of a result, time. It may exceed the
- * limit; then nothing of that kind is left. @throws InvariantError if an amount is none
+ * Books usage that could not be reserved before: the bytes of a result, time. It may exceed the limit; then nothing of
+ * that kind is available. @throws InvariantError for an invalid amount
  */
 export const charge = (account: Account, amounts: Amounts): Account => ({
   limit: account.limit,
@@ -108,9 +105,9 @@ export const charge = (account: Account, amounts: Amounts): Account => ({
 });
 
 /**
- * The parent after the end of a child: what the child spent is committed, also where it was charged past its grant, and
- * the rest of the grant is there again. A child settles once, after its own children.
- * @throws InvariantError if the parent does not hold the grant back, or an amount is none
+ * The parent's account after the end of a child: it is charged for what the child spent, even beyond the grant, and the
+ * rest of the grant is available again. A child settles once, after its own children.
+ * @throws InvariantError if the parent has no such reservation, or for an invalid amount
  */
 export const settle = (parent: Account, grant: Limits, childSpent: Amounts): Account => ({
   limit: parent.limit,
@@ -118,7 +115,7 @@ export const settle = (parent: Account, grant: Limits, childSpent: Amounts): Acc
   reserved: everyKind((kind) => withoutGrant(parent, grant, kind)),
 });
 
-/** The first kind of which nothing is left, or null. What children hold back is not left; a limit of 0 counts. */
+/** The first kind with nothing available, or null. Reserved amounts are not available; a limit of 0 counts. */
 export function exhaustedKind(account: Account): BudgetKind | null {
   const left = availableLimits(account);
   return firstKind((kind) => left[kind] === 0);
@@ -133,11 +130,11 @@ function withoutGrant(parent: Account, grant: Limits, kind: BudgetKind): number 
 
 const isEnough = (left: number | null, wanted: number): boolean => left === null || wanted <= left;
 
-/** Of two limits the one that binds. */
+/** The lower of two limits. */
 const lesserLimit = (one: number | null, other: number | null): number | null =>
   one === null ? other : other === null ? one : Math.min(one, other);
 
-/** A sum that stops at the largest amount, where numbers stop being exact. */
+/** A sum up to the largest amount, above which numbers are not exact. */
 const cappedSum = (one: number, other: number): number => Math.min(AMOUNT_MAX, one + other);
 
 const limitIn = (limits: LimitParts, kind: BudgetKind): number | null => {
@@ -147,13 +144,13 @@ const limitIn = (limits: LimitParts, kind: BudgetKind): number | null => {
 
 function checkAmount(value: number, kind: BudgetKind): number {
   if (!Number.isSafeInteger(value) || value < 0) throw new InvariantError(`${value} is no amount of ${kind}`);
-  // JSON can say -0, and says 0 of it when it is written again: an account must read as it was written.
+  // JSON can contain -0 and is rewritten as 0: an account must be equal after a round trip.
   return value === 0 ? 0 : value;
 }
 
 const firstKind = (matches: (kind: BudgetKind) => boolean): BudgetKind | null => BUDGET_KINDS.find(matches) ?? null;
 
-/** The one place where amounts and limits are made, so that all of them have one shape. */
+/** Creates all amounts and limits, so that they share one shape. */
 const everyKind = <T>(compute: (kind: BudgetKind) => T): Record<BudgetKind, T> => ({
   steps: compute('steps'),
   tool_calls: compute('tool_calls'),

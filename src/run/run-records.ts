@@ -1,6 +1,6 @@
-// A run record is the fold of the run's ledger entries (S4-08): it can be derived at any time, also while the run is
-// under way, and the entries decide. When a tree has ended, the records of its runs are written down as well
-// (src/runtime/ledger/run-record-writer.ts); `ledger verify` holds those against this fold.
+// A run record is the fold of the run's ledger entries (S4-08). It can be derived at any time, also from a running run,
+// and the entries are authoritative. After the end of a tree, its records are also stored
+// (src/runtime/ledger/run-record-writer.ts); `ledger verify` compares them with this fold.
 
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import type { AuditEvent } from '../contract/run/audit-event.js';
@@ -11,8 +11,8 @@ import { stateAfterEvent, type RunState } from '../contract/run/run-state.js';
 const EVENT_IDS_MAX = 10_000;
 
 /**
- * The records of one tree's runs, in the order in which they were created; `fold` takes entries in ledger order.
- * Whoever cannot hold them all lets go of some, and takes one up again when an entry comes that tells of its run.
+ * The records of one tree's runs, in the order of their creation. `fold` takes entries in ledger order. To save memory,
+ * a caller may drop records, and load one again when a later entry changes its run.
  */
 export class RunRecords {
   readonly #records = new Map<string, RunRecord>();
