@@ -1,4 +1,4 @@
-// Archives and folders that were made to do harm.
+// Archives and directories that were made to cause harm.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -51,7 +51,7 @@ const extra = (name: string): Buffer => {
 };
 
 describe('a hostile archive', () => {
-  test('is told from a good one, compressed or not', async () => {
+  test('is distinguished from a valid one, compressed or not', async () => {
     expect((await verifyForged(good)).findings).toEqual([]);
     expect((await verifyForged(good.map((entry) => ({ ...entry, deflate: true })))).findings).toEqual([]);
   });
@@ -76,12 +76,12 @@ describe('a hostile archive', () => {
     ['is compressed strangely', { name: 'bag/data/x', method: 14 }, 'it is compressed in a way that is not known'],
     ['has two names', { name: 'bag/data/x', extra: extra('bag/data/y') }, 'the archive contradicts itself about it'],
     ['grows', { name: 'bag/data/x', content: Buffer.alloc(2 ** 21), deflate: true }, 'it would grow too much'],
-  ])('an entry that %s is refused', async (_name, entry, message) => {
-    // A directory that is a file is found at the file, which comes first.
+  ])('an entry that %s is rejected', async (_name, entry, message) => {
+    // A directory that is a file is reported at the file, which comes first.
     expect(await refusalsOf([...good, entry])).toEqual([message]);
   });
 
-  test('an entry whose second name is the same is none to refuse', async () => {
+  test('an entry whose second name is the same is accepted', async () => {
     const same = good.map((entry) => ({ ...entry, extra: extra(entry.name) }));
     expect((await verifyForged(same)).findings).toEqual([]);
   });
@@ -98,7 +98,7 @@ describe('a hostile archive', () => {
     expect(rulesOf(await verifyForged(lying(lie)), 'error')).toContain('tree.unreadable');
   });
 
-  test('an entry that holds nonsense cannot be read', async () => {
+  test('an entry with corrupt data cannot be read', async () => {
     const report = await verifyForged(lying({ content: 'a', deflate: false, method: 8 }));
     expect(rulesOf(report, 'error')).toContain('tree.unreadable');
   });
@@ -115,7 +115,7 @@ describe('a hostile archive', () => {
     await expect(verifyForged(lying({ deflate: false, bytes: 1 }))).rejects.toMatchObject({ code: 'BAG_HOSTILE' });
   });
 
-  test('entries that lie over one another make the whole archive unusable', async () => {
+  test('overlapping entries make the whole archive unusable', async () => {
     const big = { name: 'bag/data/0', content: Buffer.alloc(100_000, 1) };
     const over = Array.from({ length: 50 }, (_, index) => ({ ...big, name: `bag/data/${index + 1}`, sameAs: 0 }));
     await expect(verifyForged([big, ...over])).rejects.toMatchObject({ code: 'BAG_HOSTILE', message: /overlap/ });
@@ -127,7 +127,7 @@ describe('a hostile archive', () => {
     await expect(verifyZip(directory.at('good.zip'), limits)).rejects.toMatchObject({ code: 'BAG_HOSTILE' });
   });
 
-  test('what is no archive, or cut, is unusable', async () => {
+  test('a file that is not an archive, or truncated, is unusable', async () => {
     await expect(verifyForged(good, (bytes) => bytes.subarray(0, -30))).rejects.toMatchObject({
       code: 'BAG_UNREADABLE',
     });
@@ -139,10 +139,10 @@ describe('a hostile archive', () => {
     await expect(verifyZip(directory.at('folder.zip'))).rejects.toMatchObject({ code: 'BAG_UNREADABLE' });
   });
 
-  test('no byte of it can be changed so that it throws anything else, or ends never', async () => {
+  test('changing any byte never causes another error or an endless read', async () => {
     const bytes = forgeZip(good.map((entry) => ({ ...entry, deflate: true })));
     const errors = new Set<string>();
-    // What makes the whole archive unusable stands at its end.
+    // The records that make the whole archive unusable are at its end.
     const END = 200;
     for (let at = 0; at < bytes.length; at += at < bytes.length - END ? sized(29, 7) : 7) {
       const changed = Buffer.from(bytes);
@@ -156,14 +156,14 @@ describe('a hostile archive', () => {
   });
 });
 
-describe('a hostile folder', () => {
+describe('a hostile directory', () => {
   const folder = (name: string): string => directory.at(name);
   const write = async (name: string): Promise<string> => {
     await writeBag(createBagFolder(folder(name)), payloadOf({ 'a.txt': 'a', 'b/c.txt': 'c' }), OPTIONS);
     return folder(name);
   };
 
-  test('links, FIFOs and sockets are refused and never opened', async () => {
+  test('links, FIFOs and sockets are rejected and never opened', async () => {
     const bag = await write('kinds');
     symlinkSync('/etc/passwd', `${bag}/data/link`);
     symlinkSync('/etc', `${bag}/data/directory`);
@@ -182,20 +182,20 @@ describe('a hostile folder', () => {
     ]);
   });
 
-  test('a name that is not UTF-8 is refused', async () => {
+  test('a name that is not UTF-8 is rejected', async () => {
     const bag = await write('names');
     writeFileSync(Buffer.concat([Buffer.from(`${bag}/data/`), Buffer.from([0xff])]), '');
     expect(rulesOf(await verifyFolder(bag))).toEqual(['tree.refused']);
   });
 
-  test('a folder that is too deep is not gone through', async () => {
+  test('a directory that is too deep is not walked', async () => {
     const bag = await write('deep');
     mkdirSync(`${bag}/data/${'d/'.repeat(70)}`, { recursive: true });
     expect(rulesOf(await verifyFolder(bag))).toEqual(['tree.refused']);
   });
 
   test.each(['data/b/c.txt', 'data/b'])(
-    'what is replaced by a link after it was listed is not read: %s',
+    'a file that was replaced by a link after listing is not read: %s',
     async (path) => {
       const bag = await write(`swap-${path.length}`);
       const outside = await write(`outside-${path.length}`);
@@ -212,7 +212,7 @@ describe('a hostile folder', () => {
           return tree.read(name);
         },
       };
-      // The file of this name comes after the other one, whatever the order of the folder.
+      // Sorted, so that the file of this name comes after the other one.
       const sorted = { ...swapped, entries: () => inOrder(tree.entries()) };
       const { findings } = await verifyBag(sorted);
       await tree.close();
@@ -226,7 +226,7 @@ describe('a hostile folder', () => {
     },
   );
 
-  test('nothing stays open', async () => {
+  test('no file stays open', async () => {
     const bag = await write('open');
     const open = (): readonly string[] =>
       readdirSync('/proc/self/fd').flatMap((fd) => {
@@ -242,7 +242,7 @@ describe('a hostile folder', () => {
     expect(open()).toEqual([]);
   });
 
-  test('what is no folder is unusable', () => {
+  test('a path that is not a directory is unusable', () => {
     writeFileSync(folder('file'), '');
     for (const name of ['none', 'file']) {
       expect(() => openBagFolder(folder(name))).toThrow(expect.objectContaining({ code: 'BAG_UNREADABLE' }));

@@ -1,4 +1,4 @@
-// The parts of a bag that are text: read as they were written, in whatever pieces they come.
+// The text files of a bag: parsed as written, in pieces of any size.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -19,7 +19,7 @@ const V1 = { major: 1, minor: 0 };
 const V097 = { major: 0, minor: 97 };
 
 describe('paths', () => {
-  test('any text comes back as it was', () => {
+  test('any text round-trips', () => {
     fc.assert(
       fc.property(
         fc.string({
@@ -40,7 +40,7 @@ describe('paths', () => {
     ['data/%7Ea', V1, 'data/%7Ea', true],
     ['data/%7Ea%0A', V097, 'data/%7Ea\n', false],
     ['data/%25', V097, 'data/%25', false],
-  ])('%s is read by its version', (text, version, path, loose) => {
+  ])('%s is decoded according to its version', (text, version, path, loose) => {
     expect(decodePath(text, version)).toEqual({ path, loose });
   });
 
@@ -64,11 +64,11 @@ describe('paths', () => {
     '\udc00',
     'x'.repeat(5_000),
     'a/'.repeat(64) + 'a',
-  ])('is problem: %j', (path) => {
+  ])('is invalid: %j', (path) => {
     expect(findPathProblem(path)).not.toBeNull();
   });
   test.each(['data/~a', 'data/.a', 'data/...', 'data/a b', 'data/a\nb', 'data/😀', 'data/%', 'a:b'])(
-    'is fit: %j',
+    'is valid: %j',
     (path) => {
       expect(findPathProblem(path)).toBeNull();
     },
@@ -99,7 +99,7 @@ describe('lines', () => {
     ['US-ASCII', (text) => Buffer.from(text, 'latin1')],
   ];
 
-  test.each(ENCODERS)('%s is read alike in whatever pieces it comes', (encoding, encode) => {
+  test.each(ENCODERS)('%s gives the same lines in pieces of any size', (encoding, encode) => {
     const unit = fc.constantFrom(
       'a',
       '\r',
@@ -124,7 +124,7 @@ describe('lines', () => {
     );
   });
 
-  test('what is not of its encoding is told', () => {
+  test('reports bytes that do not match the encoding', () => {
     expect(read('UTF-8', [Buffer.from([0x61, 0xc3])])).toBe('encoding');
     expect(read('UTF-8', [Buffer.from([0x61, 0xc0, 0x80])])).toBe('encoding');
     expect(read('UTF-16', [Buffer.from([0, 0x61, 0])])).toBe('encoding');
@@ -132,7 +132,7 @@ describe('lines', () => {
     expect(read('US-ASCII', [Buffer.from([0x61, 0x80])])).toBe('encoding');
   });
 
-  test('a line that is too long is told, however it comes', () => {
+  test('reports a line that is too long, in pieces of any size', () => {
     expect(read('UTF-8', [Buffer.from('a'.repeat(101))])).toBe('line');
     expect(read('UTF-8', [Buffer.from('a'.repeat(60)), Buffer.from('a'.repeat(60))])).toBe('line');
     expect(read('UTF-8', [Buffer.from(`${'a'.repeat(101)}\n`)])).toBe('line');
@@ -141,7 +141,7 @@ describe('lines', () => {
 });
 
 describe('bagit.txt', () => {
-  test('what is written is read', () => {
+  test('a written declaration is parsed', () => {
     const lines = DECLARATION_1_0.trimEnd().split('\n');
     expect(parseDeclaration(lines)).toEqual({ declaration: { version: V1, encoding: 'UTF-8' }, loose: false });
     expect(parseDeclaration([...lines].reverse())).toEqual({ broken: 'declaration.malformed' });
@@ -161,7 +161,7 @@ describe('bag-info.txt', () => {
     .array(fc.constantFrom('A', 'b', '-', ' '), { minLength: 1, maxLength: 90 })
     .map((parts) => `L${parts.join('')}l`);
 
-  test('any elements come back as they were, long ones folded', () => {
+  test('any elements round-trip, with long ones folded', () => {
     fc.assert(
       fc.property(fc.array(fc.record({ label, value })), (elements) => {
         const lines = writeBagInfo(elements).split('\n').slice(0, -1);
@@ -175,7 +175,7 @@ describe('bag-info.txt', () => {
     ).toBe(true);
   });
 
-  test('labels are the same whatever their case, and keep their order', () => {
+  test('labels are case-insensitive and keep their order', () => {
     const { elements, malformed } = parseBagInfo([' lost', 'A:1', 'a: 2', '', '\tmore', 'b : 3', ': 4', 'x'], V1);
     expect(infoValuesOf(elements, 'A')).toEqual(['1', '2 more']);
     expect(malformed).toEqual([1, 6, 7, 8]);
@@ -192,7 +192,7 @@ describe('bag-info.txt', () => {
 describe('manifests and fetch.txt', () => {
   const digest = 'AB'.repeat(32);
 
-  test('what is written is read', () => {
+  test('written lines are parsed', () => {
     const path = 'data/a %\r\n b';
     const line = writeManifestLine('ab'.repeat(32), path);
     expect(parseManifestLine(line.trimEnd(), 'sha256', V1)).toEqual({
@@ -214,7 +214,7 @@ describe('manifests and fetch.txt', () => {
     expect(parseManifestName('data/manifest-md5.txt')).toBeNull();
   });
 
-  test('odd ways to write a path are told', () => {
+  test('unusual notations of a path are reported', () => {
     expect(parseManifestLine(`${digest}\t *./data/%`, 'sha256', V1)).toEqual({
       digest: digest.toLowerCase(),
       path: 'data/%',

@@ -1,4 +1,4 @@
-// What the tests of bags share: places, bags in memory, archives made byte by byte.
+// Shared by the tests of bags: temporary directories, bags in memory, archives made byte by byte.
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,7 +13,7 @@ import { tempFolder } from '../fixtures/temp-folder.js';
 
 export const OPTIONS = { bagging_date: '2026-11-22', info: [{ label: 'Source-Organization', value: 'Turnpike' }] };
 
-/** A directory of one test file, and what takes it away. */
+/** A directory for one test file, and a function that removes it. */
 export function place(): { readonly at: (name: string) => string; readonly remove: () => void } {
   const root = tempFolder('bag');
   return { at: (name) => join(root, name), remove: () => rmSync(root, { recursive: true, force: true }) };
@@ -42,13 +42,13 @@ export const rulesOf = ({ findings }: BagReport, severity?: 'error' | 'warning')
     ),
   ].sort();
 
-/** In the order that a bag is written in. */
+/** In the order in which a bag is written. */
 export async function* payloadOf(files: Readonly<Record<string, string | Uint8Array>>): AsyncGenerator<PayloadFile> {
   const list = Object.entries(files).map(([path, content]) => ({ path, content: Buffer.from(content) }));
   for (const file of list.sort(byPath)) yield await Promise.resolve(file);
 }
 
-/** A folder of files as they are. */
+/** Writes files into a folder. */
 export function lay(folder: string, files: Readonly<Record<string, string | Uint8Array>>): void {
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
@@ -56,7 +56,7 @@ export function lay(folder: string, files: Readonly<Record<string, string | Uint
   }
 }
 
-/** A bag in memory, complete and valid; `data/` before each path. */
+/** A complete and valid bag in memory; `data/` precedes each path. */
 export const tree = (files: Readonly<Record<string, string | Uint8Array>>): BagTree => ({
   async *entries() {
     yield { kind: 'directory', path: 'data' };
@@ -70,22 +70,22 @@ export const tree = (files: Readonly<Record<string, string | Uint8Array>>): BagT
   close: () => Promise.resolve(),
 });
 
-/** One entry of an archive, with the lies it shall tell. */
+/** One entry of an archive, with the false statements that it makes. */
 export interface Forged {
   readonly name: string;
   readonly content?: string | Uint8Array;
   readonly deflate?: boolean;
-  /** In the directory of the archive. */
+  /** The size in the directory of the archive. */
   readonly bytes?: number;
   readonly compressed?: number;
   readonly mode?: number;
   readonly flags?: number;
   readonly method?: number;
   readonly extra?: Buffer;
-  /** Before the data. */
+  /** The name before the data. */
   readonly localName?: string;
   readonly localMethod?: number;
-  /** Points to the data of the entry of this number. */
+  /** Points to the data of the entry with this number. */
   readonly sameAs?: number;
 }
 

@@ -1,4 +1,4 @@
-// What is written is read as it was, as a folder and as an archive; what is changed afterwards is found.
+// A written bag reads back unchanged, as a directory and as an archive; later changes are found.
 
 import { afterAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -46,8 +46,8 @@ const filesIn = (folder: string): readonly string[] =>
     .map((entry) => `${entry.parentPath}/${entry.name}`.slice(folder.length + 1))
     .sort();
 
-describe('a bag that was written', () => {
-  test('is valid, as a folder and as an archive, and is the same bag', async () => {
+describe('a written bag', () => {
+  test('is valid, and the same, as a directory and as an archive', async () => {
     const written = await asFolder('one', FILES);
     expect(await asZip('one.zip', FILES)).toEqual(written);
     const report = await verifyFolder(directory.at('one'));
@@ -62,18 +62,18 @@ describe('a bag that was written', () => {
     ]);
   });
 
-  // Byte for byte: what changes here makes every bag that was written before another one.
-  test('has the bytes it always had', async () => {
+  // Byte for byte: a change here would change the digest of every bag written before.
+  test('has exactly the golden bytes', async () => {
     await asZip('golden.zip', { 'a.txt': 'a', 'b/ü %.txt': 'b' });
     expect(sha256(directory.at('golden.zip'))).toBe('5e1af43c2b73eabd58461aa87bd62575bd24a5e8fe11699724062b248fd0c48c');
   });
 
-  test('is the same, byte for byte, whenever it is written, in whatever pieces', async () => {
+  test('is the same, byte for byte, at any time and in pieces of any size', async () => {
     await asZip('again-1.zip', FILES);
     const pieces = async function* (): AsyncGenerator<PayloadFile> {
       for await (const { path, content } of payloadOf(FILES)) {
         const whole = content as Uint8Array;
-        // One buffer for all pieces, as a reader of a disk may have it.
+        // One buffer for all pieces, as a file reader may use.
         const shared = Buffer.alloc(1_000);
         const parts = async function* (): AsyncGenerator<Uint8Array> {
           for (let at = 0; at < whole.length; at += 1_000) {
@@ -95,7 +95,7 @@ describe('a bag that was written', () => {
       expect(statSync(directory.at(`again/${path}`)).mtimeMs).toBe(315_532_800_000);
   });
 
-  test('has no file too many: none of the drafts is left', () => {
+  test('has no extra file: no draft remains', () => {
     expect(readdirSync(directory.at('.')).filter((name) => name.startsWith('.'))).toEqual([]);
   });
 
@@ -147,7 +147,7 @@ describe('names', () => {
     .uniqueArray(path, { minLength: 1, maxLength: 6 })
     .map((list) => list.filter((one) => !list.some((other) => other.startsWith(`${one}/`))));
 
-  test('any that may be in a bag comes back as it was', async () => {
+  test('of any valid path round-trip', async () => {
     let count = 0;
     await fc.assert(
       fc.asyncProperty(paths, async (list) => {
@@ -170,7 +170,7 @@ describe('names', () => {
   });
 
   test.each(['../x', '/x', 'a//b', 'a/./b', 'a\\b', 'a\u0007', 'a\0', '', 'a/', '\ud800', `${'a/'.repeat(70)}a`])(
-    'one that may not be in a bag is refused: %j',
+    'that are invalid are rejected: %j',
     async (path) => {
       await expect(asFolder('unfit', { [path]: '' })).rejects.toMatchObject({ code: 'USAGE' });
       await expect(asZip('unfit.zip', { [path]: '' })).rejects.toMatchObject({ code: 'USAGE' });
@@ -179,8 +179,8 @@ describe('names', () => {
   );
 });
 
-describe('a bag that was changed', () => {
-  test('every file counts: a bit of it, its absence, and one more', async () => {
+describe('a changed bag', () => {
+  test('every changed bit, missing file and extra file is found', async () => {
     await asFolder('changed', FILES);
     const bag = directory.at('changed');
     const names = filesIn(bag);
@@ -198,7 +198,7 @@ describe('a bag that was changed', () => {
       }
       renameSync(`${bag}/${name}`, directory.at('away'));
       const report = await verifyFolder(bag);
-      // Without one of two tag manifests it is still a bag; whoever knows its digest sees that it is another one.
+      // Without one of two tag manifests it is still a valid bag; only its digest shows that it is another one.
       if (!name.startsWith('tagmanifest-')) expect([name, report.valid]).toEqual([name, false]);
       renameSync(directory.at('away'), `${bag}/${name}`);
     }
@@ -208,7 +208,7 @@ describe('a bag that was changed', () => {
     expect(rulesOf(await verifyFolder(bag))).toEqual(['info.oxum_mismatch', 'payload.file_unlisted']);
   });
 
-  test('no bit of the content of an archive can be changed unseen', async () => {
+  test('every changed bit of the content of an archive is found', async () => {
     await asZip('bits.zip', { 'a.txt': 'abc' });
     const bytes = readFileSync(directory.at('bits.zip'));
     const at = bytes.indexOf('abc');
@@ -217,7 +217,7 @@ describe('a bag that was changed', () => {
     expect(rulesOf(await verifyZip(directory.at('bits.zip')))).toEqual(['tree.unreadable']);
   });
 
-  test('an archive of another maker, compressed and without a directory of its own, is read as well', async () => {
+  test('a compressed archive of another tool, without directory entries, is readable', async () => {
     await asFolder('foreign', FILES);
     const bag = directory.at('foreign');
     const entries = filesIn(bag).map((name) => ({ name, content: readFileSync(`${bag}/${name}`), deflate: true }));
@@ -227,11 +227,11 @@ describe('a bag that was changed', () => {
 });
 
 describe('a large archive', () => {
-  test('an entry beyond 4 GiB is found where it is', async () => {
+  test('an entry beyond 4 GiB is found', async () => {
     const far = 5 * 2 ** 30;
     const record = { name: 'bag/bagit.txt', crc: crc32('x'), bytes: 1, offset: far };
     const local = Buffer.concat([localHeader(record), Buffer.from('x')]);
-    // Two entries of 5 GiB before it, which are holes in the file, and take no room.
+    // Two sparse entries of 5 GiB come before it and take no space.
     const header = localHeader({ name: 'bag/data/0', crc: 0, bytes: 0 }).length;
     const half = far / 2 - header;
     const holes = [0, 1].map((n) => ({ name: `bag/data/${n}`, crc: 0, bytes: half, offset: (n * far) / 2 }));
@@ -258,7 +258,7 @@ describe('a writer', () => {
     await writeBag(createBagFolder(directory.at('writer')), inOrder(paths), OPTIONS);
 
   test.each([[['b', 'a']], [['a', 'a']], [['a', 'a!', 'a/b']]])(
-    'refuses what comes out of order, twice, or as both: %j',
+    'rejects unordered, repeated and conflicting paths: %j',
     async (paths) => {
       await expect(writing(paths)).rejects.toMatchObject({ code: 'USAGE' });
       expect(existsSync(directory.at('writer'))).toBe(false);
@@ -270,12 +270,12 @@ describe('a writer', () => {
     [{ bagging_date: '2026-11-22', info: [{ label: 'a:b', value: '' }] }],
     [{ bagging_date: '2026-11-22', info: [{ label: 'a', value: 'b\nPayload-Oxum: 0.0' }] }],
     [{ bagging_date: '2026-11-22', info: [{ label: 'PAYLOAD-OXUM', value: '0.0' }] }],
-  ])('refuses elements that it cannot write: %j', async (options) => {
+  ])('rejects elements that it cannot write: %j', async (options) => {
     const sink = await createBagZip(directory.at('options.zip'));
     await expect(writeBag(sink, inOrder([]), options)).rejects.toMatchObject({ code: 'USAGE' });
   });
 
-  test.each(['folder', 'zip'])('never writes over something, whenever it came: %s', async (kind) => {
+  test.each(['folder', 'zip'])('never overwrites a file, whenever it was created: %s', async (kind) => {
     const path = directory.at(`taken-${kind}`);
     const sink = () =>
       kind === 'zip' ? createBagZip(path, 'bag') : Promise.resolve().then(() => createBagFolder(path));
@@ -288,7 +288,7 @@ describe('a writer', () => {
     expect(readdirSync(directory.at('.')).filter((name) => name.includes('partial'))).toEqual([]);
   });
 
-  test('leaves nothing when the content fails, and hands on why', async () => {
+  test('leaves no file if the content fails, and passes the error on', async () => {
     const broken = new Error('the content broke');
     const failing = async function* (): AsyncGenerator<Uint8Array> {
       yield await Promise.resolve(Buffer.from('a'));
@@ -303,7 +303,7 @@ describe('a writer', () => {
     expect(readdirSync(directory.at('.')).filter((name) => /failing|partial/.test(name))).toEqual([]);
   });
 
-  test('says so when the place is not there', async () => {
+  test('reports a missing destination directory', async () => {
     expect(() => createBagFolder(directory.at('none/bag'))).toThrow(
       expect.objectContaining({ code: 'BAG_UNWRITABLE' }),
     );
@@ -325,7 +325,7 @@ describe('memory', () => {
       yield { path: `many/${String(index).padStart(6, '0')}`, content: PIECE.subarray(0, 10) };
   };
 
-  test(`does not grow with the size of files: ${PIECES} times 64 KiB in one of them`, async () => {
+  test(`does not grow with the size of files: ${PIECES} times 64 KiB in one file`, async () => {
     let peak = 0;
     const watch = setInterval(() => {
       peak = Math.max(peak, process.memoryUsage().arrayBuffers + process.memoryUsage().external);

@@ -1,4 +1,4 @@
-// The bags of the Library of Congress (RFC 8493 and the drafts before it), each by its name.
+// The bags of the Library of Congress (RFC 8493 and its drafts), one test per bag.
 
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -21,15 +21,15 @@ const BAGS = (SUITE === null ? [] : namesIn(SUITE)).flatMap((version) =>
   ),
 );
 const bagsOf = (verdict: RegExp): readonly string[] => BAGS.filter((name) => verdict.test(name));
-/** For `test.each`, which takes no empty table, not even for what is skipped. */
+/** For `test.each`, which rejects an empty table even if it is skipped. */
 const eachOf = (verdict: RegExp): readonly string[] => (SUITE === null ? ['none'] : bagsOf(verdict));
 const SYSTEM_FILES = 'v0.97/warning/special-system-files';
 
-/** The bag as its makers meant it. */
+/** The bag as its authors intended it. */
 function bag(name: string): string {
   const folder = `${SUITE}/${name}`;
   if (name !== SYSTEM_FILES || existsSync(`${folder}/data/.DS_Store`)) return folder;
-  // A file that tools which copy leave out: empty, as its manifest and its Payload-Oxum say.
+  // An empty file that copying tools omit; its manifest and its Payload-Oxum list it.
   const empty = createHash('sha512').update('').digest('hex');
   expect(readFileSync(`${folder}/manifest-sha512.txt`, 'utf8')).toContain(`${empty}  data/.DS_Store`);
   const copy = directory.at('special-system-files');
@@ -60,14 +60,14 @@ ifThere('the conformance suite of BagIt', () => {
     expect(rulesOf(report, 'warning')).toContain(WARNINGS[name.split('/')[2] ?? '']);
   });
 
-  // Those for Windows, too: what leads outside there is not below data/ here.
+  // Including those for Windows: here their paths to the outside are not below data/.
   test.each(eachOf(/\/(?:invalid|linux-only|windows-only)\//))('%s', async (name) => {
     const report = await verifyFolder(bag(name));
     expect(report.valid).toBe(false);
     expect(rulesOf(report, 'error')).toEqual(errorsOf(name));
   });
 
-  test('the file that is left out is missed', async () => {
+  test('a missing file is found', async () => {
     if (existsSync(`${SUITE}/${SYSTEM_FILES}/data/.DS_Store`)) return;
     const report = await verifyFolder(`${SUITE}/${SYSTEM_FILES}`);
     expect(rulesOf(report, 'error')).toEqual(['info.oxum_mismatch', 'payload.file_missing']);
@@ -83,7 +83,7 @@ const WARNINGS: Readonly<Record<string, string>> = {
   'special-system-files': 'path.system_file',
 };
 
-/** What exactly is wrong with each: one that is refused for another reason than its own would prove nothing. */
+/** The exact findings of each bag: a bag rejected for an unrelated reason would prove nothing. */
 const ERRORS: Readonly<Record<string, readonly string[]>> = {
   'baginfo-missing-encoding': ['declaration.malformed'],
   'bom-in-bagit.txt': ['declaration.malformed'],
@@ -100,7 +100,7 @@ const ERRORS: Readonly<Record<string, readonly string[]>> = {
 };
 
 function errorsOf(name: string): readonly string[] | undefined {
-  // A space behind its version is found first: what its name says is looked at in the bag of 0.97.
+  // The space after its version is found first: the bag of 0.97 tests what its name says.
   if (name === 'v1.0/invalid/same-filename-listed-twice-with-different-hashes') return ['declaration.malformed'];
   const [, , own = ''] = name.split('/');
   if (own.startsWith('out-of-scope-file-paths'))

@@ -1,4 +1,4 @@
-// Every rule that a bag can break, one change to a good bag at a time.
+// Every rule that a bag can violate, one change to a valid bag at a time.
 
 import { describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
@@ -19,7 +19,7 @@ const listing = (algorithm: string, files: Files): string =>
     .map(([path, content]) => `${digest(algorithm, content)}  ${path}\n`)
     .join('');
 
-/** A bag without a fault, in all files but those of `changes`; tag manifests are made after the changes. */
+/** A bag that is valid except for `changes`; the tag manifests are made after the changes. */
 function bag(changes: Files = {}, payload: Files = { 'data/a.txt': 'a', 'data/b/c.txt': 'cc' }): Files {
   const tags: Files = {
     'bagit.txt': 'BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n',
@@ -42,7 +42,7 @@ const one = { 'data/a.txt': 'a', 'data/b/c.txt': 'cc' };
 const manifest = (more: string): Files => ({ 'manifest-sha256.txt': listing('sha256', one) + more });
 const a256 = digest('sha256', 'a');
 
-/** What is changed, and all rules that it breaks. */
+/** The changes, and all rules that they violate. */
 const CASES: readonly (readonly [string, Files, readonly BagRule[], Partial<BagLimits>?])[] = [
   ['nothing', bag(), []],
   ['no bagit.txt', without(bag(), 'bagit.txt'), ['declaration.missing']],
@@ -225,7 +225,7 @@ const CASES: readonly (readonly [string, Files, readonly BagRule[], Partial<BagL
 ];
 
 describe('verifyBag', () => {
-  // With all four filled in: where one is left out, jest hands over a callback and waits for it.
+  // With all four arguments: if one is missing, jest passes a callback and waits for it.
   test.each(CASES.map(([name, files, rules, limits = {}]) => [name, files, rules, limits] as const))(
     '%s',
     async (_name, files, rules, limits) => {
@@ -243,7 +243,7 @@ describe('verifyBag', () => {
     );
   });
 
-  test('findings have an end, and those beyond it are counted', async () => {
+  test('findings are limited, and further ones are counted', async () => {
     const lines = Array.from({ length: 50 }, (_, index) => `${a256}  data/none-${index}\n`).join('');
     const report = await verifyBag(tree(bag(manifest(lines))), { findings_max: 10 });
     expect(report.findings).toHaveLength(10);
@@ -251,14 +251,14 @@ describe('verifyBag', () => {
     expect((await verifyBag(tree(bag(manifest(lines))), { findings_max: 0 })).valid).toBe(false);
   });
 
-  test('the payload directory must be there', async () => {
+  test('the payload directory must exist', async () => {
     const files = tree(bag({ 'manifest-sha256.txt': '', 'manifest-sha512.txt': '', 'bag-info.txt': '' }, {}));
     expect((await verifyBag(files)).valid).toBe(true);
     const report = await verifyBag({ ...files, entries: () => withoutDirectories(files) });
     expect(rulesOf(report)).toEqual(['payload.directory_missing']);
   });
 
-  test('what a tree refuses is an error, and so is what cannot be read', async () => {
+  test('an entry that the tree rejects, or cannot read, is an error', async () => {
     const files = tree(bag());
     const link = { kind: 'refused', path: 'data/link', reason: 'symlink' } as const;
     expect(rulesOf(await verifyBag({ ...files, entries: () => plus(files, link) }))).toEqual(['tree.refused']);
@@ -271,7 +271,7 @@ describe('verifyBag', () => {
     expect(report.findings).toEqual([{ severity: 'error', rule_id: 'tree.unreadable', path: 'data/a.txt', message }]);
   });
 
-  test.each([-1, 1])('a file that is longer or shorter than it was said is not taken (%d)', async (more) => {
+  test.each([-1, 1])('a file that is longer or shorter than announced is rejected (%d)', async (more) => {
     const files = tree(bag());
     const entries = async function* (): AsyncGenerator<BagTreeEntry> {
       for await (const entry of files.entries()) {
@@ -281,14 +281,14 @@ describe('verifyBag', () => {
     expect(rulesOf(await verifyBag({ ...files, entries }))).toEqual(['info.oxum_mismatch', 'tree.unreadable']);
   });
 
-  test('every file is read once, and none that no manifest names', async () => {
+  test('every listed file is read once, and no other', async () => {
     const files = tree({ ...bag(), 'more.txt': 'x' });
     const read: string[] = [];
     await verifyBag({ ...files, read: (path) => (read.push(path), files.read(path)) });
     expect(read.sort()).toEqual(Object.keys(bag()).sort());
   });
 
-  test('says which bag it was', async () => {
+  test('reports which bag it was', async () => {
     const files = bag({ 'bag-info.txt': 'Contact-Name: A\nContact-Name:\tB\n  and C\nPayload-Oxum: 3.2\n' });
     expect(await verifyBag(tree(files))).toEqual({
       valid: true,
@@ -311,7 +311,7 @@ describe('verifyBag', () => {
 describe('the registry', () => {
   const ELSEWHERE: readonly BagRule[] = ['payload.directory_missing', 'tree.refused', 'tree.unreadable'];
 
-  test('every rule is broken by some case', () => {
+  test('every rule is violated by some case', () => {
     const broken = new Set([...CASES.flatMap(([, , rules]) => rules), ...ELSEWHERE]);
     expect([...broken].sort()).toEqual(Object.keys(BAG_RULES).sort());
   });
@@ -322,7 +322,7 @@ describe('the registry', () => {
     );
   });
 
-  test('no limit is without an end', () => {
+  test('every limit is bounded', () => {
     expect(Object.values(BAG_LIMITS).filter((limit) => !Number.isSafeInteger(limit) || limit <= 0)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// C87: names are compared by tables that are bundled, so every Node gives the same answer.
+// C87: names are compared with bundled tables, so every Node version gives the same result.
 
 import { describe, expect, test } from '@jest/globals';
 import { compareNames, withoutLooks, type Likeness, type Person } from '../../src/contract/person.js';
@@ -21,7 +21,7 @@ function known(name: string): Person {
 const compared = (a: string, b: string): Likeness => compareNames(known(a), known(b));
 
 describe('the tables', () => {
-  test('are of one version of Unicode, with every mapping of UTS #39', () => {
+  test('are of one Unicode version, with every mapping of UTS #39', () => {
     expect(UNICODE_VERSION).toBe('15.0.0');
     expect(pairsOf(CONFUSABLES)).toHaveLength(6_311);
     expect(pairsOf(DECOMPOSITIONS)).toHaveLength(2_061);
@@ -29,14 +29,14 @@ describe('the tables', () => {
     expect(pairsOf(CASES)).toHaveLength(972);
   });
 
-  test('pair letters as the runtime does, which the stability policy of Unicode promises for what is assigned', () => {
+  test('pair letters like the runtime, for code points that are stable in Unicode', () => {
     const pairs = new Map(pairsOf(CASES));
     for (const [one, other] of pairs) expect([one.toUpperCase(), one.toLowerCase()]).toContain(other);
     const missed: string[] = [];
     for (let point = 0; point <= sized(0x2fff, 0x1ffff); point += 1) {
       const [letter, capital] = [String.fromCodePoint(point), String.fromCodePoint(point).toUpperCase()];
       const isPair = capital !== letter && capital.toLowerCase() === letter && Array.from(capital).length === 1;
-      // NFKC_Casefold writes the others as different letters, or their parts do.
+      // NFKC_Casefold writes other letters, or their parts, as different letters.
       const isStable = letter.normalize('NFKD') === letter && capital.normalize('NFKD') === capital;
       if (!isPair || !isStable || typeof personOf(letter + capital) === 'string') continue;
       if (pairs.get(letter) !== capital && pairs.get(capital) !== letter) missed.push(letter);
@@ -44,7 +44,7 @@ describe('the tables', () => {
     expect(missed).toEqual([]);
   });
 
-  test('decompose as the runtime does, which the stability policy of Unicode promises for what is assigned', () => {
+  test('decompose like the runtime, for code points that are stable in Unicode', () => {
     const texts = [
       ...sampled(pairsOf(DECOMPOSITIONS)).map(([source]) => source),
       '\uac00',
@@ -59,7 +59,7 @@ describe('the tables', () => {
   });
 });
 
-test('C88 what is invisible is what NFKC_Casefold ignores, the separators of lines, and annotation marks', () => {
+test('C88 invisible characters are those that NFKC_Casefold ignores, line separators and annotation marks', () => {
   const others: number[] = [];
   for (let point = 0; point <= sized(0xffff, 0x10ffff); point += 1) {
     const invisible = INVISIBLE_RANGES.some(([first, last]) => first <= point && point <= last);
@@ -85,7 +85,7 @@ describe('S4-78 two names of one person', () => {
     ['full-width letters', 'anna', '\uff21\uff4e\uff4e\uff41'],
     ['a ligature', 'fiona', '\ufb01ona'],
     ['a long s and a sharp s', 'strasse', '\u017ftra\u00dfe'],
-  ])('differ in %s: the same', (_, one, other) => {
+  ])('that differ in %s are the same person', (_, one, other) => {
     expect(compared(one, other)).toBe('same');
   });
 
@@ -113,7 +113,7 @@ describe('S4-78 two names of one person', () => {
     ['a sign that looks like a mark, in another case', 'ida \u0227x', 'lDA a\u0902X'],
     ['an i for an l', 'Mia', 'Mla'],
     ['a Roman numeral', 'Otto \u2167', 'OTTO VllI'],
-  ])('differ in %s: they look alike', (_, one, other) => {
+  ])('that differ in %s look alike', (_, one, other) => {
     expect(compared(one, other)).toBe('alike');
   });
 
@@ -121,25 +121,25 @@ describe('S4-78 two names of one person', () => {
     ['anna', 'berta'],
     ['anna', 'anne'],
     ['Ren\u00e9e', 'Renee'],
-    // A Greek nu looks like the one in small letters and like the other in capitals.
+    // A Greek nu looks like one of them as a small letter and like the other as a capital.
     ['Ana', 'Ava'],
     ['Benny', 'Bevvy'],
     ['Sam', 'Fam'],
     ['governor', 'attorney'],
-  ])('%s and %s are others', (one, other) => {
+  ])('%s and %s are different persons', (one, other) => {
     expect(compared(one, other)).toBe('other');
   });
 
-  test('no character that UTS #39 maps makes another person of a name', () => {
+  test('a character that UTS #39 maps never makes another person', () => {
     const missed = sampled(pairsOf(CONFUSABLES)).filter(([source, target]) => {
       const [one, other] = [`An${source}na`, `An${target}na`];
       return compared(one, other) === 'other' || compared(one.toUpperCase(), one) === 'other';
     });
-    // A prototype that is a space or nothing is left out of names altogether: those of it are the same.
+    // Characters whose prototype is a space or empty are removed from names: such names are the same.
     expect(missed.map(([source]) => source)).toEqual([]);
   });
 
-  test('looks alone find all that looks alike, with every other letter in another case', () => {
+  test('comparing looks finds all look-alikes, with the case of every other letter changed', () => {
     const looks = (name: string): Person => ({ ...known(name), canonical_id: name, skeletons: [] });
     const missed = sampled(pairsOf(CONFUSABLES)).filter(([source, target]) => {
       const [one, other] = [`paul ida ${source}x`, `PAUL lDA ${target}X`];
@@ -149,14 +149,14 @@ describe('S4-78 two names of one person', () => {
     expect(missed.map(([source]) => source)).toEqual([]);
   });
 
-  test('persons with looks and without cannot be told apart, and without are compared as before', () => {
+  test('persons with and without looks cannot be told apart; without looks, the comparison is as before', () => {
     const [one, other] = [known('paul ida'), known('PAUL lDA')];
     expect(compareNames(withoutLooks(one), withoutLooks(other))).toBe('other');
     expect(compareNames(withoutLooks(one), other)).toBe('unknown');
     expect(compareNames(one, withoutLooks(known('berta')))).toBe('unknown');
   });
 
-  test('names that are made to have many looks are refused, or cost no more than others', () => {
+  test('names made to have many looks are rejected, or cost no more than others', () => {
     expect(personOf(`\u03b1${'\u0345'.repeat(20)}`)).toBe('too_long');
     const wide = Array.from({ length: 100 }, (_, index) => `${'x'.repeat(index % 7)} ${'x'.repeat((index % 5) + 1)}`);
     const made = { ...known('anna'), canonical_id: 'x', skeletons: [], looks: wide };
@@ -165,14 +165,14 @@ describe('S4-78 two names of one person', () => {
     expect(compared('\u03b9'.repeat(120), `${'l'.repeat(119)}x`)).toBe('other');
   });
 
-  test('no character that NFKC_Casefold maps makes another person of a name', () => {
+  test('a character that NFKC_Casefold maps never makes another person', () => {
     const missed = sampled(pairsOf(FOLDS))
       .filter(([source]) => personOf(source) !== 'unassigned')
       .filter(([source, target]) => compared(`An${source}na`, `An${target}na`) === 'other');
     expect(missed).toEqual([]);
   });
 
-  test('a name that is compared twice has been compared the same', () => {
+  test('comparing a name twice gives the same result', () => {
     for (const [source] of sampled(pairsOf(CONFUSABLES))) {
       const person = personOf(`x${source}y`);
       if (typeof person === 'string') throw new Error(person);
@@ -189,7 +189,7 @@ describe('S4-78 two names of one person', () => {
   });
 });
 
-describe('a name that is no name', () => {
+describe('an invalid name', () => {
   test.each([
     ['half a surrogate pair', 'anna\ud800', 'malformed'],
     ['a character of a later version', 'anna\u{10d4a}', 'unassigned'],
@@ -199,7 +199,7 @@ describe('a name that is no name', () => {
     expect(nameProblem(name)).toBe(problem);
   });
 
-  test('a new person has no invisible character in the name, and may have one in a comparison', () => {
+  test('the name of a new person has no invisible character; a compared name may have one', () => {
     expect(nameProblem('an\u200bna')).toBe('invisible');
     expect(nameProblem('an\u202ena')).toBe('invisible');
     expect(nameProblem('an\u0007na')).toBe('invisible');

@@ -1,4 +1,4 @@
-// The bundled tables, read by another reader than that of the sources.
+// The bundled tables, parsed independently of the sources.
 
 /** Source and target of every mapping in the text of a table. */
 export function pairsOf(text: string): readonly (readonly [string, string])[] {

@@ -18,11 +18,11 @@ import { sized } from '../fixtures/campaign.js';
 import { randomTree, SECRET } from '../fixtures/random-tree.js';
 import { AGENT, TreeDriver } from '../fixtures/tree.js';
 
-/** Random trees, each brought to its end. */
+/** Random trees, each run to its end. */
 const TREES = sized(140, 300);
 const trees = Array.from({ length: TREES }, (_, i) => randomTree(4_001 + i, { close: true }));
 
-/** The life of one run, in the order of the ledger. */
+/** The events of one run, in ledger order. */
 interface Life {
   readonly run: RunCreated;
   readonly events: readonly AuditEvent[];
@@ -30,7 +30,7 @@ interface Life {
 
 const isRefusal = (event: AuditEvent): boolean => event.outcome_reason === 'INVALID_STATE_TRANSITION';
 
-/** Every run of a tree, without the refusals that were told to it. */
+/** Every run of a tree, without its rejected inputs. */
 const livesOf = (d: TreeDriver): Life[] =>
   d.bodies('run_created').map((run) => ({
     run,
@@ -47,12 +47,12 @@ const stepsOf = ({ events }: Life): string[] =>
   );
 
 describe(`over ${TREES} random trees`, () => {
-  test('S4-44 S4-45 S4-46 S4-47 S4-48 S4-11: every run has its required events, in their order, and no others', () => {
+  test('S4-44 S4-45 S4-46 S4-47 S4-48 S4-11: every run has exactly its required events, in order', () => {
     const seen = new Set<string>();
     for (const life of trees.flatMap(livesOf)) {
       const acted = { tool_gateway: 'tool_call', db_write: 'db_write' }[life.run.run_kind as string];
       const end = '(completed|failed|denied|cancelled)';
-      // A mediated run that was allowed has acted, unless the write below it was denied.
+      // A mediated run with an allow has acted, unless the write below it was denied.
       const allowed =
         acted === undefined ? `allow running ${end}` : `allow running (${acted} (completed|failed|cancelled)|denied)`;
       expect(stepsOf(life).join(' ')).toMatch(new RegExp(`^(deny denied|${allowed})$`));
@@ -80,7 +80,7 @@ describe(`over ${TREES} random trees`, () => {
     ]);
   });
 
-  test('S4-46 C48: a terminal event tells why, with the outcome of its state, and an error exactly when the run failed', () => {
+  test('S4-46 C48: a terminal event names the reason and the outcome of its state, with an error exactly if the run failed', () => {
     const outcomes = { completed: 'success', failed: 'failure', denied: 'deny', cancelled: 'failure' };
     for (const { events } of trees.flatMap(livesOf)) {
       const end = events.at(-1)!;
@@ -90,7 +90,7 @@ describe(`over ${TREES} random trees`, () => {
     }
   });
 
-  test('S4-63 S4-64: a failed run tells its error code, a bounded message and whether it may be retried', () => {
+  test('S4-63 S4-64: a failed run records its error code, a bounded message and whether it may be retried', () => {
     const failed = trees
       .flatMap(livesOf)
       .map(({ events }) => events.at(-1)!)
@@ -103,7 +103,7 @@ describe(`over ${TREES} random trees`, () => {
     }
   });
 
-  test('S4-54 S4-55 C53: parents are created before their children, and end after them', () => {
+  test('S4-54 S4-55 C53: parents are created before their children and end after them', () => {
     for (const d of trees) {
       const story = d.entries.map(({ entry }) => entry);
       const born = (run_id: string | null): number =>
@@ -126,7 +126,7 @@ describe(`over ${TREES} random trees`, () => {
     }
   });
 
-  test('S4-51 S4-06 S4-03: event ids and sequences are the places of the entries; run ids are unique, and known', () => {
+  test('S4-51 S4-06 S4-03: event ids and sequence numbers are the places of the entries; run ids are unique and known', () => {
     for (const d of trees) {
       for (const [seq, { entry }] of d.entries.entries()) {
         expect(entry.seq).toBe(seq);
@@ -140,13 +140,13 @@ describe(`over ${TREES} random trees`, () => {
     }
   });
 
-  test('S4-01 S4-51 S4-10: every entry is what its schema says', () => {
+  test('S4-01 S4-51 S4-10: every entry conforms to its schema', () => {
     for (const { entry } of trees.flatMap(({ entries }) => entries)) {
       expect(isEntryBody(entry.type, entry.body)).toBe(true);
     }
   });
 
-  test('S4-52 S4-53 S4-56 S4-57 S4-04 S4-05 U-03: pins, correlation and root are one down the tree, and stand in every event', () => {
+  test('S4-52 S4-53 S4-56 S4-57 S4-04 S4-05 U-03: every event has the pins, correlation id and root id of its tree', () => {
     for (const d of trees) {
       const runs = new Map(d.bodies('run_created').map((run) => [run.run_id, run]));
       const root = runs.get(d.tree_id)!;
@@ -182,7 +182,7 @@ describe(`over ${TREES} random trees`, () => {
     }
   });
 
-  test('S4-58 S4-62 S0-66 C36 C37: no entry holds content, reasoning, last words or what a read gave', () => {
+  test('S4-58 S4-62 S0-66 C36 C37: no entry contains content, reasoning, final answers or data that was read', () => {
     const told = new Set<string>();
     for (const d of trees) {
       for (const { text } of d.entries) expect(text).not.toContain(SECRET);
@@ -193,7 +193,7 @@ describe(`over ${TREES} random trees`, () => {
     expect([...told].sort()).toEqual(['raw_payload', 'response', 'result']);
   });
 
-  test('S4-58 S4-59 S0-17: what an input brings, configuration and policies too, its entry names by reference alone', () => {
+  test('S4-58 S4-59 S0-17: entries name the content of inputs, configuration and policies only by reference', () => {
     for (const { entries, artifacts } of trees.flatMap(({ decisions }) => decisions)) {
       const [first] = entries;
       if (first?.entry.type !== 'input') throw new Error('an input comes first');
@@ -201,7 +201,7 @@ describe(`over ${TREES} random trees`, () => {
     }
   });
 
-  test('S4-40 S4-41 S4-42 S4-60: an action is told with the hash of its request, its lane, and, if it succeeded, its output', () => {
+  test('S4-40 S4-41 S4-42 S4-60: an action event has the request hash and the lane, and the output if it succeeded', () => {
     const actions = trees.flatMap((d) =>
       d.audit().filter(({ action_type }) => /^(tool_call|db_write)$/.test(action_type)),
     );
@@ -221,7 +221,7 @@ describe(`over ${TREES} random trees`, () => {
   });
 });
 
-test('S4-07 S4-60 S4-61: the same request has the same hash, whatever was thought of it; what is written is named by its hash', () => {
+test('S4-07 S4-60 S4-61: equal requests have equal hashes regardless of reasoning; outputs are named by their hashes', () => {
   const write = (content: string, reasoning: string) => {
     const d = new TreeDriver().ready();
     d.propose({
@@ -242,10 +242,10 @@ test('S4-07 S4-60 S4-61: the same request has the same hash, whatever was though
   expect(one.output_artifacts).toMatchObject([{ artifact_kind: 'file_content', scope: 'case', byte_size: 1 }]);
 });
 
-describe('an event by itself', () => {
+describe('a single event', () => {
   const RUN: RunContext = new TreeDriver().ready().tree.run(AGENT)!.context;
 
-  test('S4-36: a decision tells its rule and the versions of the policy that it came from', () => {
+  test('S4-36: a decision names its rule and the versions of the policy behind it', () => {
     const { authz, outcome, severity } = authzEvent(
       RUN,
       { decision: 'deny', rule_id: 'lane.unknown' },
@@ -259,7 +259,7 @@ describe('an event by itself', () => {
     });
   });
 
-  test('S4-52 S4-53: leaves out what the run does not have', () => {
+  test('S4-52 S4-53: omits the fields that the run does not have', () => {
     const event = runningEvent({ ...RUN, case_id: null, lane_id: null, parent_run_id: null, taxonomy_versions: null });
     for (const key of ['case_id', 'lane_id', 'parent_run_id', 'taxonomy_versions'])
       expect(JSON.parse(canonicalJson(event))).not.toHaveProperty(key);
@@ -274,7 +274,7 @@ describe('an event by itself', () => {
     expect(outcome_reason).toBe(`cancelled:${reason}`.slice(0, length - lost));
   });
 
-  test('C29: an action is critical where its caller says so, and otherwise as its outcome', () => {
+  test('C29: an action is critical if its caller says so, otherwise according to its outcome', () => {
     const action = {
       type: 'tool_call',
       target: { target_type: 'tool', name: 't' },
@@ -289,7 +289,7 @@ describe('an event by itself', () => {
     expect(actionEvent(RUN, { ...action, end: null, critical: false }).severity).toBe('info');
   });
 
-  test('C50: an illegal transition is told to the run, with what was asked of whom', () => {
+  test('C50: an illegal transition is recorded for the run, with the request and the addressed run', () => {
     expect(illegalTransitionEvent(RUN, 'run_nobody', 'cancel')).toMatchObject({
       run_id: AGENT,
       outcome_reason: 'INVALID_STATE_TRANSITION',

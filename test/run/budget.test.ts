@@ -1,7 +1,7 @@
-// Goal: no subtree of runs ever spends more than its root was given, and nothing is lost or made on the way up.
-// Method: literal cases for each function, then random trees of accounts whose runs take turns in any order, held after
-// each turn against exact sums. A failure prints its seed and path, and the shortest list of turns that fails; the same
-// seed and path as options of `fc.assert` run that list again.
+// Goal: no subtree of runs ever spends more than its root was granted, and all amounts add up. Method: literal cases
+// for each function, then random trees of accounts whose runs act in any order, compared after each turn with exact
+// sums. A failure prints its seed and path, and the shortest failing list of turns. To repeat it, pass the same seed
+// and path as options of `fc.assert`.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -35,7 +35,7 @@ const UNLIMITED = limitsOf({});
 const account = (limit: Parameters<typeof limitsOf>[0]): Account => openAccount(limitsOf(limit));
 const NO_AMOUNTS = [-1, 0.5, NaN, Infinity, -Infinity, AMOUNT_MAX + 1, '1', true, {}];
 
-/** What `reserve` and `spend` give when they do not refuse. */
+/** The result of `reserve` and `spend` if they do not refuse. */
 function granted<T extends object>(outcome: T): Exclude<T, { readonly exhausted: BudgetKind }> {
   if ('exhausted' in outcome) throw new Error(`exhausted: ${JSON.stringify(outcome)}`);
   return outcome as Exclude<T, { readonly exhausted: BudgetKind }>;
@@ -80,12 +80,12 @@ describe('the schemas', () => {
 });
 
 describe('limits of several sources', () => {
-  test('a kind that nobody names is unlimited', () => {
+  test('a kind that no source names is unlimited', () => {
     expect(limitsOf({})).toEqual({ steps: null, tool_calls: null, wall_ms: null, bytes: null, tokens: null });
     expect(limitsOf({ steps: undefined, bytes: null }, { tokens: undefined })).toEqual(UNLIMITED);
   });
 
-  test('of each kind the narrower of both holds, whichever side it is on', () => {
+  test('the lower limit of each kind applies, in either order of the sources', () => {
     const some = { steps: 5, tool_calls: 9, wall_ms: 0, tokens: null };
     const others = { steps: 7, tool_calls: 2, wall_ms: 4, bytes: 3 };
     const both = { steps: 5, tool_calls: 2, wall_ms: 0, bytes: 3, tokens: null };
@@ -103,7 +103,7 @@ describe('an account', () => {
     expect(isConforming(Account, opened)).toBe(true);
   });
 
-  test('spends all that is asked for, or nothing: the first kind that lacks is named', () => {
+  test('spends the whole amount or nothing, and names the first kind that lacks', () => {
     const start = account({ tool_calls: 2, bytes: 10 });
     const after = granted(spend(start, amountsOf({ steps: 1, tool_calls: 2, bytes: 9 }))).account;
     expect(after.spent).toEqual(amountsOf({ steps: 1, tool_calls: 2, bytes: 9 }));
@@ -115,14 +115,14 @@ describe('an account', () => {
     expect(start).toEqual(account({ tool_calls: 2, bytes: 10 }));
   });
 
-  test('with a limit of 0 allows none, and 0 of it', () => {
+  test('with a limit of 0 permits only an amount of 0', () => {
     const none = account({ tokens: 0 });
     expect(spend(none, amountsOf({ tokens: 1 }))).toEqual({ exhausted: 'tokens' });
     expect(granted(spend(none, amountsOf({ steps: 1 }))).account.spent).toEqual(amountsOf({ steps: 1 }));
     expect(exhaustedKind(none)).toBe('tokens');
   });
 
-  test('books what has happened past its limit; then nothing is left, and nothing less than nothing', () => {
+  test('books past usage beyond its limit; then 0 is available, never less', () => {
     const over = charge(account({ bytes: 10 }), amountsOf({ bytes: 15, wall_ms: 3 }));
     expect(over.spent).toEqual(amountsOf({ bytes: 15, wall_ms: 3 }));
     expect(availableLimits(over)).toEqual(limitsOf({ bytes: 0 }));
@@ -131,7 +131,7 @@ describe('an account', () => {
     expect(granted(spend(over, amountsOf({ steps: 1 }))).account.spent.bytes).toBe(15);
   });
 
-  test('names the first kind of which nothing is left, or none', () => {
+  test('names the first kind with nothing available, or none', () => {
     const filled = (part: Parameters<typeof amountsOf>[0]) =>
       exhaustedKind(charge(account({ steps: 1, tool_calls: 1, wall_ms: 1, bytes: 1, tokens: 1 }), amountsOf(part)));
     expect(BUDGET_KINDS.map((kind) => filled({ [kind]: 1, tokens: 1 }))).toEqual(BUDGET_KINDS);
@@ -141,7 +141,7 @@ describe('an account', () => {
 });
 
 describe('a child', () => {
-  test('gets what it wants, its parent has that much less, and gets back what is left', () => {
+  test('gets the requested grant; its parent has that much less, and gets the rest back', () => {
     const { account: parent, grant } = granted(reserve(account({ steps: 10 }), limitsOf({ steps: 4 })));
     expect(grant).toEqual(limitsOf({ steps: 4 }));
     expect([availableLimits(parent).steps, parent.reserved.steps]).toEqual([6, 4]);
@@ -154,7 +154,7 @@ describe('a child', () => {
     });
   });
 
-  test('that wants more than there is gets nothing, and the first kind that lacks is named', () => {
+  test('that requests more than is available gets nothing, and the first lacking kind is named', () => {
     const parent = granted(spend(account({ steps: 10, tokens: 5 }), amountsOf({ steps: 4 }))).account;
     expect(reserve(parent, limitsOf({ steps: 7 }))).toEqual({ exhausted: 'steps' });
     expect(reserve(parent, limitsOf({ tokens: 6, steps: 7 }))).toEqual({ exhausted: 'steps' });
@@ -164,7 +164,7 @@ describe('a child', () => {
     );
   });
 
-  test('that wants all gets all that is left and is limited by it; the next one gets nothing, which is a grant', () => {
+  test('that requests everything gets what is available as its limit; the next child gets a grant of 0', () => {
     const parent = granted(spend(account({ steps: 10 }), amountsOf({ steps: 4 }))).account;
     const first = granted(reserve(parent, UNLIMITED));
     expect(first.grant).toEqual(limitsOf({ steps: 6 }));
@@ -174,7 +174,7 @@ describe('a child', () => {
     expect(exhaustedKind(openAccount(second.grant))).toBe('steps');
   });
 
-  test('of an unlimited parent may be limited or not; what it spends is counted, and nothing is held back', () => {
+  test('of an unlimited parent may be limited or not; its usage is counted, and nothing is reserved', () => {
     const parent = openAccount(UNLIMITED);
     const some = granted(reserve(parent, limitsOf({ steps: AMOUNT_MAX })));
     const all = granted(reserve(some.account, UNLIMITED));
@@ -188,7 +188,7 @@ describe('a child', () => {
     expect(settled).toEqual({ limit: UNLIMITED, spent: amountsOf({ steps: 5 }), reserved: amountsOf({}) });
   });
 
-  test('that was charged past its grant costs its parent that much, and its sibling keeps its own grant', () => {
+  test('that was charged beyond its grant charges its parent that much, and its sibling keeps its grant', () => {
     const first = granted(reserve(account({ bytes: 10 }), limitsOf({ bytes: 4 })));
     const second = granted(reserve(first.account, limitsOf({ bytes: 6 })));
     const child = charge(openAccount(first.grant), amountsOf({ bytes: 9 }));
@@ -198,7 +198,7 @@ describe('a child', () => {
     expect(settle(parent, second.grant, sibling.spent)).toMatchObject({ spent: { bytes: 15 }, reserved: { bytes: 0 } });
   });
 
-  test('that settles twice, or with more than its grant, is a contradiction', () => {
+  test('that settles twice, or with more than its grant, is an invariant error', () => {
     const { account: parent, grant } = granted(reserve(account({ steps: 10 }), limitsOf({ steps: 4 })));
     const settled = settle(parent, grant, amountsOf({ steps: 4 }));
     expect(() => settle(settled, grant, amountsOf({ steps: 4 }))).toThrow(InvariantError);
@@ -208,7 +208,7 @@ describe('a child', () => {
 });
 
 describe('amounts', () => {
-  test('what is left out is 0', () => {
+  test('a missing kind is 0', () => {
     expect(amountsOf({ bytes: 5, steps: undefined })).toEqual({
       steps: 0,
       tool_calls: 0,
@@ -227,7 +227,7 @@ describe('amounts', () => {
     expect(availableLimits(charge(holding, amountsOf({ bytes: AMOUNT_MAX }))).bytes).toBe(0);
   });
 
-  test.each(NO_AMOUNTS)('%p is none, wherever it is given', (value) => {
+  test.each(NO_AMOUNTS)('%p is rejected in every argument', (value) => {
     const bad = { ...amountsOf({}), tokens: value } as Amounts;
     const good = account({ tokens: 5 });
     const uses: readonly (() => unknown)[] = [
@@ -245,7 +245,7 @@ describe('amounts', () => {
     for (const use of uses) expect(use).toThrow(InvariantError);
   });
 
-  test('0 with a sign, which JSON can say, is 0', () => {
+  test('negative zero, which JSON can contain, becomes 0', () => {
     const limits = JSON.parse('{"steps":-0}') as { steps: number };
     const opened = charge(account(limits), amountsOf(limits));
     const { account: parent, grant } = granted(reserve(account({ steps: 3 }), { ...UNLIMITED, steps: -0 }));
@@ -253,9 +253,9 @@ describe('amounts', () => {
   });
 });
 
-/** One turn of one run: `at` counts back from the run that was opened last, so that what is small goes deep. */
+/** One turn of one run. `at` counts back from the run that was opened last, so that small values make deep trees. */
 type Turn =
-  /** A modest child wants no more than there is; else nearly all would be refused before a tree is deep. */
+  /** A modest child requests no more than is available; otherwise most requests would be refused in shallow trees. */
   | { readonly act: 'open'; readonly at: number; readonly want: Limits; readonly modest: boolean }
   | { readonly act: 'spend' | 'charge'; readonly at: number; readonly amounts: Amounts }
   | { readonly act: 'settle'; readonly at: number };
@@ -267,7 +267,7 @@ interface Run {
   readonly children: Run[];
   account: Account;
   settled: boolean;
-  /** What this run itself asked for and was charged, exactly, without what its children did. */
+  /** The exact amounts that this run requested and was charged, without those of its children. */
   readonly asked: Record<BudgetKind, bigint>;
   readonly charged: Record<BudgetKind, bigint>;
 }
@@ -291,14 +291,14 @@ const newRun = (parent: Run | null, grant: Limits): Run => ({
 });
 
 const withAll = (run: Run): readonly Run[] => [run, ...run.children.flatMap(withAll)];
-/** What the run knows of: itself, and below it everything that has settled all the way up to it. */
+/** The runs whose usage this run accounts for: itself, and all runs below it that have settled up to it. */
 const known = (run: Run): readonly Run[] => [run, ...run.children.filter(({ settled }) => settled).flatMap(known)];
 const total = (runs: readonly Run[], of: 'asked' | 'charged', kind: BudgetKind): bigint =>
   runs.reduce((so_far, run) => so_far + run[of][kind], 0n);
 const heldBack = (run: Run, kind: BudgetKind): bigint =>
   run.children.reduce((held, { settled, grant }) => (settled ? held : held + BigInt(grant[kind] ?? 0)), 0n);
 
-/** What is left by exact arithmetic. */
+/** The available amount by exact arithmetic. */
 function left(run: Run, kind: BudgetKind): number {
   const limit = run.grant[kind];
   if (limit === null) return Infinity;
@@ -316,7 +316,7 @@ function settleAll(run: Run): void {
   run.settled = true;
 }
 
-/** Lets the run take its turn. @returns what was exhausted, if anything was */
+/** Executes a turn. @returns the exhausted kind, if any */
 function take(turn: Turn, run: Run): BudgetKind | undefined {
   if (turn.act === 'settle') {
     settleAll(run);
@@ -368,7 +368,7 @@ function ask(run: Run, amounts: Amounts): BudgetKind | undefined {
   return undefined;
 }
 
-/** What of B1 to B3 does not hold for one run of the tree. Plain comparisons: there are a million of them. */
+/** The violations of B1 to B3 by one run of the tree. Plain comparisons, because there are a million of them. */
 function broken(run: Run): readonly string[] {
   const { account: own, grant } = run;
   const found: string[] = [];
@@ -395,7 +395,7 @@ const weighed = <T>(...options: readonly (readonly [number, fc.Arbitrary<T>])[])
 const every = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<Record<BudgetKind, T>> =>
   fc.record({ steps: value, tool_calls: value, wall_ms: value, bytes: value, tokens: value });
 
-// A turn takes five kinds at once: mostly little of each, or nearly every turn would be refused for one of them.
+// A turn draws five kinds at once: mostly small amounts, otherwise nearly every turn would be refused.
 const huge = fc.constantFrom(AMOUNT_MAX, AMOUNT_MAX - 1);
 const amount = weighed([40, fc.constant(0)], [20, fc.nat(8)], [1, huge]);
 const limits = every(weighed<number | null>([12, fc.nat(60)], [6, fc.constant(null)], [1, huge]));
@@ -413,7 +413,7 @@ const useTurn = (act: 'spend' | 'charge', used: fc.Arbitrary<number>): fc.Arbitr
 const turn = weighed([5, openTurn], [4, useTurn('spend', amount)], [1, useTurn('charge', amount)], [1, settleTurn]);
 const greedyTurn = weighed([6, useTurn('spend', fc.constantFrom(1, 2, 3))], [3, openTurn], [1, settleTurn]);
 
-/** Lets all turns be taken, then settles everything; `seen` counts what happened. */
+/** Executes all turns, then settles everything; `seen` counts what happened. */
 function play(limit: Limits, turns: readonly Turn[], seen: Record<string, number>): Run {
   const count = (what: string): void => {
     seen[what] = (seen[what] ?? 0) + 1;
@@ -433,8 +433,8 @@ function play(limit: Limits, turns: readonly Turn[], seen: Record<string, number
   return root;
 }
 
-describe('B1 B2 B3: random trees of runs that take turns in any order', () => {
-  test('at every moment nothing is overspent, and after all have settled nothing is lost or made', () => {
+describe('B1 B2 B3: random trees of runs that act in any order', () => {
+  test('nothing is ever overspent, and after all settlements the sums match', () => {
     const seen: Record<string, number> = {};
     fc.assert(
       fc.property(limits, fc.array(turn, { maxLength: 40, size: 'max' }), (limit, turns) => {
@@ -449,12 +449,12 @@ describe('B1 B2 B3: random trees of runs that take turns in any order', () => {
       }),
       { numRuns: sized(80, 250), seed: 1 },
     );
-    // The trees were worth something.
+    // The random trees covered every kind of turn.
     const needed = ['open', 'open refused', 'spend', 'spend refused', 'charge', 'settle', 'concurrent', 'depth 5'];
     expect(needed.filter((what) => (seen[what] ?? 0) < 10)).toEqual([]);
   });
 
-  test('without charges no root spends more than its limit, however much its runs ask for', () => {
+  test('without charges no root spends more than its limit, whatever its runs request', () => {
     const turns = fc.array(greedyTurn, { maxLength: 60, size: 'max' });
     let full = 0;
     fc.assert(
@@ -468,7 +468,7 @@ describe('B1 B2 B3: random trees of runs that take turns in any order', () => {
     expect(full).toBeGreaterThan(10);
   });
 
-  test('canonical JSON takes an account as it is', () => {
+  test('canonical JSON of an account round-trips', () => {
     fc.assert(
       fc.property(limits, every(amount), (limit, amounts) => {
         const used = charge(openAccount(limit), amounts);
@@ -478,7 +478,7 @@ describe('B1 B2 B3: random trees of runs that take turns in any order', () => {
   });
 });
 
-test('what a step lacks is what asking for it would be refused for, also after charges beyond the limit', () => {
+test('the lacking kind of a step is the kind that spending would be refused for, also after excess charges', () => {
   const account = charge(openAccount(limitsOf({ tool_calls: 2, tokens: 5 })), amountsOf({ tool_calls: 3 }));
   for (const want of [
     {},

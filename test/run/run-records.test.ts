@@ -15,7 +15,7 @@ const recordsIn = (d: TreeDriver): RunRecords => recordsOf(d.entries.map(({ entr
 
 const WRITE = { path: '/sandbox/a.txt', content: 'hello' };
 
-test('S4-08 S4-43 S4-58 S4-60 S4-61: the record of a write: status, pins, artifacts in and out, timings', () => {
+test('S4-08 S4-43 S4-58 S4-60 S4-61: the record of a write has its status, pins, input and output artifacts, and times', () => {
   const d = new TreeDriver().ready();
   d.act('WRITE_FILE', WRITE);
   d.wait(2_000).done(`${AGENT}.1.1`, { bytes_written: 5 });
@@ -49,8 +49,8 @@ test('S4-08 S4-43 S4-58 S4-60 S4-61: the record of a write: status, pins, artifa
   });
 });
 
-describe('S4-20: the status of a record is that of its run', () => {
-  test('at every moment of its life', () => {
+describe('S4-20: the status of a record is the state of its run', () => {
+  test('at every point of its lifecycle', () => {
     const d = new TreeDriver().ready();
     expect(recordsIn(d).get(AGENT)).toMatchObject({ status: 'running' });
     expect(recordsOf(d.decisions[1]!.entries.slice(0, 2).map(({ entry }) => entry)).get(AGENT)).toMatchObject({
@@ -76,7 +76,7 @@ describe('S4-20: the status of a record is that of its run', () => {
     });
   });
 
-  test('S4-63 S4-64: a failed one has its error', () => {
+  test('S4-63 S4-64: the record of a failed run has its error', () => {
     const d = new TreeDriver().ready();
     d.send({ kind: 'interrupt', run_id: AGENT });
     expect(recordsIn(d).get(AGENT)).toMatchObject({
@@ -86,7 +86,7 @@ describe('S4-20: the status of a record is that of its run', () => {
   });
 });
 
-test('S4-24 C50: what was refused to a run that has ended is counted among its events, and changes nothing else', () => {
+test('S4-24 C50: a rejected input after the end of a run is counted among its events and changes nothing else', () => {
   const d = new TreeDriver().ready();
   d.act('FINISH', { response: '' });
   const before = recordsIn(d).get(AGENT)!;
@@ -97,7 +97,7 @@ test('S4-24 C50: what was refused to a run that has ended is counted among its e
   expect([before, after].map(({ audit }) => audit.audit_event_ids.length)).toEqual([3, 5]);
 });
 
-test('S4-30: taxonomy versions and the pins of a run that was denied for want of one are in its record', () => {
+test('S4-30: the record has the taxonomy versions, and the pins of a run that was denied without one', () => {
   const d = new TreeDriver();
   d.open({ taxonomy_versions: { coa: '7' }, problems: { lanes: 'dirty' } });
   expect(recordsIn(d).get(TREE)).toMatchObject({
@@ -110,7 +110,7 @@ test('S4-30: taxonomy versions and the pins of a run that was denied for want of
 describe('over 200 random trees', () => {
   const trees = Array.from({ length: 200 }, (_, i) => randomTree(5_001 + i, { close: i % 2 === 0 }));
 
-  test('S4-01 S4-02 S4-03 S4-08: there is one record for every run, in the order of their births, as the schema says', () => {
+  test('S4-01 S4-02 S4-03 S4-08: every run has one record, in the order of creation, that conforms to the schema', () => {
     for (const d of trees) {
       const records = recordsIn(d).all();
       expect(records.map(({ run_id }) => run_id)).toEqual(d.bodies('run_created').map(({ run_id }) => run_id));
@@ -118,7 +118,7 @@ describe('over 200 random trees', () => {
     }
   });
 
-  test('S4-46 S4-20: a record has ended as its run has, or lives as its run does', () => {
+  test('S4-46 S4-20: a record is ended or live like its run', () => {
     for (const d of trees) {
       for (const { run_id, status, outcome } of recordsIn(d).all()) {
         const [state, ...reason] = (d.endings[run_id] ?? 'running').split(':');
@@ -129,7 +129,7 @@ describe('over 200 random trees', () => {
     }
   });
 
-  test('S4-06 S4-62: a record names its events, and holds no raw text', () => {
+  test('S4-06 S4-62: a record names its events and contains no raw text', () => {
     for (const d of trees) {
       for (const record of recordsIn(d).all()) {
         expect(record.audit.audit_event_ids).toEqual(d.audit(record.run_id).map(({ event_id }) => event_id));

@@ -1,4 +1,4 @@
-// A restart of the engine that ends after `close`: what was closed stays closed.
+// A restart of the engine that ends after `close`: closed parts stay closed.
 
 import { describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
@@ -24,7 +24,7 @@ interface Part {
   close(): Promise<void>;
 }
 
-/** What happens around a close, in this order. */
+/** Calls around a close, in this order. */
 const ORDERS: readonly (readonly [string, readonly (keyof Part)[]])[] = [
   ['after a failure, with the restart behind it', ['stop', 'close', 'restart']],
   ['with a restart behind it', ['close', 'restart']],
@@ -37,7 +37,7 @@ async function inOrder(part: Part, order: readonly (keyof Part)[]): Promise<void
 }
 
 describe.each(ORDERS)('closed %s', (_what, order) => {
-  test('S4-08 the writer of run records reads nothing more', async () => {
+  test('S4-08 the writer of run records stops reading', async () => {
     const store = memoryStore();
     let looks = 0;
     const runRecords = { ...store.runRecords, unrecorded: () => ((looks += 1), store.runRecords.unrecorded()) };
@@ -54,7 +54,7 @@ describe.each(ORDERS)('closed %s', (_what, order) => {
     expect([before > 0, looks - before]).toEqual([true, 0]);
   });
 
-  test('U-06 no replay point is made any more', async () => {
+  test('U-06 no more replay points are made', async () => {
     const store = memoryStore();
     let calls = 0;
     const cache = {

@@ -13,7 +13,7 @@ import { proposal } from '../fixtures/tree.js';
 const WRITE = (): string => JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }));
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** An executor outside of this process: its effect happens when the test says so. */
+/** An executor outside of this process, whose effect happens when the test says so. */
 function slowSandbox() {
   let happen: (() => void) | null = null;
   let happened = false;
@@ -32,7 +32,7 @@ function slowSandbox() {
   return { sandbox, begun: () => happen !== null, happen: () => happen?.() };
 }
 
-test('D8: closing waits for an effect that is under way, also of a remote agent, and records it', async () => {
+test('D8: closing waits for an effect in flight, also of a remote agent, and records it', async () => {
   const state = new MemoryState();
   const slow = slowSandbox();
   const bench = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
@@ -47,9 +47,9 @@ test('D8: closing waits for an effect that is under way, also of a remote agent,
   slow.happen();
   await closing;
   expect(await answer).toMatchObject({ outcome: 'SUCCESS' });
-  // The run of a remote agent lives on without this process, and whoever waits for its end hears so.
+  // The run of a remote agent survives this process, and callers that wait for its end get this error.
   expect(await ending).toMatchObject({ code: 'CLOSED' });
-  // Neither the idle timer, which the answer has wound up anew, nor that of the waiting.
+  // Neither the idle timer, which the answer has restarted, nor the timer of the wait.
   expect(bench.clock.timers).toBe(0);
   const again = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
   expect(again.turnpike.recovery).toMatchObject({ settled: 0, interrupted: 0 });
@@ -57,7 +57,7 @@ test('D8: closing waits for an effect that is under way, also of a remote agent,
   await again.close();
 });
 
-test('D3: closing leaves no timer behind, of an agent that waits or of its own', async () => {
+test('D3: closing leaves no timer behind, of a waiting agent or of its own', async () => {
   const bench = await Bench.open();
   await bench.turnpike.startAgent({ link: 'remote', idleMs: 60_000 });
   expect(bench.clock.timers).toBe(1);
@@ -65,7 +65,7 @@ test('D3: closing leaves no timer behind, of an agent that waits or of its own',
   expect(bench.clock.timers).toBe(0);
 });
 
-test('D8: closing does not wait for ever; the next opening settles what nobody has answered', async () => {
+test('D8: closing has a timeout; the next opening settles unanswered effects', async () => {
   const state = new MemoryState();
   const slow = slowSandbox();
   const bench = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
@@ -93,7 +93,7 @@ afterEach(() => {
 });
 const newFolder = (): string => (folder = tempFolder('home'));
 
-test('D15: a home whose making was cut short before its ledger is made again', async () => {
+test('D15: a home whose creation stopped before its ledger is created again', async () => {
   const home = newFolder();
   mkdirSync(join(home, 'artifacts'));
   mkdirSync(join(home, 'sandbox'));
@@ -104,13 +104,13 @@ test('D15: a home whose making was cut short before its ledger is made again', a
   expect(isVacant(home)).toBe(false);
 });
 
-test.each(['sandbox/case-1', 'ledger.head', 'notes'])('a folder with %s in it is nobody’s new home', (name) => {
+test.each(['sandbox/case-1', 'ledger.head', 'notes'])('a folder with %s in it is not a new home', (name) => {
   const home = newFolder();
   mkdirSync(join(home, name), { recursive: true });
   expect(isVacant(home)).toBe(false);
 });
 
-test('D15: a home whose making was cut short before its head file opens, and has one then', async () => {
+test('D15: a home whose creation stopped before its head file opens, and then has one', async () => {
   const bench = await Bench.open();
   await bench.turnpike.close();
   const { head } = homePaths(bench.home);

@@ -1,5 +1,5 @@
-// A ledger that cannot be read for a moment is no ledger that cannot be written: nobody is told that a run has stopped
-// while it goes on.
+// A temporary failure to read the ledger is not a failure to write it: no caller is told that a run has stopped while
+// it continues.
 
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test('D2 D4: a recorded response that cannot be read now is an error of the ledger, not AUDIT_FAILURE', async () => {
+test('D2 D4: a recorded response that cannot be read is an error of the ledger, not AUDIT_FAILURE', async () => {
   const agent = await bench.turnpike.startAgent();
   const payload = THINK();
   const first = await agent.respond(payload, { inputId: 'one' });
@@ -59,7 +59,7 @@ test('D2 D4: a recorded response that cannot be read now is an error of the ledg
 });
 
 test.each(['proposal', 'input'] as const)(
-  'D2: when a look for the %s id fails, nothing was recorded and nothing has stopped',
+  'D2: a failed lookup of the %s id records nothing and stops nothing',
   async (kind) => {
     const agent = await bench.turnpike.startAgent();
     store.fails = kind;
@@ -70,7 +70,7 @@ test.each(['proposal', 'input'] as const)(
   },
 );
 
-test('D16: a tree that was put out, and whose entries say something else by now, is not taken up again', async () => {
+test('D16: an evicted tree whose entries have changed since is not restored', async () => {
   await bench.close();
   const changed = new Changed(memoryStore());
   bench = await Bench.open({ store: changed, sandbox: folder, liveTreesMax: 1 });
@@ -87,7 +87,7 @@ test('D16: a tree that was put out, and whose entries say something else by now,
   expect(await agent.submit(THINK())).toMatchObject({ outcome: 'SUCCESS' });
 });
 
-/** Gives the traces of a tree as if its steps had been denied. */
+/** Returns the entries of a tree as if its steps had been denied. */
 class Changed extends FaultyStore {
   changes: string | null = null;
 

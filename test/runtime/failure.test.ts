@@ -29,7 +29,7 @@ afterEach(() => {
 const BREAKAGES: readonly Breakage[] = ['fails, not written', 'fails, but written'];
 
 describe.each(BREAKAGES)('when a commit %s', (breakage) => {
-  test('S0-68 C35 D2: the intent of a change that cannot be recorded is not executed; the answer is AUDIT_FAILURE', async () => {
+  test('S0-68 C35 D2: a change whose intent cannot be recorded is not executed; the response is AUDIT_FAILURE', async () => {
     const state = new MemoryState();
     const store = new FaultyStore(memoryStore({ state }));
     const bench = await Bench.open({ store, sandbox });
@@ -66,7 +66,7 @@ describe.each(BREAKAGES)('when a commit %s', (breakage) => {
     await checkReopened(state);
   });
 
-  test('C35 D8: when only the outcome cannot be recorded, the next opening finds out that it happened', async () => {
+  test('C35 D8: if only the outcome cannot be recorded, the next opening finds it', async () => {
     const state = new MemoryState();
     const store = new FaultyStore(memoryStore({ state }));
     let commits = 0;
@@ -93,7 +93,7 @@ test('D15: a home whose ledger is behind its head file does not open', async () 
   await head.write({ size: 1_000, root: 'f'.repeat(64) });
   await head.close();
   await expect(Bench.reopen(bench)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
-  // The refusal lets go of the home: whoever tries again is told the same, and not that it is locked.
+  // A failed opening releases the home: another try gets the same error, and not LEDGER_LOCKED.
   await expect(Bench.reopen(bench)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
   rmSync(bench.folder, { recursive: true, force: true });
 });

@@ -1,4 +1,4 @@
-// What an opening and a close do with the parts when one of them fails, and who closes the store of the caller.
+// What an opening and a close do with the parts if one of them fails, and who closes the store of the caller.
 
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ beforeEach(() => {
   folder = tempFolder('opening');
 });
 
-/** A store that lists the methods that are called on it, with some methods replaced. */
+/** A store that records the called methods, with some methods replaced. */
 function watched(methods: Partial<LedgerStore> = {}): { readonly store: LedgerStore; readonly calls: string[] } {
   const calls: string[] = [];
   const store = new Proxy<LedgerStore>(memoryStore(), {
@@ -61,7 +61,7 @@ describe('the store of the caller', () => {
     ['a home as well', { home: 'home' }],
     ['no sandbox', { sandbox: undefined } as object],
     ['a key folder in the sandbox', { keys: 'sandbox/keys' }],
-  ])('is closed, and nothing is read or made, with %s', async (_what, options) => {
+  ])('is closed, and nothing is read or created, with %s', async (_what, options) => {
     const { keys, home } = options;
     const { store, calls } = watched();
     const places = { ...(keys && { keys: at(keys) }), ...(home && { home: at(home) }) };
@@ -91,7 +91,7 @@ describe('the store of the caller', () => {
     expect(calls.at(-1)).toBe('close');
   });
 
-  test('an opening that fails throws its own error when the store cannot be closed either', async () => {
+  test('an opening that fails throws its own error if the store cannot be closed either', async () => {
     const { store } = watched({ head: fail('no head'), close: fail('no close') });
     await expect(opened(store)).rejects.toThrow('no head');
   });
@@ -99,7 +99,7 @@ describe('the store of the caller', () => {
 
 describe('a folder in the sandbox', () => {
   test.each(['sandbox/keys', 'sandbox/case/deep/keys', 'link/keys', 'sandbox'])(
-    '%s is rejected before it is made',
+    '%s is rejected before it is created',
     async (keys) => {
       mkdirSync(at('sandbox/case'), { recursive: true });
       symlinkSync(at('sandbox/case'), at('link'));
@@ -109,7 +109,7 @@ describe('a folder in the sandbox', () => {
     },
   );
 
-  test('is rejected before the other folder is made', async () => {
+  test('is rejected before the other folder is created', async () => {
     const places = { keys: at('keys'), state: at('sandbox/state') };
     await expect(opened(memoryStore(), places)).rejects.toMatchObject({ code: 'USAGE' });
     expect(readdirSync(folder)).toEqual([]);

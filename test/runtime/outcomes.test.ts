@@ -1,5 +1,5 @@
-// What a service's firm relies on, end to end: partial outputs, taxonomy pins, budgets, approvals of actions, the
-// overlay on a running tree, and unknown outcomes that somebody settles.
+// Guarantees to an embedding service, end to end: partial outputs, taxonomy pins, budgets, approvals of actions, the
+// overlay on a running tree, and the settlement of unknown outcomes.
 
 import { afterEach, expect, test } from '@jest/globals';
 import Type from 'typebox';
@@ -54,7 +54,7 @@ const halfway = defineTool({
 test.each([
   [true, 1],
   [false, 0],
-])('S4-65: what a failed run had made is kept only where its lane permits that: %s', async (permitted, kept) => {
+])('S4-65: partial output of a failed run is stored only if its lane permits it: %s', async (permitted, kept) => {
   const edit = within('lanes', (text) =>
     permitted
       ? text.replace('    purpose: Tools and records of one case.', '    purpose: x\n    partial_outputs: true')
@@ -71,7 +71,7 @@ test.each([
   expect(result).toMatchObject(permitted ? { result: { artifact_kind: 'result' } } : { result: null });
 });
 
-test('S4-30: whoever says which version it maps against is pinned to that version, and cannot say two', async () => {
+test('S4-30: a caller that names the version of its mapping is pinned to it, and cannot name two', async () => {
   const made = service();
   const edit = within('lanes', (text) =>
     text.replace(
@@ -99,7 +99,7 @@ test('S4-30: whoever says which version it maps against is pinned to that versio
   ]);
 });
 
-test('a budget that the caller gives is spent by tool calls, tokens and steps, and its end is a denial', async () => {
+test('a budget of the caller is spent by tool calls, tokens and steps, and an exhausted one is a denial', async () => {
   const made = service();
   bench = await Bench.open({ edit: serviceEdit, tools: made.tools });
   const agent = await bench.turnpike.startAgent({ ...CASE_AGENT, budget: { tool_calls: 2, tokens: 1_000 } });
@@ -119,7 +119,7 @@ test('a budget that the caller gives is spent by tool calls, tokens and steps, a
   expect(made.world.effects).toHaveLength(2);
 });
 
-test('D7: an action that needs an approval is denied until that exact request is approved, and then done once', async () => {
+test('D7: an action that needs approval is denied until its exact request is approved, and then executed once', async () => {
   const made = service();
   const approvals =
     'approvals:\n  - { for: CALL_TOOL, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\n';
@@ -151,7 +151,7 @@ test('D7: an action that needs an approval is denied until that exact request is
   ]);
 });
 
-test('D1: a rule of the overlay acts on a running tree at once, touches no pin, and can be lifted', async () => {
+test('D1: an overlay rule affects a running tree at once, changes no pin, and can be lifted', async () => {
   const made = service();
   bench = await Bench.open({ edit: serviceEdit, tools: made.tools });
   const { keys, overlay } = homePaths(bench.home);
@@ -178,7 +178,7 @@ test('D1: a rule of the overlay acts on a running tree at once, touches no pin, 
   expect(new Set(decisions.map(({ policy_versions }) => JSON.stringify(policy_versions))).size).toBe(1);
 });
 
-test('D8: what may have happened is not done again until somebody says that it did not', async () => {
+test('D8: an effect with an unknown outcome is not repeated until a person settles that it was not executed', async () => {
   const made = service();
   made.world.mode = 'lose_before';
   bench = await Bench.open({ edit: serviceEdit, tools: made.tools });
@@ -209,15 +209,15 @@ test('D8: what may have happened is not done again until somebody says that it d
   expect(said).not.toHaveProperty('notes');
 });
 
-test('D8: a process that lacks the tool leaves its lost call to the service that has it', async () => {
-  // Longer than any closing: what closes meanwhile takes as many ticks as the disk makes it take.
+test('D8: a process without the tool leaves its lost call to the service that has the tool', async () => {
+  // Longer than any closing: the number of ticks of a closing depends on the disk.
   const made = service({ reconciles: true, timeout: 86_400_000 });
   made.world.mode = 'hang';
   const first = await Bench.open({ edit: serviceEdit, tools: made.tools });
   const agent = await first.turnpike.startAgent({ ...CASE_AGENT, link: 'remote' });
   agent.submit(charge(7)).catch(() => undefined);
   while (made.world.calls.length === 0) await new Promise(setImmediate);
-  // The closing waits for the call for ten seconds, and no longer.
+  // Closing waits ten seconds for the call, and no longer.
   const closing = { over: false };
   const closed = first.turnpike.close().then(() => (closing.over = true));
   while (!closing.over) {
@@ -235,7 +235,7 @@ test('D8: a process that lacks the tool leaves its lost call to the service that
   expect(made.world.effects).toHaveLength(1);
 });
 
-test('D1 D7: whom the overlay has suspended has no say', async () => {
+test('D1 D7: a person whom the overlay has suspended cannot vote', async () => {
   const made = service();
   const approvals =
     'approvals:\n  - { for: CALL_TOOL, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\n';
@@ -253,7 +253,7 @@ test('D1 D7: whom the overlay has suspended has no say', async () => {
   expect(await bench.turnpike.approve({ ...vote, actor: 'bert' })).toMatchObject([{ counted: true }]);
 });
 
-test('S4-80: approvals, retries and settled outcomes keep to the lifecycle, as a second reader of the entries sees it', async () => {
+test('S4-80: approvals, retries and settled outcomes follow the lifecycle, according to an independent reader', async () => {
   const made = service();
   made.world.mode = 'lose_before';
   bench = await Bench.open({ edit: serviceEdit, tools: made.tools });

@@ -1,4 +1,4 @@
-// C87 to C89 through a whole home: who approves what, which names files have, and which numbers reach a tool.
+// C87 to C89 through a whole home: who may approve, which names files have, and which numbers reach a tool.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
@@ -40,8 +40,8 @@ const bundle = (of: Bench, actor: string) =>
 const recorded = (entries: readonly Entry[], kind: string) =>
   entries.flatMap((entry) => (entry.type === 'input' && entry.body.kind === kind ? [entry.body] : []));
 
-describe('S4-78 C87 an export that two people approve', () => {
-  test('is not approved by one person under two names, or by one who looks like the requester', async () => {
+describe('S4-78 C87 an export that needs two approvals', () => {
+  test('is not approved by one person under two names, or by a look-alike of the requester', async () => {
     const of = await open();
     const { run_id, digest, finished } = await bundle(of, 'anna-maria');
     const vote = async (actor: string): Promise<string | undefined> => {
@@ -72,7 +72,7 @@ describe('D1 C87 a person whom the overlay has suspended', () => {
     return writeOverlay(overlayFiles(paths.overlay, paths.keys), { issued_at_utc: '2026-01-05T09:00:00.000Z', rules });
   };
 
-  test('has no vote under another name, and what was voted under one no longer counts', async () => {
+  test('cannot vote under another name, and earlier votes no longer count', async () => {
     const of = await open();
     const { run_id, digest, finished } = await bundle(of, 'anna-maria');
     const vote = async (actor: string): Promise<string | undefined> => {
@@ -88,7 +88,7 @@ describe('D1 C87 a person whom the overlay has suspended', () => {
     expect(await finished).toMatchObject({ state: 'completed' });
   });
 
-  test('starts no run under another name, and one that works is denied its next step', async () => {
+  test('starts no run under another name, and a running one is denied its next step', async () => {
     const of = await open();
     const start = (actor: string) => of.turnpike.startAgent({ actor });
     const write = JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/a.md', content: 'a' }));
@@ -105,8 +105,8 @@ describe('D1 C87 a person whom the overlay has suspended', () => {
   });
 });
 
-describe('C88 C89 what an agent proposes', () => {
-  test('is refused with a name that nobody can read, and with a number that would be rounded', async () => {
+describe('C88 C89 a proposal', () => {
+  test('is rejected with an invisible name, and with a number that would be rounded', async () => {
     const of = await open();
     const agent = await of.turnpike.startAgent();
     const outcome = async (payload: string): Promise<unknown> =>
@@ -138,7 +138,7 @@ describe('C87 a token', () => {
     ['with another hyphen', 'anna\u2010maria'],
     ['with a Cyrillic letter', '\u0430nna-maria'],
     ['with rn for m', 'anna-rnaria'],
-  ])('is not made for a name that is another spelling or look of a known one: %s', (_, actor) => {
+  ])('is not created for another spelling or look-alike of a known name: %s', (_, actor) => {
     const tokens = home();
     tokens.mint(grant('anna-maria'));
     expect(() => tokens.mint(grant(actor))).toThrow(expect.objectContaining({ code: 'USAGE' }));
@@ -148,7 +148,7 @@ describe('C87 a token', () => {
   });
 
   test.each(['an\u200bna', 'an\u202ena', 'anna\u{10d4a}', '\u200b\u200b\u200b'])(
-    'is not made for the name %j, which nobody can read',
+    'is not created for the invalid name %j',
     (actor) => {
       expect(() => home().mint(grant(actor))).toThrow(expect.objectContaining({ code: 'USAGE' }));
     },

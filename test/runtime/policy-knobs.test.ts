@@ -1,4 +1,4 @@
-// What a policy can set, seen from outside: exposure, duplicate ids, denials, lanes without a write, missing pins.
+// Policy settings, observed from outside: exposure, duplicate ids, denials, lanes without a write, missing pins.
 
 import { all } from '../fixtures/entries.js';
 import { homePaths, openHead, openHome } from '../../src/runtime/home/home.js';
@@ -26,7 +26,7 @@ const actions = (from: string | RegExp, to: string): BenchOptions => ({
 const REPLAY = actions(/duplicate_proposal_ids: reject/, 'duplicate_proposal_ids: replay');
 const TERSE = actions(/exposure: detailed/, 'exposure: decision');
 
-test('C19: by default a proposal id that comes again in the same run tree is refused, and uses a step', () =>
+test('C19: by default a repeated proposal id in a run tree is rejected, and uses a step', () =>
   withBench({}, async ({ turnpike }) => {
     const agent = await turnpike.startAgent();
     const payload = json(proposal('THINK', {}));
@@ -41,7 +41,7 @@ test('C19: by default a proposal id that comes again in the same run tree is ref
     expect(await other.submit(payload)).toMatchObject({ outcome: 'SUCCESS' });
   }));
 
-test('C19: under `replay` an identical payload gets the recorded response, is recorded as replay_of, and does nothing', () =>
+test('C19: under `replay` an identical payload gets the recorded response, is recorded as replay_of, and has no effect', () =>
   withBench(REPLAY, async (bench) => {
     const agent = await bench.turnpike.startAgent();
     const read = json(proposal('READ_FILE', { path: '/sandbox/a.txt' }));
@@ -58,7 +58,7 @@ test('C19: under `replay` an identical payload gets the recorded response, is re
     expect(await agent.submit(again)).toMatchObject({ error: { error_code: 'DUPLICATE_PROPOSAL_ID' } });
   }));
 
-test('C19 D4: a repeated request with an id of another payload gets its own refusal again, not the first one’s response', () =>
+test('C19 D4: a repeated request with an id of another payload gets its own rejection again', () =>
   withBench(REPLAY, async (bench) => {
     const agent = await bench.turnpike.startAgent();
     bench.put('a.txt', 'first');
@@ -71,7 +71,7 @@ test('C19 D4: a repeated request with an id of another payload gets its own refu
     expect(await agent.respond(read, { inputId: 'one' })).toBe(first);
   }));
 
-test('C19: under `replay` every kind of outcome is given again as it was', () =>
+test('C19: under `replay` every kind of outcome is returned unchanged', () =>
   withBench(REPLAY, async ({ turnpike }) => {
     const agent = await turnpike.startAgent();
     for (const payload of [
@@ -89,7 +89,7 @@ test('C19: under `replay` every kind of outcome is given again as it was', () =>
     }
   }));
 
-test('S2-10 S2-12 C01: under exposure `decision` an agent is told allow or deny, and nothing more', () =>
+test('S2-10 S2-12 C01: under exposure `decision` an agent sees allow or deny, and nothing more', () =>
   withBench(TERSE, async (bench) => {
     bench.put('a.txt', 'text');
     const agent = await bench.turnpike.startAgent({ exposure: 'detailed' });
@@ -115,7 +115,7 @@ test('D6: a caller may narrow the exposure', () =>
     expect(await agent.submit('{')).toEqual({ proposal_id: null, action: null, decision: 'DENY', result: null });
   }));
 
-test('C51: after the denials that policy allows, the agent run itself is denied', () =>
+test('C51: after the permitted number of denials, the agent run itself is denied', () =>
   withBench(actions(/denials_per_run_max: \d+/, 'denials_per_run_max: 3'), async ({ turnpike }) => {
     const agent = await turnpike.startAgent();
     for (let i = 0; i < 3; i += 1) {
@@ -126,7 +126,7 @@ test('C51: after the denials that policy allows, the agent run itself is denied'
     await expect(agent.finished).resolves.toMatchObject({ state: 'denied', reason: 'limit.denials' });
   }));
 
-test('S4-29 C44: a policy without pins denies the run in `created`, and says UNPINNED', () =>
+test('S4-29 C44: a policy without pins denies the run in `created` with UNPINNED', () =>
   withBench({ unpinned: true }, async (bench) => {
     const agent = await bench.turnpike.startAgent();
     await expect(agent.finished).resolves.toMatchObject({ state: 'denied', reason: 'pin.missing.lanes' });
@@ -135,7 +135,7 @@ test('S4-29 C44: a policy without pins denies the run in `created`, and says UNP
     await expect(agent.submit('{}')).rejects.toMatchObject({ code: 'RUN_ENDED' });
   }));
 
-test('S4-84 D14: what lies in another case does not exist for this one', () =>
+test('S4-84 D14: content of another case does not exist for this one', () =>
   withBench({}, async (bench) => {
     bench.put('secret.txt', 'of case one', 'case-one');
     const other = await bench.turnpike.startAgent({ case: 'case-two' });
@@ -150,12 +150,12 @@ test('S4-84 D14: what lies in another case does not exist for this one', () =>
 test.each([
   ['batch', 'after every step', true],
   ['tree_end', 'when its run tree ends, or the ledger is closed', false],
-] as const)('D15: under `checkpoints: %s` the head is signed and written down %s', (checkpoints, _when, atOnce) =>
+] as const)('D15: under `checkpoints: %s` the head is signed and written %s', (checkpoints, _when, atOnce) =>
   withBench(actions(/checkpoints: batch/, `checkpoints: ${checkpoints} # here`), async ({ turnpike, home }) => {
     const { anchor } = openHead(homePaths(home), { readOnly: true });
     const isWritten = async (): Promise<boolean> => {
       const { length } = await all(turnpike.ledger.log());
-      // It follows its commit, and is not waited for.
+      // It follows its commit, which does not wait for it.
       for (let tries = 0; tries < 40; tries += 1) {
         if ((await anchor.read())?.size === length) return true;
         await new Promise((resolve) => setTimeout(resolve, 25));

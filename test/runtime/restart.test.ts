@@ -1,4 +1,4 @@
-// A ledger that could not be written for a while, in a process that goes on.
+// A temporary failure to write the ledger, in a process that continues.
 
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ const write = (path: string) => JSON.stringify(proposal('WRITE_FILE', { path: `/
 const auditFailure = expect.objectContaining({ error: expect.objectContaining({ error_code: 'AUDIT_FAILURE' }) });
 const unavailable = expect.objectContaining({ code: 'LEDGER_UNAVAILABLE' });
 
-/** Lets every commit on the ledger of a home fail, as a broken disk would. */
+/** Lets every commit on the ledger of a home fail, like a broken disk. */
 const BREAK = `CREATE TRIGGER breakage BEFORE INSERT ON blocks BEGIN SELECT RAISE(ABORT, 'broken'); END`;
 function exec(home: string, sql: string): void {
   const db = new Database(join(home, 'ledger.db'));
@@ -60,7 +60,7 @@ const KINDS = {
 } as const;
 
 describe.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('a ledger %s that could not be written', (kind) => {
-  test('D2 D3 D8: goes on in the same object: remote runs with their ids, attached ones are interrupted', async () => {
+  test('D2 D3 D8: continues in the same object: remote runs keep their ids, attached ones are interrupted', async () => {
     const { bench, broken } = await KINDS[kind]();
     const { turnpike } = bench;
     const attached = await turnpike.startAgent();
@@ -77,7 +77,7 @@ describe.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('a ledger %s that co
     expect(await turnpike.restart()).toMatchObject({ trees: 2, interrupted: 1, damaged: 0 });
     expect(turnpike.failed).toBe(false);
     expect(await turnpike.submit(remote.run_id, write('after.txt'))).toMatchObject({ outcome: 'SUCCESS' });
-    // The handle of before leads nowhere, even when the run was taken up again.
+    // The old handle does not work, although the run continues.
     await expect(remote.submit(think())).rejects.toMatchObject({ code: 'RUN_ENDED' });
     await expect(attached.submit(think())).rejects.toMatchObject({ code: 'RUN_ENDED' });
     expect(await turnpike.ledger.run(attached.run_id)).toMatchObject({ status: 'failed' });
@@ -90,7 +90,7 @@ describe.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('a ledger %s that co
     await bench.close();
   });
 
-  test('D2: it may fail and restart again and again', async () => {
+  test('D2: may fail and restart repeatedly', async () => {
     const { bench, broken } = await KINDS[kind]();
     const { turnpike } = bench;
     const { run_id } = await turnpike.startAgent({ link: 'remote' });
@@ -124,7 +124,7 @@ test('S4-08: runs that ended around a failure have their records after the resta
   await bench.close();
 });
 
-test('D15: a head file that could not be written is written again after a restart', async () => {
+test('D15: a head file that could not be written is written after a restart', async () => {
   const state = new MemoryState();
   const head = memoryHeadStore(state.head);
   let isBroken = false;
@@ -182,7 +182,7 @@ describe('automatic restarts', () => {
     await bench.close();
   });
 
-  test('D2: it is tried after a second, then at intervals that double up to a minute, until it goes on', async () => {
+  test('D2: the first try is after a second, then at intervals that double up to a minute, until one succeeds', async () => {
     const { bench, clock, state, tries } = await failing();
     // Nine tries fail: 1 + 2 + 4 + 8 + 16 + 32 + 60 + 60 + 60 seconds.
     const waited: number[] = [];
@@ -205,7 +205,7 @@ describe('automatic restarts', () => {
     await bench.close();
   });
 
-  test('another writer ends them', async () => {
+  test('stop when another writer takes the ledger', async () => {
     const { bench, clock, state, tries } = await failing();
     state.loseLock();
     const other = memoryStore({ state });
@@ -221,7 +221,7 @@ describe('automatic restarts', () => {
     await bench.close();
   });
 
-  test('closing ends them', async () => {
+  test('stop at closing', async () => {
     const { bench, clock, tries } = await failing();
     await bench.close();
     expect(clock.timers).toBe(0);
@@ -231,7 +231,7 @@ describe('automatic restarts', () => {
   });
 });
 
-test('an engine of the caller takes the place of the embedded one', async () => {
+test('an engine of the caller replaces the embedded one', async () => {
   const state = new MemoryState();
   let made = 0;
   const engine: EngineFactory = (parts) => {

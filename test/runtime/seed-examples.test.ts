@@ -7,9 +7,9 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-// The three examples of S0, as it prints them. Keys must come in this order, so the texts are compared.
+// The three examples of S0 as printed there. The order of keys matters, so the texts are compared.
 
-test('S0-74 S0-72 S0-06: example 1, a file that is there, gets exactly the response of the contract', async () => {
+test('S0-74 S0-72 S0-06: example 1, an existing file, gets exactly the response of the contract', async () => {
   bench.put('config/settings.txt', 'file content here...');
   const agent = await bench.turnpike.startAgent();
   const response = await agent.respond(`{
@@ -32,7 +32,7 @@ test('S0-74 S0-72 S0-06: example 1, a file that is there, gets exactly the respo
 }`);
 });
 
-test('S0-75 S0-26 S0-25: example 2, no JSON, gets exactly the response of the contract', async () => {
+test('S0-75 S0-26 S0-25: example 2, malformed JSON, gets exactly the response of the contract', async () => {
   const agent = await bench.turnpike.startAgent();
   expect(JSON.stringify(JSON.parse(await agent.respond('{ invalid json }')), null, 2)).toBe(`{
   "proposal_id": null,

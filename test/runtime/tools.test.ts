@@ -1,4 +1,4 @@
-// Tools, end to end: agents call them through the gateway alone, and what became of a call is never guessed.
+// Tools, end to end: agents call them only through the gateway, and the outcome of a call is never guessed.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
@@ -58,7 +58,7 @@ test('S4-14 S4-19 S4-40 S4-47: a tool is called in a tool_gateway run, with requ
   });
 });
 
-describe('S4-33: what is not registered, or not in the lane, is denied, and nothing is called', () => {
+describe('S4-33: a tool that is not registered or not in the lane is denied, and not called', () => {
   test.each([
     ['a tool that nobody registered', 'mail.send', {}, 'tool.not_registered'],
     ['a registered tool that the lane does not list', 'shell.run', {}, 'lane.tool_not_allowed'],
@@ -80,7 +80,7 @@ describe('S4-33: what is not registered, or not in the lane, is denied, and noth
     expect(ran).toBe(0);
   });
 
-  test('CALL_TOOL itself, where the policy does not list it', async () => {
+  test('CALL_TOOL itself, if the policy does not list it', async () => {
     const made = service();
     const { turnpike } = await open(made, {
       edit: (name, text) => (name === 'actions' ? text : serviceEdit(name, text)),
@@ -104,7 +104,7 @@ test.each([[{}], [{ amount: '5' }], [{ amount: 0 }], [{ amount: 5, more: 1 }], [
   },
 );
 
-describe('D8: what became of a call', () => {
+describe('D8: the outcome of a call', () => {
   test.each([
     ['refuse', 'REFUSED', false, 0],
     ['down', 'NOT_EXECUTED', true, 0],
@@ -130,7 +130,7 @@ describe('D8: what became of a call', () => {
     expect(made.world.calls).toHaveLength(1);
   });
 
-  test('a call that does not come back in time is unknown, and its signal is aborted', async () => {
+  test('a call that exceeds its timeout is unknown, and its signal is aborted', async () => {
     const made = service();
     made.world.mode = 'hang';
     const { turnpike, clock } = await open(made);
@@ -147,7 +147,7 @@ describe('D8: what became of a call', () => {
   test.each([
     ['lose', 'SUCCESS'],
     ['lose_before', 'EXECUTION_ERROR'],
-  ] as const)('the reconcile hook of the tool settles what it can: %s', async (mode, outcome) => {
+  ] as const)('the reconcile hook of the tool settles it: %s', async (mode, outcome) => {
     const made = service({ reconciles: true });
     made.world.mode = mode;
     const { turnpike } = await open(made);
@@ -168,8 +168,8 @@ const charging = (run: Parameters<typeof defineTool>[0]['run'], more: object = {
     ...more,
   });
 
-describe('D8: a service that is careless', () => {
-  test('changes what it is given: the tree remembers what it has asked for, and asks for that again', async () => {
+describe('D8: a service with mistakes', () => {
+  test('that changes its input: the tree keeps the original input, and repeats it', async () => {
     const seen: unknown[] = [];
     const tool = charging(
       (input) => {
@@ -193,7 +193,7 @@ describe('D8: a service that is careless', () => {
     expect(seen).toEqual([{ amount: 1 }, { amount: 1 }]);
   });
 
-  test('says that it did not do what it is still doing: that stays unknown', async () => {
+  test('that reports a running call as not executed: the outcome stays unknown', async () => {
     let goOn = (): void => undefined;
     let effects = 0;
     const hanging = async () => {
@@ -215,7 +215,7 @@ describe('D8: a service that is careless', () => {
     expect(await turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({ error: { error_code: 'OUTCOME_UNKNOWN' } });
   });
 
-  test('leaves over what JSON cannot say: it has failed all the same', async () => {
+  test('that fails with output that JSON cannot represent: the call has failed nevertheless', async () => {
     const tool = charging(() => {
       throw new ActionFailedError('no', { partial: { amount: 1n } });
     });
@@ -228,7 +228,7 @@ describe('D8: a service that is careless', () => {
   test.each([
     ['a table that is written', 'OUTCOME_UNKNOWN', { write: { table: 'facts', mode: 'append' } }],
     ['a table that is read', 'IO_ERROR', { read: 'facts' }],
-  ] as const)('calls its action a read: of %s, a lost answer is %s', async (_what, error_code, needs) => {
+  ] as const)('that declares its action as a read: for %s, a lost answer is %s', async (_what, error_code, needs) => {
     const args = Type.Object({}, closed);
     const lost = () => {
       throw new Error('the answer was lost');
@@ -243,8 +243,8 @@ describe('D8: a service that is careless', () => {
   });
 });
 
-describe('S4-19: no tool path beside the gateway', () => {
-  test('a definition holds no code that could be called', () => {
+describe('S4-19: tools run only through the gateway', () => {
+  test('a definition contains no callable code', () => {
     const { tools } = service();
     const [tool] = tools;
     expect(JSON.stringify(tool)).not.toContain('run');
@@ -256,7 +256,7 @@ describe('S4-19: no tool path beside the gateway', () => {
   });
 });
 
-test('an action of the service: its args, its run and its result', async () => {
+test('an action of the service has its args, its run and its result', async () => {
   const seen: unknown[] = [];
   const note = defineAction({
     name: 'SEND_NOTE',

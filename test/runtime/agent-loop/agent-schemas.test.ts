@@ -44,7 +44,7 @@ const withArchive: NonNullable<BenchOptions['edit']> = (name, text) => {
     : edited;
 };
 
-test('S1-03 S1-05: in the lane of the sandbox, the eight actions with their published schemas and endings', async () => {
+test('S1-03 S1-05: the sandbox lane offers the eight actions with their published schemas and endings', async () => {
   const { schemas } = await offered({}, {});
   expect(names(schemas)).toEqual([
     ...['THINK', 'FINISH', 'READ_FILE', 'WRITE_FILE', 'DELETE_FILE', 'RENAME_FILE', 'LIST_FILES', 'CREATE_DIRECTORY'],
@@ -56,13 +56,13 @@ test('S1-03 S1-05: in the lane of the sandbox, the eight actions with their publ
   expect(schemas.limits).toMatchObject({ payload_bytes_max: 65_536 });
 });
 
-test('S4-33: in a lane of tools and records, those that it lists and that are there', async () => {
+test('S4-33: a lane of tools and records offers those that it lists and that are registered', async () => {
   const { tools, targets } = service();
   const { schemas } = await offered(
     { edit: withArchive, tools, targets, actions: [archive()] },
     { ...CASE_AGENT, exposure: 'decision' },
   );
-  // The lane lists more tools, which nobody has registered; and not the one that ARCHIVE_NOTE needs.
+  // The lane lists more tools, which are not registered, but not the one that ARCHIVE_NOTE needs.
   expect(names(schemas)).toEqual(['THINK', 'FINISH', 'CALL_TOOL', 'WRITE_RECORD', 'READ_RECORDS']);
   expect(schemas.tools).toEqual([
     {
@@ -79,14 +79,14 @@ test('S4-33: in a lane of tools and records, those that it lists and that are th
   expect(schemas.targets.map(({ name, key, modes, readable }) => ({ name, key, modes, readable }))).toEqual([
     { name: 'facts', key: ['id'], modes: ['append'], readable: true },
     { name: 'entities', key: ['id'], modes: ['upsert'], readable: true },
-    // S4-85: only promotions write what all cases share.
+    // S4-85: only promotions write data that all cases share.
     { name: 'shared_playbooks', key: ['id'], modes: [], readable: true },
   ]);
   expect(schemas.targets[0]?.record).toMatchObject({ properties: { text: { maxLength: 400 } } });
   expect(schemas.response).toEqual(published('response_decision'));
 });
 
-test('a registered action is offered with its own schema where the lane lists what it needs', async () => {
+test('a registered action is offered with its own schema if the lane lists what it needs', async () => {
   const { tools, targets } = service();
   const edit: BenchOptions['edit'] = (name, text) =>
     withArchive(name, text).replace('tools: [billing.charge,', 'tools: [notes.archive,');
@@ -95,13 +95,13 @@ test('a registered action is offered with its own schema where the lane lists wh
   expect(schemas.actions[2]?.args).toMatchObject({ properties: { id: { type: 'string' } } });
 });
 
-test('D1: the policy that the tree has pinned is told, whatever the files say now', async () => {
+test('D1: the schemas come from the pinned policy of the tree, not from the present files', async () => {
   const { run, schemas } = await offered({}, {});
   writeFileSync(join(bench!.contract, 'policy/actions.yaml'), 'version: changed\n');
   expect(await agentSchemas(bench!.turnpike.ledger, run)).toEqual(schemas);
 });
 
-test('a run that was denied at its birth has no lane, and a run that is not there has no schemas', async () => {
+test('a run that was denied at its creation has no lane, and an unknown run has no schemas', async () => {
   bench = await Bench.open({ unpinned: true });
   const run = await bench.turnpike.startAgent();
   expect(names(await agentSchemas(bench.turnpike.ledger, run))).toEqual(['THINK', 'FINISH']);
@@ -109,7 +109,7 @@ test('a run that was denied at its birth has no lane, and a run that is not ther
   await expect(missing).rejects.toMatchObject({ code: 'RUN_UNKNOWN' });
 });
 
-describe('S4-33: what is offered is allowed, and what is not offered is denied', () => {
+describe('S4-33: offered actions are allowed, and others are denied', () => {
   const ARGS: Readonly<Record<string, JsonObject>> = {
     THINK: {},
     READ_FILE: { path: '/sandbox/a.md' },
@@ -139,7 +139,7 @@ describe('S4-33: what is offered is allowed, and what is not offered is denied',
 });
 
 describe('the instructions', () => {
-  test('say how a proposal looks, what may be proposed, and when the agent is stopped', async () => {
+  test('describe the form of a proposal, the offered actions, and the limits of the loop', async () => {
     const { schemas } = await offered({}, {});
     const text = instructionsFor(schemas, LIMITS);
     for (const member of Object.keys(schemas.proposal['properties'] as object)) expect(text).toContain(`  ${member} `);
@@ -150,7 +150,7 @@ describe('the instructions', () => {
     expect(instructionsFor(schemas, LIMITS)).toBe(text);
   });
 
-  test('name tools and tables where there are some, and no folder where there is none', async () => {
+  test('name tools and tables, and no sandbox folder for a lane without one', async () => {
     const { tools, targets } = service();
     const { schemas } = await offered({ edit: serviceEdit, tools, targets }, CASE_AGENT);
     const text = instructionsFor(schemas, LIMITS);

@@ -16,7 +16,7 @@ function rememberAll(said: readonly (readonly [string | Uint8Array, string])[], 
   return conversation;
 }
 
-test('what fits is kept as it is, in its order', () => {
+test('exchanges that fit are kept unchanged, in order', () => {
   const said = [
     ['{"a":1}', '{"b":1}'],
     [Buffer.from('ä'), '{"b":"\u202e"}'],
@@ -27,7 +27,7 @@ test('what fits is kept as it is, in its order', () => {
   ]);
 });
 
-test('of what does not fit the oldest goes first, except the very first; the gap is counted', () => {
+test('the oldest exchanges are dropped first, except the very first; the gap is counted', () => {
   const said = Array.from({ length: 20 }, (_, index) => [`p${index} ${'x'.repeat(400)}`, `r${index}`] as const);
   const kept = rememberAll(said, CONVERSATION_BYTES_MIN);
   expect(kept.map(({ response }) => response)).toEqual([
@@ -43,12 +43,12 @@ test.each([
   ['a character at the cut', `${'x'.repeat(447)}😀${'x'.repeat(5_000)}`, 'x'.repeat(447), 5_451],
   ['bytes that are no UTF-8', new Uint8Array(5_000).fill(0xff), '\ufffd'.repeat(149), 5_000],
   ['bytes that are longer as text', new Uint8Array(400).fill(0xff), '\ufffd'.repeat(149), 400],
-] as const)('%s is cut, and says so', (_what, proposal, begins, bytes) => {
+] as const)('%s is truncated, with a note', (_what, proposal, begins, bytes) => {
   const shown = appendExchange([], proposal, '{}', CONVERSATION_BYTES_MIN);
   expect(shown[0]?.proposal).toBe(`${begins}\n[cut here: this had ${bytes} bytes]`);
 });
 
-test('whatever was said, the memory stays in its limit, is well-formed text, and holds the first and the last', () => {
+test('the conversation stays within its limit, is well-formed, and contains the first and last exchange', () => {
   const text = fc.oneof(
     fc.string({ unit: character, maxLength: 400 }),
     fc.string({ maxLength: 6_000 }),

@@ -34,23 +34,23 @@ describe('when a loop stops', () => {
     expect(decideNextTurn(after(outcomes), { ...LIMITS, ...limits })).toBe(next);
   });
 
-  test('S2-12: where only the decision is shown, a DENY counts as a denial and as invalid', () => {
+  test('S2-12: if only the decision is shown, a DENY counts as denied and as invalid', () => {
     const shown = after(['DENIED', 'VALIDATION_ERROR', 'EXECUTION_ERROR', 'SUCCESS'], 'decision');
     expect(shown).toMatchObject({ steps: 4, denials: 2, invalid: 2, invalid_in_a_row: 0 });
   });
 
-  test('a limit of tokens needs an agent that reports them', () => {
+  test('a token limit needs an agent that reports tokens', () => {
     const counts = countResponse(INITIAL_COUNTS, answered('SUCCESS'), null);
     expect(decideNextTurn(counts, LIMITS)).toBe('ask');
     expect(decideNextTurn(counts, { ...LIMITS, maxTokens: 1_000 })).toBe('tokens_unreported');
   });
 
-  test('tokens stop where numbers stop being exact', () => {
+  test('token counts stop where numbers stop being exact', () => {
     const most = countResponse(INITIAL_COUNTS, answered('SUCCESS'), Number.MAX_SAFE_INTEGER);
     expect(countResponse(most, answered('SUCCESS'), Number.MAX_SAFE_INTEGER).tokens).toBe(Number.MAX_SAFE_INTEGER);
   });
 
-  test('whatever is answered, no more is asked than the limits say', () => {
+  test('no responses lead to more turns than the limits permit', () => {
     const limit = fc.integer({ min: 1, max: 12 });
     const limits = fc.record({
       maxSteps: limit,
@@ -80,7 +80,7 @@ describe('when a loop stops', () => {
   });
 });
 
-describe('the last word', () => {
+describe('the final response', () => {
   test.each([
     ['a FINISH that succeeded', answered('SUCCESS', 'detailed', 'FINISH'), 'x'],
     ['the same as a decision', answered('SUCCESS', 'decision', 'FINISH'), 'x'],

@@ -11,7 +11,7 @@ afterEach(() => bench.close());
 
 const json = (value: object): string => JSON.stringify(value);
 
-test('S2-01 S2-05 S2-11 S1-03: an agent works in a loop of proposals and responses until it finishes', async () => {
+test('S2-01 S2-05 S2-11 S1-03: an agent alternates proposals and responses until it finishes', async () => {
   const agent = await bench.turnpike.startAgent();
   const outcomes: unknown[] = [];
   for (const [action, args] of [
@@ -38,7 +38,7 @@ test('S2-01 S2-05 S2-11 S1-03: an agent works in a loop of proposals and respons
   await expect(agent.finished).resolves.toMatchObject({ state: 'completed', reason: 'finished' });
 });
 
-test('D4: proposals that are handed in at once are taken one by one, in their order', async () => {
+test('D4: concurrent proposals are processed one at a time, in order', async () => {
   const agent = await bench.turnpike.startAgent();
   const payloads = Array.from({ length: 40 }, () => json(proposal('THINK', {})));
   const responses = await Promise.all(payloads.map((payload) => agent.submit(payload)));
@@ -51,7 +51,7 @@ test('D4: proposals that are handed in at once are taken one by one, in their or
   expect(steps).toEqual(Array.from({ length: 40 }, (_, index) => index + 1));
 });
 
-test('D4: the sixty-sixth proposal that waits is AGENT_BUSY, and no step', async () => {
+test('D4: the sixty-sixth waiting proposal is AGENT_BUSY, and not a step', async () => {
   const agent = await bench.turnpike.startAgent();
   const asked = Array.from({ length: 66 }, () => agent.submit(json(proposal('THINK', {}))));
   const settled = await Promise.allSettled(asked);
@@ -60,7 +60,7 @@ test('D4: the sixty-sixth proposal that waits is AGENT_BUSY, and no step', async
   expect((await bench.entries()).filter(({ type }) => type === 'step_trace')).toHaveLength(65);
 });
 
-test('D4 S4-24: a proposal to a run that has ended is the error RUN_ENDED, and no step', async () => {
+test('D4 S4-24: a proposal to an ended run is the error RUN_ENDED, and not a step', async () => {
   const agent = await bench.turnpike.startAgent();
   await agent.submit(json(proposal('FINISH', { response: '' })));
   const size = (await bench.entries()).length;
@@ -70,7 +70,7 @@ test('D4 S4-24: a proposal to a run that has ended is the error RUN_ENDED, and n
   expect((await bench.entries()).length).toBe(size);
 });
 
-test('D4: a request that is sent again by its id gets the recorded response, and nothing happens twice', async () => {
+test('D4: a repeated request id returns the recorded response without a second effect', async () => {
   const agent = await bench.turnpike.startAgent();
   const payload = json(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'once' }));
   const first = await agent.respond(payload, { inputId: 'request-1' });
@@ -80,19 +80,19 @@ test('D4: a request that is sent again by its id gets the recorded response, and
   expect((await bench.entries()).length).toBe(size);
   const last = await agent.respond(json(proposal('FINISH', { response: 'bye' })), { inputId: 'request-2' });
   expect(await agent.respond(payload, { inputId: 'request-1' })).toBe(first);
-  // Also by whoever knows the run only by its id, when it has long ended.
+  // Also for a client that knows only the id of the run, long after its end.
   expect(await bench.turnpike.submit(agent.run_id, 'whatever', { inputId: 'request-2' })).toEqual(JSON.parse(last));
   const kept = await bench.turnpike.ledger.entries(agent.root_run_id)[Symbol.asyncIterator]().next();
   expect(kept.done).toBe(false);
 });
 
-test('D5: the end of input completes the run as end_of_input, and denials do not change that', async () => {
+test('D5: the end of input completes the run as end_of_input, also after denials', async () => {
   const agent = await bench.turnpike.startAgent();
   await agent.submit(json(proposal('DELETE_FILE', { path: '/sandbox/run.sh' })));
   await expect(agent.end()).resolves.toMatchObject({ state: 'completed', reason: 'end_of_input' });
 });
 
-test('C53 S4-20: a cancel ends the agent run first and its orchestrator after it', async () => {
+test('C53 S4-20: a cancel ends the agent run first and then its orchestrator', async () => {
   const agent = await bench.turnpike.startAgent();
   await expect(agent.cancel('no_longer_needed')).resolves.toMatchObject({ state: 'cancelled' });
   const ended = (await bench.entries()).flatMap((entry) =>
@@ -104,13 +104,13 @@ test('C53 S4-20: a cancel ends the agent run first and its orchestrator after it
   await expect(agent.cancel('again')).rejects.toMatchObject({ code: 'INVALID_STATE_TRANSITION' });
 });
 
-test('a reason of a cancel that is cut in the middle of a character is still a reason', async () => {
+test('a cancel reason that is truncated inside a character stays valid', async () => {
   const agent = await bench.turnpike.startAgent();
   await expect(agent.cancel(`${'x'.repeat(159)}😀`)).resolves.toMatchObject({ state: 'cancelled' });
 });
 
 test.each([[''], ['x'.repeat(161)], ['\ud800']])(
-  'D4: an input id that the ledger cannot hold is a usage error: %j',
+  'D4: an input id that the ledger cannot store is a usage error: %j',
   async (inputId) => {
     const agent = await bench.turnpike.startAgent();
     await expect(agent.submit('{}', { inputId })).rejects.toMatchObject({ code: 'USAGE' });
@@ -119,7 +119,7 @@ test.each([[''], ['x'.repeat(161)], ['\ud800']])(
   },
 );
 
-test('D3: a remote agent lives on when its process lets go, and is found by its id', async () => {
+test('D3: a remote agent survives its process and is found by its id', async () => {
   const remote = await bench.turnpike.startAgent({ link: 'remote' });
   await remote.submit(json(proposal('THINK', {})));
   await bench.turnpike.close();
@@ -135,13 +135,13 @@ test('D3: a remote agent lives on when its process lets go, and is found by its 
   await again.turnpike.close();
 });
 
-test('C51 S4-37: an unknown role denies the agent run itself, and the caller holds its end', async () => {
+test('C51 S4-37: an unknown role denies the agent run itself, and the caller gets its ending', async () => {
   const agent = await bench.turnpike.startAgent({ role: 'NOBODY' });
   await expect(agent.finished).resolves.toMatchObject({ state: 'denied', reason: 'role.unknown' });
   await expect(agent.submit('{}')).rejects.toMatchObject({ code: 'RUN_ENDED' });
 });
 
-test('S4-57: two run trees of one request share the correlation id that the caller gave', async () => {
+test("S4-57: two run trees of one request share the caller's correlation id", async () => {
   const first = await bench.turnpike.startAgent({ correlation: 'request-7' });
   const second = await bench.turnpike.startAgent({ correlation: 'request-7' });
   expect([first.correlation_id, second.correlation_id]).toEqual(['request-7', 'request-7']);
@@ -151,7 +151,7 @@ test('S4-57: two run trees of one request share the correlation id that the call
   expect(new Set(ids)).toEqual(new Set(['request-7']));
 });
 
-test('S4-30 S4-56: the taxonomy versions that the work goes by are recorded in every run and event of its tree', async () => {
+test('S4-30 S4-56: every run and event of a tree records the taxonomy versions of its work', async () => {
   const taxonomy = { coa: 'coa-2026.1', tags: 'tags-4' };
   const agent = await bench.turnpike.startAgent({ taxonomy });
   await agent.submit(json(proposal('LIST_FILES', { path: '/sandbox/' })));
@@ -177,12 +177,12 @@ test.each([
   ['idle', { link: 'remote' as const, idleMs: 1.5 }],
   ['idle', { link: 'remote' as const, idleMs: Number.NaN }],
   ['scope', { scope: { 'coa\nversion': 'v' } }],
-])('an option that the contract cannot hold is a usage error and opens nothing: %s', async (_name, options) => {
+])('an option that violates the contract is a usage error and opens no tree: %s', async (_name, options) => {
   await expect(bench.turnpike.startAgent(options)).rejects.toMatchObject({ code: 'USAGE' });
   expect(await bench.entries()).toEqual([]);
 });
 
-test('a new agent run is not kept waiting by those that are busy', async () => {
+test('a new agent run does not wait for busy ones', async () => {
   let started = false;
   const agents = await Promise.all(Array.from({ length: 8 }, () => bench.turnpike.startAgent()));
   const busy = agents.map(async (agent) => {
@@ -197,35 +197,35 @@ test('a new agent run is not kept waiting by those that are busy', async () => {
   expect(await Promise.all(busy)).toEqual(Array(8).fill(true));
 });
 
-describe('payloads as they are', () => {
-  test('S0-14 S0-17 S0-18 C13: bytes that are not UTF-8 are refused, and preserved as they came', async () => {
+describe('payloads', () => {
+  test('S0-14 S0-17 S0-18 C13: bytes that are not UTF-8 are rejected, and stored unchanged', async () => {
     const agent = await bench.turnpike.startAgent();
     const payload = Uint8Array.from([0x7b, 0xff, 0xfe, 0x7d]);
     expect(await agent.submit(payload)).toMatchObject({ error: { error_code: 'INVALID_ENCODING' } });
     expect(await rawPayloads()).toEqual([Buffer.from(payload)]);
   });
 
-  test('S0-17: a string with a lone surrogate is refused as such, and preserved', async () => {
+  test('S0-17: a string with a lone surrogate is rejected, and stored', async () => {
     const agent = await bench.turnpike.startAgent();
     expect(await agent.submit('{"a":"\ud800"}')).toMatchObject({ error: { error_code: 'INVALID_ENCODING' } });
     expect(await rawPayloads()).toEqual([Buffer.from('7b2261223a22eda080227d', 'hex')]);
   });
 
-  test('S0-20 C80: a payload over the limit is refused, and not stored whole', async () => {
+  test('S0-20 C80: a payload over the limit is rejected, and not stored completely', async () => {
     const agent = await bench.turnpike.startAgent();
     const payload = Buffer.alloc(400_000, 0x20);
     expect(await agent.submit(payload)).toMatchObject({ error: { error_code: 'PAYLOAD_TOO_LARGE' } });
     expect(await rawPayloads()).toEqual([]);
   });
 
-  test('S0-17: a refused payload of the limit is preserved whole', async () => {
+  test('S0-17: a rejected payload of the maximum size is stored completely', async () => {
     const agent = await bench.turnpike.startAgent();
     const payload = Buffer.alloc(65_536, 0x20);
     expect(await agent.submit(payload)).toMatchObject({ error: { error_code: 'EMPTY_PAYLOAD' } });
     expect((await rawPayloads())[0]?.equals(payload)).toBe(true);
   });
 
-  test('a payload that the caller changes after handing it in is recorded as it was', async () => {
+  test('a payload that the caller changes after submitting it is recorded unchanged', async () => {
     const agent = await bench.turnpike.startAgent();
     const payload = Buffer.from(json(proposal('THINK', {})));
     const asked = agent.submit(payload);

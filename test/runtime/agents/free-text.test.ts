@@ -1,4 +1,4 @@
-// S4-62, C90: free text stands in artifacts of its case and nowhere else, so it is gone when the case is erased.
+// S4-62, C90: free text is stored only in artifacts of its case, so it is gone after the case is erased.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ afterEach(() => bench.close());
 
 const refused = (over: object): string => JSON.stringify({ ...proposal('THINK', {}), ...over });
 
-/** Payloads that are refused in each phase, with canaries in all that an agent can name. */
+/** Payloads that are rejected in each phase, with canaries in every text that an agent can choose. */
 function payloads(): readonly string[] {
   const { word, text } = { word: canaries.word.bind(canaries), text: canaries.text.bind(canaries) };
   return [
@@ -69,7 +69,7 @@ function payloads(): readonly string[] {
 async function agents(): Promise<void> {
   const scope = { note: canaries.text('scope'), ticket: '' };
   const prompts = [canaries.text('prompt')];
-  // Each in a run of its own: denials end a run.
+  // Each in a run of its own, because denials end a run.
   for (const payload of payloads()) {
     const agent = await bench.turnpike.startAgent({ ...CASE_AGENT, case: CASE, scope, prompts });
     await agent.submit(payload, { inputId: canaries.text('input id'), prompt: canaries.text('prompt of a proposal') });
@@ -160,7 +160,7 @@ async function sessions(): Promise<void> {
 }
 
 describe('S4-62 C90: free text', () => {
-  test('is gone after an erasure, wherever it was put', async () => {
+  test('is gone everywhere after an erasure', async () => {
     await agents();
     await people();
     await sessions();
@@ -170,7 +170,7 @@ describe('S4-62 C90: free text', () => {
     expect(canaries.foundIn(bench.home)).toEqual([]);
   });
 
-  test('a planted canary is found: in an entry, in base64, and as it stands', async () => {
+  test('the search finds a planted canary: in an entry, in base64, and in plain text', async () => {
     const agent = await bench.turnpike.startAgent({ case: CASE, correlation: canaries.word('correlation') });
     await agent.submit(JSON.stringify(proposal('THINK', {})), {
       inputId: Buffer.from(canaries.word('base64')).toString('base64'),
@@ -183,7 +183,7 @@ describe('S4-62 C90: free text', () => {
     expect(found.some((line) => line.startsWith('base64:'))).toBe(true);
   });
 
-  test('of a cancel stands in its note, and the run says by whom', async () => {
+  test('of a cancel is in its note, and the run names the caller', async () => {
     const agent = await bench.turnpike.startAgent({ case: CASE });
     await agent.cancel('The client has withdrawn.');
     const cancels = (await bench.entries()).flatMap(({ type, body }) =>
@@ -195,7 +195,7 @@ describe('S4-62 C90: free text', () => {
     expect(await other.cancel('shutdown')).toMatchObject({ reason: 'shutdown' });
   });
 
-  test('a request whose id is a text is made once: the ledger knows the id by its hash', async () => {
+  test('as a request id deduplicates the request: the ledger stores its hash', async () => {
     const agent = await bench.turnpike.startAgent({ case: CASE });
     const options = { inputId: 'the first request of Ms Quill' };
     const first = await agent.respond(JSON.stringify(proposal('THINK', {})), options);
@@ -205,8 +205,8 @@ describe('S4-62 C90: free text', () => {
   });
 });
 
-describe('C90: what may stand in an entry', () => {
-  test('codes and identifiers do, everything else as a hash', () => {
+describe('C90: the permitted values of an entry', () => {
+  test('codes and identifiers are recorded, all other text as a hash', () => {
     expect([toCancelReason('shutdown'), toCancelReason('Shutdown'), toCancelReason('')]).toEqual([
       'shutdown',
       'by_caller',
@@ -224,17 +224,17 @@ describe('C90: what may stand in an entry', () => {
     expect(['T-17', ' ', 'two words'].map(toRecordedScopeValue)).toEqual(['T-17', '', hashText('two words')]);
   });
 
-  test('every text of an entry is classified: a new one that nothing bounds has to be put into this list', () => {
+  test('every text member of an entry is classified: a new unbounded member must be added to this list', () => {
     const found = Object.entries(ENTRY_BODIES).flatMap(([type, schema]) => textsIn(schema, type));
     expect([...new Set(found)].sort()).toEqual(Object.keys(CLASSIFIED).sort());
   });
 });
 
-/** Members that are texts without a pattern or a list, by their last two names. */
+/** Text members without a pattern or an enum, by the last two names of their path. */
 function textsIn(schema: unknown, path: string): readonly string[] {
   if (!isJsonObject(schema)) return [];
   const { type, pattern, properties, items, anyOf, patternProperties, enum: listed, const: only } = schema;
-  // A reference to an artifact has a hash, a kind, and no text of anybody.
+  // An artifact reference has a hash and a kind, and no free text.
   if (isJsonObject(properties) && 'artifact_id' in properties) return [];
   const isOpen = pattern === undefined || (typeof pattern === 'string' && pattern.startsWith('^.'));
   const own = type === 'string' && isOpen && listed === undefined && only === undefined;
@@ -251,7 +251,7 @@ function textsIn(schema: unknown, path: string): readonly string[] {
   ];
 }
 
-/** What each of them holds in a tree with behaviour flag 11. */
+/** The value of each of them in a tree with behaviour flag 11. */
 const CLASSIFIED: Readonly<Record<string, string>> = {
   'acknowledge.gate_attempt_id': "an id of the session's own, or a hash",
   'actor.actor_id': 'a name that operators give',

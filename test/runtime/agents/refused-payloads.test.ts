@@ -1,4 +1,4 @@
-// What an agent leaves in the ledger by sending what is refused anyway.
+// What an agent can store in the ledger with rejected payloads.
 
 import { expect, test } from '@jest/globals';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
@@ -18,7 +18,7 @@ async function withBench(options: BenchOptions, work: (bench: Bench) => Promise<
   await bench.close();
 }
 
-/** The policy with a line of its limits changed, or added where there is none. */
+/** The policy with one of its limits changed or added. */
 const limits = (name: string, value: number): BenchOptions => ({
   edit: (file, text) => {
     if (file !== 'actions') return text;
@@ -42,7 +42,7 @@ async function contentsOf({ turnpike }: Bench): Promise<Uint8Array[]> {
 const proposalsIn = async (bench: Bench): Promise<ProposalInput[]> =>
   (await bench.entries()).flatMap(({ type, body }) => (type === 'input' && body.kind === 'proposal' ? [body] : []));
 
-test('S0-17 S0-20 C80: a payload over the limit is recorded by its hash, its length and its first bytes', () =>
+test('S0-17 S0-20 C80: a payload over the limit is recorded as hash, length and first bytes', () =>
   withBench({}, async (bench) => {
     const agent = await bench.turnpike.startAgent();
     const payload = Buffer.alloc(4 * MIB, 'x');
@@ -59,7 +59,7 @@ test('S0-17 S0-20 C80: a payload over the limit is recorded by its hash, its len
     await agent.end();
   }));
 
-test('S0-17 C80: a payload of the limit is stored whole, one byte more is not', () =>
+test('S0-17 C80: a payload of the maximum size is stored completely, a longer one is not', () =>
   withBench(limits('payload_bytes_max', 300_000), async (bench) => {
     const agent = await bench.turnpike.startAgent();
     await agent.submit(Buffer.alloc(300_000, 'x'));
@@ -70,7 +70,7 @@ test('S0-17 C80: a payload of the limit is stored whole, one byte more is not', 
     await agent.end();
   }));
 
-test('C19 C80: a payload over the limit whose first bytes are a proposal is none, and takes no id', () =>
+test('C19 C80: a payload over the limit that begins with a proposal is not one, and uses no id', () =>
   withBench({}, async (bench) => {
     const agent = await bench.turnpike.startAgent();
     const think = JSON.stringify(proposal('THINK', {}));
@@ -81,7 +81,7 @@ test('C19 C80: a payload over the limit whose first bytes are a proposal is none
     await agent.end();
   }));
 
-test('D4 C80: a request over the limit that is sent again gets its recorded response', () =>
+test('D4 C80: a repeated request over the limit gets its recorded response', () =>
   withBench({}, async (bench) => {
     const agent = await bench.turnpike.startAgent();
     const payload = Buffer.alloc(MIB, ' ');
@@ -107,14 +107,14 @@ const INVALID = [
   JSON.stringify(proposal('READ_FILE', { path: '/etc/passwd' })),
 ];
 
-test('C81: a run fails after as many invalid proposals as policy allows, in whichever phase they were refused', () =>
+test('C81: a run fails after the permitted number of invalid proposals, whatever phase rejects them', () =>
   withBench(limits('invalid_per_run_max', 7), async (bench) => {
     const agent = await bench.turnpike.startAgent();
     expect(await invalidUntilEnd(agent, INVALID)).toBe(7);
     expect(await agent.finished).toMatchObject({ state: 'failed', reason: 'INVALID_PROPOSALS' });
   }));
 
-test('C81: a policy that does not say how many allows 100, or as many as denials where that is more', async () => {
+test('C81: the default limit is 100, or the limit of denials if that is higher', async () => {
   await withBench({}, async ({ turnpike }) => {
     expect(await invalidUntilEnd(await turnpike.startAgent(), INVALID)).toBe(100);
   });
@@ -123,7 +123,7 @@ test('C81: a policy that does not say how many allows 100, or as many as denials
   });
 });
 
-test('C81: what is done, denied or failed counts as no invalid proposal', () =>
+test('C81: steps that are done, denied or failed do not count as invalid proposals', () =>
   withBench(limits('invalid_per_run_max', 2), async (bench) => {
     const agent = await bench.turnpike.startAgent();
     const acts = [

@@ -1,4 +1,4 @@
-// The handle of an agent run from before a restart: the run goes on, and only a new handle acts on it.
+// The handle of an agent run from before a restart: the run continues, and only a new handle can act on it.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

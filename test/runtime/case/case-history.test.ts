@@ -1,4 +1,4 @@
-// The entries of a case, read from its trees: their order, what is verified of them, and what they cost.
+// Reading the entries of a case from its trees: their order, their verification, and its cost.
 
 import { describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
@@ -12,7 +12,7 @@ import { CASE, OTHER, payload, readStep, result, treeOf } from '../export/materi
 const TAMPERED = expect.objectContaining({ code: 'LEDGER_TAMPERED' }) as unknown;
 const TREES = 300;
 
-/** `TREES` trees of the case and a third as many of another, whose entries take turns. */
+/** `TREES` trees of the case and a third as many of another case, with interleaved entries. */
 function mixed(): readonly Draft[] {
   const trees = Array.from({ length: (TREES * 4) / 3 }, (_, n) => {
     const case_id = n % 4 === 3 ? OTHER : CASE;
@@ -51,8 +51,8 @@ async function placesIn(store: LedgerStore, known: TreeLookup | null = null): Pr
   return batches.flat().map(({ log_index }) => log_index);
 }
 
-describe('the merge of the trees of a case', () => {
-  test('gives the entries in the order of the log, and no others', async () => {
+describe('merging the trees of a case', () => {
+  test('yields exactly the entries of the case in log order', async () => {
     const store = await ledgerOf(mixed());
     const ofOthers = new Set(Array.from({ length: TREES / 3 }, (_, n) => treeId(4 * n + 4)));
     const expected = (await all(store.log())).filter(({ tree_id }) => !ofOthers.has(tree_id));
@@ -60,7 +60,7 @@ describe('the merge of the trees of a case', () => {
     expect(expected.length).toBeGreaterThan(TREES * 10);
   });
 
-  test('reads at most 129 trees side by side, however many there are, and closes all that it opened', async () => {
+  test('reads at most 129 trees concurrently, and closes all cursors', async () => {
     let [open, most] = [0, 0];
     const counted = readThrough(await ledgerOf(mixed()), async function* (_id, entries) {
       open += 1;
@@ -82,7 +82,7 @@ describe('the merge of the trees of a case', () => {
     expect(open).toBe(0);
   });
 
-  test('gives nothing that was committed after its head', async () => {
+  test('yields no entry that was committed after its head', async () => {
     const store = memoryStore();
     const scribe = await scribeOf(store);
     await scribe.write(store, treeOf(treeId(1)));
@@ -93,7 +93,7 @@ describe('the merge of the trees of a case', () => {
   });
 });
 
-describe('S4-86: an entry of the case is refused', () => {
+describe('S4-86: rejects an entry of the case', () => {
   const broken: readonly (readonly [string, (entry: StoredEntry) => readonly StoredEntry[]])[] = [
     ['whose text was changed', (entry) => [{ ...entry, text: entry.text.replace('"orchestrator"', '"agent"') }]],
     ['that was sealed anew', (entry) => [resealed(entry, entry.text.replace('"orchestrator"', '"agent"'))]],
@@ -110,7 +110,7 @@ describe('S4-86: an entry of the case is refused', () => {
   test.each(broken)('%s', async (_what, change) => {
     const store = await ledgerOf(treeOf(treeId(1)));
     const changed = readThrough(store, async function* (_id, entries) {
-      // The birth of the orchestrator run.
+      // The creation of the orchestrator run.
       for await (const entry of readIntegrated(entries)) yield* entry.seq === 1 ? change(entry) : [entry];
     });
     await expect(placesIn(changed)).rejects.toEqual(TAMPERED);
@@ -120,7 +120,7 @@ describe('S4-86: an entry of the case is refused', () => {
     for (const first of [opening(treeId(1), OTHER), happened(treeId(1))]) {
       const store = await ledgerOf([opening(treeId(1))]);
       const other = await ledgerOf([first]);
-      // The store lists the tree as one of the case, and returns entries that say something else.
+      // The store lists the tree as one of the case, but returns entries with another case.
       expect(await store.treesOf(CASE)).toMatchObject([{ tree_id: treeId(1) }]);
       let reads = 0;
       const changed = readThrough(store, (id) => {
@@ -147,7 +147,7 @@ describe('S4-86: an entry of the case is refused', () => {
   });
 });
 
-describe('S4-86: a tree that has lost its last entries is noticed', () => {
+describe('S4-86: detects a tree that lost its last entries', () => {
   const cutAt = (store: LedgerStore, end: number): LedgerStore =>
     readThrough(store, async function* (_id, entries) {
       for await (const entry of entries) if (entry.seq < end) yield entry;
@@ -157,24 +157,24 @@ describe('S4-86: a tree that has lost its last entries is noticed', () => {
     return { seq: entries.length, prev: entries.at(-1)?.leaf_hash ?? '' };
   };
 
-  test('by what the engine knows of a tree that lives', async () => {
+  test("from the engine's state of a live tree", async () => {
     const store = await ledgerOf(treeOf(treeId(1)));
     const tip = { ...(await tipOf(store)), ended: false };
     expect(await placesIn(store, () => Promise.resolve(tip))).toHaveLength(7);
     await expect(placesIn(cutAt(store, 6), () => Promise.resolve(tip))).rejects.toEqual(TAMPERED);
-    // Longer than the engine knows, of another history, or not known at all.
+    // Longer than the engine knows, with another history, or unknown.
     for (const other of [{ ...tip, seq: 6 }, { ...tip, prev: '0'.repeat(64) }, null]) {
       await expect(placesIn(store, () => Promise.resolve(other))).rejects.toEqual(TAMPERED);
     }
   });
 
-  test('by its run records, once it has ended', async () => {
+  test('from the run records of an ended tree', async () => {
     const store = memoryStore();
     const scribe = await scribeOf(store);
     await scribe.write(store, treeOf(treeId(1)), { ended: [treeId(1)] });
     const [ended] = await all(store.runRecords.unrecorded());
     const tip = { ...(await tipOf(store)), ended: true };
-    // Not recorded yet: the fold of its entries says whether that is the end.
+    // Not recorded yet: the fold of its entries shows whether this is the end.
     expect(await placesIn(store, () => Promise.resolve(tip))).toHaveLength(7);
     await expect(placesIn(store, () => Promise.resolve({ ...tip, ended: false }))).rejects.toEqual(TAMPERED);
     await store.runRecords.save({ records: [], trees: [{ ...ended!, seq: 7 }] });
@@ -183,7 +183,7 @@ describe('S4-86: a tree that has lost its last entries is noticed', () => {
     await expect(placesIn(cutAt(store, 6), unasked)).rejects.toEqual(TAMPERED);
   });
 
-  test('also where the tree has grown beyond the head meanwhile', async () => {
+  test('also if the tree has grown beyond the head since', async () => {
     const store = memoryStore();
     const scribe = await scribeOf(store);
     await scribe.write(store, treeOf(treeId(1)));

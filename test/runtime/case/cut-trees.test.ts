@@ -1,4 +1,4 @@
-// A promotion does not pass over the log. A tree of its case that has lost entries in the store is noticed even so.
+// A promotion does not read the whole log. It still detects a tree of its case that has lost entries in the store.
 
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { proposal } from '../../fixtures/tree.js';
 
-/** A store that has lost the entries of one tree from a seq on; its log has them. */
+/** A store that has lost the entries of one tree from a sequence number on; its log has them. */
 class CutStore extends FaultyStore {
   cut: { readonly tree_id: string; readonly end: number } | null = null;
   logPasses = 0;
@@ -78,7 +78,7 @@ async function expectCutsNoticed(tree_id: string): Promise<void> {
   expect(store.logPasses).toBe(before);
 }
 
-test('S4-86: of an agent that works', async () => {
+test('S4-86: of a working agent', async () => {
   const { root_run_id } = await open();
   await expectCutsNoticed(root_run_id);
 });
@@ -89,7 +89,7 @@ test('S4-86: of an agent that has just ended', async () => {
   await expectCutsNoticed(agent.root_run_id);
 });
 
-test('S4-86: of an agent that has ended, and whose run records are written', async () => {
+test('S4-86: of an ended agent whose run records are written', async () => {
   const agent = await open();
   await agent.end();
   const recorded = () => store.runRecords.recorded(agent.root_run_id);

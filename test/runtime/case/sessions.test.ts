@@ -1,4 +1,4 @@
-// What a session of a case did belongs to the case: exports, labels and the check for embedded text include it.
+// The work of a session belongs to its case: exports, labels and the check for embedded text include it.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -91,7 +91,7 @@ async function promoted(record: { readonly id: string; readonly text: string }):
   return `${state} ${reason}`;
 }
 
-/** What the verifier says of the evidence bundle of the closed home. */
+/** The verdict on the evidence bundle of the closed home. */
 async function evidenceVerdict() {
   const home = homePaths(bench.home);
   const { store, anchor } = openHome(home, { readOnly: true });
@@ -120,7 +120,7 @@ const recordsIn = (bytes: Buffer | undefined): readonly RunRecord[] =>
     .map((line) => JSON.parse(line) as RunRecord);
 
 describe('C57 S4-76 S4-77: an export includes the sessions of its case', () => {
-  test('their content, the records and events of all their runs, and their policies, in a bag that verifies', async () => {
+  test('its bag verifies and has their content, policies, and the records and events of all their runs', async () => {
     await open();
     const answer = await startSession([...FACT]);
     const session_id = answer.data?.session_id ?? '';
@@ -154,20 +154,20 @@ describe('C57 S4-76 S4-77: an export includes the sessions of its case', () => {
 });
 
 describe('S4-84: the label of a case includes what its sessions have read', () => {
-  test('a promotion is denied when the agent of a session has read another case', async () => {
+  test('a promotion is denied if the agent of a session has read another case', async () => {
     await open(readsOtherCases);
     await startSession(['READ_RECORDS', { target: 'facts', case_id: 'case-other' }]);
     expect(await promoted({ id: 'p-1', text: 'Ask for the lease first.' })).toBe('denied platform.label_other_case');
   });
 
-  test('a session that reads its own case, and runs a check of its own, spoils nothing', async () => {
+  test('a session that reads its own case and runs a check does not prevent the promotion', async () => {
     await open(readsOtherCases);
     await report(await startSession([...FACT], ['READ_RECORDS', { target: 'facts' }]));
     expect(await promoted({ id: 'p-1', text: 'Ask for the lease first.' })).toBe('completed completed');
   });
 });
 
-test('S4-73: a promotion that repeats a passage of the work of a session is denied', async () => {
+test("S4-73: a promotion that repeats a passage of a session's work is denied", async () => {
   await open();
   await startSession([...FACT]);
   expect(await promoted({ id: 'p-1', text: `Note: ${TEXT}` })).toBe('denied prohibition.raw_case_text');

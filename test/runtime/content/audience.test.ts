@@ -1,4 +1,4 @@
-// Who is given content, and who its hash (decision 0035): audiences, what people are asked to approve, and exports.
+// Which readers get content and which its hash (decision 0035): audiences, requests for approval, and exports.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';
@@ -28,7 +28,7 @@ afterEach(() => bench.close());
 const rule = (name: string): string =>
   `  - { for: ${name}, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\n`;
 
-/** The lane of tools and records has these lines more; these acts need an approval. */
+/** Adds these lines to the lane of tools and records, and requires approvals for these actions. */
 const edit =
   (lines: readonly string[], approved: readonly string[] = []): NonNullable<BenchOptions['edit']> =>
   (name, text) => {
@@ -77,7 +77,7 @@ describe('S4-62: a request that a lane withholds', () => {
       entry.type === 'audit_event' && entry.body.outcome_reason === CONTENT_READ ? [entry.body.actor.actor_id] : [],
     );
 
-  test('is listed for everyone by the hash and size of the content that holds it', async () => {
+  test('is listed for everyone by the hash and size of its content', async () => {
     await waiting();
     const [one] = await asked();
     expect(one).toMatchObject({
@@ -88,7 +88,7 @@ describe('S4-62: a request that a lane withholds', () => {
     expect(JSON.stringify(one)).not.toContain(SECRET);
   });
 
-  test('is read by a person whose vote on it could count, and the ledger says so', async () => {
+  test('is shown to a person whose vote on it could count, and the ledger records it', async () => {
     const at = await waiting();
     const request = {
       action: 'WRITE_RECORD',
@@ -105,18 +105,18 @@ describe('S4-62: a request that a lane withholds', () => {
     ['an agent', { actor: 'gert', role: 'CASE_AGENT' }],
     ['a name that looks like the agent that asks', { actor: '\u0430gent', role: 'ATTORNEY_ADMIN' }],
     ['a name that cannot be compared', { actor: 'anna\u{10d4a}', role: 'ATTORNEY_ADMIN' }],
-  ])('is not read by %s, and nothing is recorded', async (_who, person) => {
+  ])('is not shown to %s, and nothing is recorded', async (_who, person) => {
     const at = await waiting();
     expect(await bench.turnpike.readRequest({ ...at, ...person })).toBeNull();
     expect(await readings()).toEqual([]);
   });
 
-  test('is not read under the digest of another request', async () => {
+  test('is not shown under the digest of another request', async () => {
     const { run } = await waiting();
     expect(await bench.turnpike.readRequest({ run, digest: 'f'.repeat(64), ...BERTA })).toBeNull();
   });
 
-  test('its content is given to nobody by its place either', async () => {
+  test('is not readable by the place of its content either', async () => {
     const { run } = await waiting();
     for await (const entry of bench.turnpike.ledger.tree(run.split('.')[0] ?? '')) {
       for (const artifact of await bench.turnpike.ledger.artifactsOf(entry)) {
@@ -130,7 +130,7 @@ describe('S4-62: a request that a lane withholds', () => {
   });
 });
 
-test('D7: a request that is not that of the digest is not shown beside it', async () => {
+test('D7: a request with another digest is not shown with it', async () => {
   await open([], ['WRITE_RECORD']);
   const run = await propose(record('f-1', 'harmless'), record('f-2', 'what is really asked'));
   const payloads: { readonly seq: number; readonly hash: string }[] = [];
@@ -145,7 +145,7 @@ test('D7: a request that is not that of the digest is not shown beside it', asyn
     ...entry,
     text: entry.seq === real?.seq ? text.replaceAll(real.hash, harmless?.hash ?? '') : text,
   });
-  // The index of requests reads trees entry by entry, and the approvals are folded from whole histories.
+  // The index of requests reads trees entry by entry, and the approvals are folded from complete histories.
   store.tree = async function* (tree_id, fromSeq) {
     for await (const entry of store.inner.tree(tree_id, fromSeq)) yield lied(entry);
   };
@@ -159,7 +159,7 @@ test('D7: a request that is not that of the digest is not shown beside it', asyn
 });
 
 describe('S4-62: a pinned policy that cannot be read', () => {
-  test('withholds everything that its tree brought', async () => {
+  test('withholds all content of its tree', async () => {
     await open([]);
     const run = await propose(record('f-1', SECRET));
     const tree_id = run.split('.')[0] ?? '';
@@ -189,7 +189,7 @@ describe('S4-62: a pinned policy that cannot be read', () => {
   });
 });
 
-test('S4-62: content is read for no audience that was made elsewhere', async () => {
+test('S4-62: an audience that was made elsewhere reads no content', async () => {
   await open([WITHHOLDS]);
   await propose(record('f-1', SECRET));
   const store = readOnly();
@@ -212,25 +212,25 @@ describe('S4-62 C84: an export of content that a lane withholds', () => {
     return [state, reason, existsSync(destination)];
   };
 
-  test('is denied unless the lane lets exports hold it', async () => {
+  test('is denied unless the lane permits exports of it', async () => {
     await open([WITHHOLDS], ['export']);
     await propose(record('f-1', SECRET));
     expect(await exported(BERTA)).toEqual(['denied', 'export.content_withheld', false]);
   });
 
-  test('is made where the lane lets it, and people have approved it', async () => {
+  test('is made if the lane permits it and people have approved it', async () => {
     await open([WITHHOLDS, EXPORTS], ['export']);
     await propose(record('f-1', SECRET));
     expect(await exported(BERTA)).toEqual(['completed', 'completed', true]);
   });
 
-  test('is made as before where no lane withholds', async () => {
+  test('is made as before if no lane withholds content', async () => {
     await open([]);
     await propose(record('f-1', SECRET));
     expect(await exported(null)).toEqual(['completed', 'completed', true]);
   });
 
-  test('says in its request whose content would go out, and nothing of other lanes goes out with it', async () => {
+  test('names the lanes of exported withheld content in its request, and contains none of other lanes', async () => {
     await open([WITHHOLDS, EXPORTS], ['export']);
     await propose(record('f-1', SECRET));
     const destination = join(bench.folder, 'bag');

@@ -1,4 +1,4 @@
-// Content given to a reader: the ledger holds who was given what, before he has it.
+// A reader of content: the ledger records the reading before the reader gets the content.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { sha256 } from '../../../src/contract/hash.js';
@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-/** An agent that wrote a file. @returns its run, and where its payload stands in the log */
+/** An agent that wrote a file. @returns its run, and the log index of its payload */
 async function worked(): Promise<{ readonly run_id: string; readonly at: number }> {
   const run = await bench.turnpike.startAgent();
   await run.submit(raw);
@@ -31,7 +31,7 @@ const reads = (entries: readonly Entry[]) =>
   );
 
 describe('reads are audited', () => {
-  test('a reader gets the bytes, and the ledger tells of whose, by whom and which', async () => {
+  test('a reader gets the bytes, and the ledger records the case, the reader and the content', async () => {
     const { run_id, at } = await worked();
     const record = await bench.turnpike.ledger.run(run_id);
     const hash = sha256(raw);
@@ -48,13 +48,13 @@ describe('reads are audited', () => {
         }),
       }),
     ]);
-    // The run has ended and stays as it was: only its audit has grown.
+    // The run has ended and is unchanged: only its audit has grown.
     const { audit, ...rest } = (await bench.turnpike.ledger.run(run_id)) ?? { audit: { audit_event_ids: [] } };
     expect(rest).toEqual({ ...record, audit: undefined });
     expect(audit.audit_event_ids).toHaveLength((record?.audit.audit_event_ids.length ?? 0) + 1);
   });
 
-  test('what is not there is given to nobody, and nothing is told of it', async () => {
+  test('a request for missing content gets null and records nothing', async () => {
     const { at } = await worked();
     const size = (await bench.entries()).length;
     const other = { ...AUDITOR, sha256: sha256('something else') };
@@ -64,7 +64,7 @@ describe('reads are audited', () => {
     expect(await bench.entries()).toHaveLength(size);
   });
 
-  test('policies and machines are the platform’s own: whoever may see the ledger may read them', async () => {
+  test('policies and machines belong to the platform: every reader of the ledger may read them', async () => {
     await worked();
     const [first] = await bench.entries();
     const [policy] = await bench.turnpike.ledger.artifactsOf(first!);
@@ -75,7 +75,7 @@ describe('reads are audited', () => {
     expect(await bench.entries()).toHaveLength(size);
   });
 
-  test('content of an erased case is gone, and nothing is told', async () => {
+  test('content of an erased case is gone, and nothing is recorded', async () => {
     const { at } = await worked();
     await bench.turnpike.erase({ case: 'case-local', actor: 'a person' });
     const size = (await bench.entries()).length;

@@ -1,4 +1,4 @@
-// What can be registered, what cannot, and that a definition stays what it was.
+// What can be registered, what cannot, and that a definition cannot be changed.
 
 import { expect, test } from '@jest/globals';
 import Type, { type TObject } from 'typebox';
@@ -12,7 +12,7 @@ const action = (name: string, table: string) =>
   defineAction({ name, risk: 'write', args: none, needs: { write: { table, mode: 'append' } }, run: () => ({}) });
 const shared = defineTarget({ name: 'playbooks', record, key: ['id'], plane: 'shared' });
 
-test('the same registrations in another order are the same pin', () => {
+test('registrations in another order give the same pin', () => {
   const [one, other] = [tool('a.one'), tool('b.other')];
   expect(catalogueFrom({ tools: [other, one] }).registrations).toEqual(
     catalogueFrom({ tools: [one, other] }).registrations,
@@ -47,13 +47,13 @@ test.each([
     'only promotions do',
   ],
   ['a name that no lane could list', { tools: [tool('../x')] }, 'cannot be registered'],
-])('%s is refused', (_what, registered, told) => {
+])('%s is rejected', (_what, registered, told) => {
   expect(() => catalogueFrom(registered)).toThrow(
     expect.objectContaining({ code: 'USAGE', message: expect.stringContaining(told) }),
   );
 });
 
-test('nobody can change what answers are held against', () => {
+test('schemas that validate answers cannot be changed', () => {
   const { definition } = tool('a.one', Type.Object({ x: Type.String() }, closed));
   const properties = definition.input['properties'] as Record<string, unknown>;
   expect(() => Object.assign(definition, { idempotent: true })).toThrow(TypeError);

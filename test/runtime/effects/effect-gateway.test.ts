@@ -1,4 +1,4 @@
-// S4-19, S4-39: every effect that an agent can reach, with the runs that mediate it; and nothing beside them.
+// S4-19, S4-39: every effect that an agent can reach, with the runs that mediate it, and no others.
 
 import { afterEach, expect, test } from '@jest/globals';
 import Type from 'typebox';
@@ -37,7 +37,7 @@ const note = defineAction({
   run: () => ({}),
 });
 
-/** One lane for everything, so that one agent can reach every effect that there is. */
+/** One lane for all effects, so that one agent can reach each of them. */
 const edit: NonNullable<BenchOptions['edit']> = (name, text) => {
   const edited = serviceEdit(name, text);
   if (name === 'actions')
@@ -67,7 +67,7 @@ const REACHABLE: readonly (readonly [string, JsonObject, readonly string[]])[] =
   ['FINISH', { response: 'Done.' }, []],
 ];
 
-test('S4-16 S4-19 S4-39: every action that exists is reached through these runs', async () => {
+test('S4-16 S4-19 S4-39: every action runs only in these kinds of runs', async () => {
   const made = service();
   bench = await Bench.open({ edit, tools: made.tools, targets: made.targets, actions: [note] });
   const catalogue = catalogueFrom({ tools: made.tools, targets: made.targets, actions: [note] });
@@ -87,7 +87,7 @@ test('S4-16 S4-19 S4-39: every action that exists is reached through these runs'
   expect(kinds).toEqual(REACHABLE.map(([, , through]) => through));
 });
 
-test('S4-19 S4-81: no executor does anything for an effect that nothing has allowed', () => {
+test('S4-19 S4-81: an executor does nothing for an effect without an allow', () => {
   bench = null;
   const made = service();
   const sandbox = openSandbox({ root: '.' });

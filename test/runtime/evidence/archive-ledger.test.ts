@@ -1,4 +1,4 @@
-// Archiving under a running library: in memory and in SQLite, what it does to trees, cases, and time travel.
+// Archiving with a running library, in memory and in SQLite: its effects on trees, cases, and time travel.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -55,7 +55,7 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
   const begin = async (): Promise<void> => {
     there = await openTurnpike({ store: open(), sandbox: join(folder, 'sandbox'), exports: folder, log: quiet });
   };
-  /** One run tree of a case. @returns its run and what it was answered */
+  /** One run tree of a case. @returns its run and the response */
   const work = async (id: string, n: number) => {
     const agent = await there.startAgent({ case: id });
     const said = await agent.submit(payload(n), { inputId: 'mine' });
@@ -87,7 +87,7 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
   });
   afterEach(() => there.close());
 
-  test('C19: goes on after archiving: ids of archived trees stay used, new ones are fine, both parts verify as one', async () => {
+  test('C19: continues after archiving: ids of archived trees stay used, and both parts verify as one', async () => {
     const { agent } = await work('case-1', 1);
     const first = await archive('one');
     expect(first).toMatchObject({ from: 0, trees: 1, held: null, tidied: true });
@@ -104,7 +104,7 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
       problems: [{ rule: 'archive.missing', kind: 'missing' }],
     });
     expect(await there.replay()).toMatchObject({ ok: true, trees: 1 });
-    // A request that comes again has had its answer, which is in the archive now.
+    // The response to a repeated request is in the archive now.
     const archived = expect.objectContaining({ code: 'LEDGER_ARCHIVED' });
     await expect(there.submit(agent.run_id, payload(1), { inputId: 'mine' })).rejects.toEqual(archived);
     await expect(there.agent(agent.run_id)).rejects.toEqual(archived);
@@ -113,11 +113,11 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
       there.resolve({ run: agent.run_id, outcome: 'done', actor: 'person-1', role: 'ATTORNEY_ADMIN' }),
     ).rejects.toEqual(archived);
     expect(await ledger.run(agent.run_id)).toMatchObject({ run_id: agent.run_id, status: 'completed' });
-    // And the engine still works.
+    // The engine still works.
     expect((await work('case-1', 4)).said).toMatchObject({ outcome: 'SUCCESS' });
   });
 
-  test('what is made of a whole case is refused for one of which a part is archived', async () => {
+  test('operations on a whole case are refused if a part of it is archived', async () => {
     await work('case-1', 1);
     await archive('one');
     await work('case-1', 2);
@@ -128,7 +128,7 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
     expect(other.run_id).toMatch(/^run_/);
   });
 
-  test('U-06: time travel goes no further back than the ledger, and counts what was before', async () => {
+  test('U-06: time travel starts at the beginning of the ledger, and counts what was before', async () => {
     await work('case-1', 1);
     const { to } = await archive('one');
     const { agent } = await work('case-2', 2);
@@ -139,7 +139,7 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
     await expect(there.ledger.stateAt({ until: to - 1 })).rejects.toMatchObject({ code: 'LEDGER_ARCHIVED' });
   });
 
-  test('where the log is not that of its head nothing is archived, and no file is left', async () => {
+  test('if the log does not match its head, nothing is archived and no file remains', async () => {
     await work('case-1', 1);
     await there.close();
     const store = open();
@@ -157,7 +157,7 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
   });
 });
 
-test('two ledgers that are archived under one name at once: one has it, and the other has lost nothing', async () => {
+test('of two ledgers archived to one file name at once, one succeeds and the other loses nothing', async () => {
   const path = join(folder, 'one');
   const drafts = [await createArchiveDraft(path), await createArchiveDraft(path)] as const;
   await drafts[0].write('of the first\n');

@@ -1,4 +1,4 @@
-// What someone can show who has the key of the ledger, and wants a bundle to say something else than the ledger.
+// What an operator with the key of the ledger can do to make a bundle differ from the ledger.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
@@ -27,7 +27,7 @@ import {
 import { proposal } from '../../fixtures/tree.js';
 
 let signer: NoteSigner;
-/** Of a ledger in which no lane withholds, and of one in which the lane of the second run does. */
+/** The lines of a ledger in which no lane withholds, and of one in which the lane of the second run does. */
 let open: Line[];
 let withholding: Line[];
 
@@ -68,7 +68,7 @@ const changed = (lines: readonly Line[], index: number, change: (line: Line) => 
   lines.map((line, n) => (n === index ? change(line) : line));
 
 describe('withheld content', () => {
-  test('what is signed anew without a change verifies, so that the rest is refused for its own reason', async () => {
+  test('a bundle that is signed again without a change verifies, so that the others are rejected for their change', async () => {
     expect(await verifyEvidence(await opened(signedBundle(open, signer)))).toMatchObject({ verdict: 'verified' });
     const verdict = await verifyEvidence(await opened(signedBundle(withholding, signer)));
     expect(verdict).toMatchObject({ ok: false, verdict: 'by_hash_alone', problems: [], withheld: { trees: 1 } });
@@ -89,7 +89,7 @@ describe('withheld content', () => {
   });
 
   test.each(['lane', 'erased'] as const)(
-    'S4-62: a policy that is pinned as content of a case is not withheld (%s), and neither is what its lanes hold',
+    'S4-62: a policy that is pinned as content of a case is not withheld (%s), nor is content of its lanes',
     async (why) => {
       const disguised = changed(open, 0, (line) => {
         const entry = JSON.parse(line.entry) as Entry;
@@ -116,7 +116,7 @@ describe('withheld content', () => {
     },
   );
 
-  test('S4-62: a tree that pins its policies as content of a case is refused where the content is there, too', async () => {
+  test('S4-62: a tree that pins its policies as content of a case is rejected even if the content is present', async () => {
     const lines = changed(open, 0, (line) => ({
       entry: line.entry.replaceAll('"artifact_kind":"policy"', '"artifact_kind":"note"'),
       artifacts: line.artifacts.map((one) => (one.kind === 'policy' ? { ...one, kind: 'note' as const } : one)),
@@ -132,7 +132,7 @@ describe('withheld content', () => {
     await expect(opened(signedBundle(lines, signer))).rejects.toEqual(refused('does not withhold'));
   });
 
-  test('S4-62: a lane is read from the policy that the tree has pinned, and from no other', async () => {
+  test('S4-62: only the pinned policy of the tree decides what its lanes withhold', async () => {
     const [policy] = withholding[0]!.artifacts;
     const lines = changed(open, at(open, '"kind":"proposal"'), (line) => withheldLine(line, 0));
     for (const artifacts of [
@@ -146,14 +146,14 @@ describe('withheld content', () => {
     }
   });
 
-  test('S4-62: what was erased is never a whole proof', async () => {
+  test('S4-62: a verdict with erased content is never a full proof', async () => {
     const lines = changed(open, at(open, '"kind":"proposal"'), (line) => withheldLine(line, 0, 'erased'));
     const bundle = await opened(signedBundle(lines, signer));
     expect(await verifyEvidence(bundle)).toMatchObject({ ok: false, verdict: 'by_hash_alone' });
     expect(await replay(bundle)).toMatchObject({ ok: false, verdict: 'by_hash_alone', difference: null });
   });
 
-  test('a denial that became an allow is found, also where the proposal is withheld by its lane', async () => {
+  test('a denial changed to an allow is found, also if a lane withholds the proposal', async () => {
     const lie = (lines: readonly Line[]): Line[] =>
       rechainedLines(
         lines.map((line) => ({ ...line, entry: line.entry.replace('"decision":"deny"', '"decision":"allow"') })),
@@ -164,11 +164,11 @@ describe('withheld content', () => {
 });
 
 describe('a replay', () => {
-  test('of nothing does not say ok', async () => {
+  test('of nothing does not report ok', async () => {
     expect(await replay(await opened(signedBundle([], signer)))).toMatchObject({ ok: false, verdict: 'nothing' });
   });
 
-  test('of a tree that ends in the middle of what an input caused names the missing entry', async () => {
+  test("of a tree that ends in the middle of an input's consequences names the missing entry", async () => {
     const bundle = await opened(signedBundle(open.slice(0, -1), signer));
     const report = await replay(bundle);
     expect(report).toMatchObject({
@@ -178,7 +178,7 @@ describe('a replay', () => {
     });
   });
 
-  test('of a log that is shorter than its heads say does not say ok', async () => {
+  test('of a log that is shorter than its heads does not report ok', async () => {
     const whole = await opened(signedBundle(open, signer));
     // Up to the end of the last input but one, so that no tree is cut within an input.
     const inputs = open.flatMap(({ entry }, index) => (entry.includes('"type":"input"') ? [index] : []));
@@ -199,14 +199,14 @@ describe('a replay', () => {
   });
 });
 
-describe('a bundle whose parts were signed, and not together', () => {
+describe('a bundle of parts that were signed separately', () => {
   const headOf = (lines: readonly Line[]) =>
     extendHead(
       EMPTY_HEAD,
       lines.map(({ entry }) => leafHash(entry)),
     );
 
-  test('the checkpoint of a longer, a shorter and another log is refused before an entry is read', async () => {
+  test('with the checkpoint of a longer, shorter or other log is rejected before an entry is read', async () => {
     const other = { ...headOf(open), root: 'ab'.repeat(32) };
     for (const head of [headOf(open.slice(0, -1)), { ...headOf(open), size: open.length + 1 }, other]) {
       const text = signedBundle(open, signer, signCheckpoint(head, signer));
@@ -214,7 +214,7 @@ describe('a bundle whose parts were signed, and not together', () => {
     }
   });
 
-  test('a bad checkpoint, statement or hash is refused, and no line between them is parsed', async () => {
+  test('with a bad checkpoint, statement or hash is rejected before its lines are parsed', async () => {
     const text = signedBundle(open, signer);
     const lines = text.split('\n');
     const swap = (index: number, from: string, to: string): string =>

@@ -1,4 +1,4 @@
-// What a lane keeps out of bundles, where its content is told again by somebody else.
+// Content that a lane withholds from bundles, and that appears again in content of others.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { isWithheld } from '../../../src/contract/artifact-ref.js';
@@ -18,7 +18,7 @@ const READS = `  - lane_id: FILE_READS
     audit: { required: true, level: full }
 `;
 
-/** Reading is done in a lane of its own. One of the two lanes withholds. */
+/** Reading has a lane of its own. One of the two lanes withholds. */
 const edit = (withholding: string) => (name: string, text: string) =>
   name === 'actions'
     ? text
@@ -39,7 +39,7 @@ const proposal = (id: number, action: string, args: object): string =>
     args,
   });
 
-/** The kinds of contents of a case that a bundle holds with the secret in them, and the ones it withholds. */
+/** The kinds of case content that a bundle contains with the secret, and those that it withholds. */
 async function bundled(): Promise<{ readonly told: readonly string[]; readonly kept: readonly string[] }> {
   const { store } = openHome(homePaths(bench.home), { readOnly: true });
   const source = withholdByLanes(store);
@@ -60,12 +60,12 @@ async function readTwice(): Promise<void> {
   const agent = await bench.turnpike.startAgent();
   const read = proposal(1, 'READ_FILE', { path: '/sandbox/a.txt' });
   expect(await agent.submit(read)).toMatchObject({ outcome: 'SUCCESS' });
-  // Sent again it is answered as before.
+  // A repeated request gets the same response.
   expect(await agent.submit(read)).toMatchObject({ outcome: 'SUCCESS' });
   await agent.end();
 }
 
-test('S4-62: a response that is given again is kept with the result that it was made of', async () => {
+test('S4-62: a repeated response is withheld like the result that it derives from', async () => {
   bench = await Bench.open({ edit: edit('FILE_READS') });
   await readTwice();
   const { told, kept } = await bundled();
@@ -73,7 +73,7 @@ test('S4-62: a response that is given again is kept with the result that it was 
   expect(kept).toContain('result');
 });
 
-test('S4-62: what an agent of such a lane has had done in another lane is kept too', async () => {
+test('S4-62: what an agent of such a lane does in another lane is withheld, too', async () => {
   bench = await Bench.open({ edit: edit('SANDBOX_FILES') });
   await readTwice();
   expect((await bundled()).told).toEqual([]);

@@ -42,7 +42,7 @@ let count = 0;
 const fresh = (suffix = ''): string => at(`b${(count += 1)}${suffix}`);
 
 const code = (name: string): unknown => expect.objectContaining({ code: name });
-/** An event that changes nothing in the record of its run. */
+/** An event that does not change the record of its run. */
 const REFUSED = { outcome: 'failure', outcome_reason: 'INVALID_STATE_TRANSITION' } as const;
 const linesOf = (bytes: Buffer): readonly unknown[] =>
   bytes
@@ -51,7 +51,7 @@ const linesOf = (bytes: Buffer): readonly unknown[] =>
     .slice(0, -1)
     .map((line) => JSON.parse(line) as unknown);
 
-/** A store that answers otherwise in some members. */
+/** A store with some members replaced. */
 const altered = (store: LedgerStore, over: Partial<LedgerStore>): LedgerStore =>
   new Proxy(store, {
     get: (target, key) => {
@@ -60,8 +60,8 @@ const altered = (store: LedgerStore, over: Partial<LedgerStore>): LedgerStore =>
     },
   });
 
-describe('S4-76 S4-77: a bundle of one case', () => {
-  test('C57: holds its artifacts, run records, audit events, policies and machines, and a manifest of them', async () => {
+describe('S4-76 S4-77: a bag of one case', () => {
+  test('C57: contains its artifacts, run records, audit events, policies and machines, and a manifest of them', async () => {
     const store = await ledgerOf();
     const destination = fresh();
     const summary = await assembleBundle(store, requestFor(destination));
@@ -109,7 +109,7 @@ describe('S4-76 S4-77: a bundle of one case', () => {
     });
   });
 
-  test('S4-08 S4-09: its records and events are those of the ledger, each as soon as all of it is told', async () => {
+  test('S4-08 S4-09: has the records and events of the ledger, each as soon as it is complete', async () => {
     const store = await ledgerOf();
     const destination = fresh();
     await assembleBundle(store, requestFor(destination));
@@ -121,7 +121,7 @@ describe('S4-76 S4-77: a bundle of one case', () => {
       const entry = JSON.parse(text) as Parameters<RunRecords['fold']>[0];
       if (!records.has(tree_id)) continue;
       records.get(tree_id)!.fold(entry);
-      // The read without a case is not of this one, though its tree is.
+      // The read without a case does not belong to this one, although its tree does.
       if ('run_id' in entry.body && entry.body.run_id === `${TREE}.1.3`) continue;
       if (entry.type === 'audit_event') events.push(entry.body);
       if (entry.type === 'audit_event' || entry.type === 'run_created') {
@@ -136,13 +136,13 @@ describe('S4-76 S4-77: a bundle of one case', () => {
     const { audit } = JSON.parse(files['data/manifest.json']!.toString()) as ExportBundle;
     expect(audit!.run_ids).toEqual(last);
     expect(audit!.audit_event_ids).toEqual(events.map((event) => (event as { event_id: string }).event_id));
-    // The events of both trees, as they came.
+    // The events of both trees, in the order of the log.
     expect(audit!.audit_event_ids.map((id) => id.split(':')[0])).not.toEqual(
       audit!.audit_event_ids.map((id) => id.split(':')[0]).sort(),
     );
   });
 
-  test.each(['folder', 'zip'] as const)('S4-84: holds no byte of another case, as %s', async (format) => {
+  test.each(['folder', 'zip'] as const)('S4-84: contains no byte of another case, as %s', async (format) => {
     const store = await ledgerOf();
     const destination = fresh(format === 'zip' ? '.zip' : '');
     await assembleBundle(store, requestFor(destination, { format }));
@@ -151,12 +151,12 @@ describe('S4-76 S4-77: a bundle of one case', () => {
       expect(whole.includes(word)).toBe(false);
     }
     expect(whole.includes(CASE)).toBe(true);
-    // The ledger has them all: what is looked for would be found.
+    // The ledger contains them all, so the search would find them.
     const ledger = (await all(store.log())).map(({ text }) => text).join();
     for (const word of [OTHER, FOREIGN_TREE]) expect(ledger).toContain(word);
   });
 
-  test.each(['folder', 'zip'] as const)('RFC 8493: verifies, as %s, and says what it is', async (format) => {
+  test.each(['folder', 'zip'] as const)('RFC 8493: verifies, as %s, and describes itself', async (format) => {
     const destination = fresh(format === 'zip' ? '.zip' : '');
     const summary = await assembleBundle(await ledgerOf(), requestFor(destination, { format }));
     expect(await verified(destination)).toMatchObject({
@@ -175,7 +175,7 @@ describe('S4-76 S4-77: a bundle of one case', () => {
     if (format === 'zip') expect(summary.package_hash_sha256).toBe(sha256(readFileSync(destination)));
   });
 
-  test('the same ledger and request make the same bytes, wherever they are put', async () => {
+  test('the same ledger and request give the same bytes at any destination', async () => {
     const [one, two] = [fresh(), fresh()];
     for (const destination of [one, two]) await assembleBundle(await ledgerOf(), requestFor(destination));
     expect(filesOf(two)).toEqual(filesOf(one));
@@ -186,7 +186,7 @@ describe('S4-76 S4-77: a bundle of one case', () => {
     expect(readFileSync(second).equals(readFileSync(first))).toBe(true);
   });
 
-  test('what is committed while it is assembled is not in it', async () => {
+  test('entries committed during the assembly are not included', async () => {
     const [quiet, busy] = [fresh(), fresh()];
     await assembleBundle(await ledgerOf(), requestFor(quiet));
     const store = memoryStore();
@@ -209,7 +209,7 @@ describe('S4-76 S4-77: a bundle of one case', () => {
   });
 });
 
-describe('nothing is left of a bundle that failed', () => {
+describe('a failed assembly leaves no file', () => {
   const nothingAt = (destination: string): void => {
     expect(existsSync(destination)).toBe(false);
     expect(readdirSync(dirname(destination)).filter((name) => name.startsWith('.bag-partial-'))).toEqual([]);
@@ -225,7 +225,7 @@ describe('nothing is left of a bundle that failed', () => {
       nothingAt(destination);
     }
   };
-  /** A store that answers otherwise from the n-th pass over the tree on; the log is read along with the first one. */
+  /** A store whose entries are changed from the n-th pass over the tree on; the log is read during the first one. */
   const textChanged = (store: LedgerStore, change: (entry: StoredEntry) => StoredEntry, from = 1): LedgerStore => {
     let passes = 0;
     async function* changed(entries: AsyncIterable<StoredEntry>, isTree: boolean): AsyncGenerator<StoredEntry> {
@@ -242,14 +242,14 @@ describe('nothing is left of a bundle that failed', () => {
   const seqOf = async (store: LedgerStore, what: (entry: StoredEntry) => boolean): Promise<number> =>
     (await all(store.log())).find(what)!.seq;
 
-  test('S4-77: content that the store no longer has', async () => {
+  test('S4-77: for content that the store has lost', async () => {
     const store = await ledgerOf();
     const gone = await seqOf(store, ({ text }) => text.includes(sha256(payload(2).bytes)));
     const artifactsOf = async (place: EntryPlace) => (place.seq === gone ? [] : store.artifactsOf(place));
     await refused(altered(store, { artifactsOf }), 'LEDGER_TAMPERED');
   });
 
-  test('S4-77: content whose hash differs', async () => {
+  test('S4-77: for content with another hash', async () => {
     const store = await ledgerOf();
     const artifactsOf = async (place: EntryPlace) =>
       (await store.artifactsOf(place)).map((artifact) =>
@@ -262,7 +262,7 @@ describe('nothing is left of a bundle that failed', () => {
     ['in the first pass', 1],
     ['in the pass over the events', 2],
     ['in the pass over the records', 3],
-  ])('S4-86: an event that was changed in a ledger whose head was not, %s', async (_title, from) => {
+  ])('S4-86: for a changed event in a ledger with an unchanged head, %s', async (_title, from) => {
     const change = (entry: StoredEntry): StoredEntry =>
       entry.type === 'audit_event' && entry.tree_id === TREE
         ? { ...entry, text: entry.text.replace('agent_restricted', 'agent_powerful').replace('"allow"', '"deny"') }
@@ -270,7 +270,7 @@ describe('nothing is left of a bundle that failed', () => {
     await refused(textChanged(await ledgerOf(), change, from), 'LEDGER_TAMPERED');
   });
 
-  test.each(['log', 'tree'] as const)('S4-86: an event that was changed where the %s is read alone', async (where) => {
+  test.each(['log', 'tree'] as const)('S4-86: for a changed event if only the %s is read', async (where) => {
     const store = await ledgerOf();
     const change = (entry: StoredEntry): StoredEntry => {
       if (entry.type !== 'audit_event' || entry.tree_id !== TREE) return entry;
@@ -287,7 +287,7 @@ describe('nothing is left of a bundle that failed', () => {
     ['its last entry', 1],
     ['its last ten', 10],
     ['all but the first', 1_000],
-  ])('S4-86: a tree that has lost %s, in a log that has them', async (_what, count) => {
+  ])('S4-86: for a tree that lost %s, in a log that has them', async (_what, count) => {
     const store = await ledgerOf();
     const { length } = await all(store.tree(TREE));
     const isLost = ({ tree_id, seq }: EntryPlace): boolean => tree_id === TREE && seq >= Math.max(1, length - count);
@@ -301,7 +301,7 @@ describe('nothing is left of a bundle that failed', () => {
     await refused(altered(store, { tree, log }), 'LEDGER_TAMPERED');
   });
 
-  test('S4-86: a tree whose last entry is another one than that of the log', async () => {
+  test('S4-86: for a tree whose last entry differs from that of the log', async () => {
     const store = await ledgerOf();
     const { length } = await all(store.tree(TREE));
     const tree = async function* (tree_id: string, from?: number) {
@@ -315,7 +315,7 @@ describe('nothing is left of a bundle that failed', () => {
     await refused(altered(store, { tree }), 'LEDGER_TAMPERED');
   });
 
-  test('S4-86: a case of which the store leaves a tree out', async () => {
+  test('S4-86: for a case of which the store omits a tree', async () => {
     const store = await ledgerOf();
     let lists = 0;
     const treesOf = async (case_id: string) => {
@@ -326,7 +326,7 @@ describe('nothing is left of a bundle that failed', () => {
     expect(lists).toBeGreaterThan(0);
   });
 
-  test('S4-86: an entry of another case that was changed, an entry that was left out, a log that was cut', async () => {
+  test('S4-86: for a changed entry of another case, a missing entry, and a truncated log', async () => {
     const store = await ledgerOf();
     const change = (entry: StoredEntry): StoredEntry =>
       entry.tree_id === FOREIGN_TREE ? { ...entry, text: entry.text.replace('"v1"', '"v2"') } : entry;
@@ -340,13 +340,13 @@ describe('nothing is left of a bundle that failed', () => {
     }
   });
 
-  test('S4-86: an entry that the store says is of another tree', async () => {
+  test('S4-86: for an entry that the store assigns to another tree', async () => {
     const change = (entry: StoredEntry): StoredEntry =>
       entry.tree_id === TREE && entry.seq > 20 ? { ...entry, tree_id: FOREIGN_TREE } : entry;
     await refused(textChanged(await ledgerOf(), change), 'LEDGER_TAMPERED');
   });
 
-  test('S4-84: an event of the case that refers to another', async () => {
+  test('S4-84: for an event of the case that references another case', async () => {
     const artifact_ref = {
       artifact_id: 'sha256:x',
       artifact_kind: 'result',
@@ -359,14 +359,14 @@ describe('nothing is left of a bundle that failed', () => {
     }
   });
 
-  test('a run whose events refer to more than a bundle takes', async () => {
+  test('for a run whose events have more references than a bag allows', async () => {
     const refs = Array.from({ length: 64 }, (_, i) => ({
       artifact_id: `sha256:${i}`,
       artifact_kind: 'result',
       hash_sha256: String(i).padStart(64, '0'),
     }));
     const events = Array.from({ length: 128 }, () => told(`${TREE}.1.1`, { ...REFUSED, output_artifacts: refs }));
-    // One of its own, and one of what it read, were there before.
+    // One reference of its own, and one to what it read, exist already.
     await refused(await ledgerOf([...STORY, ...events]), 'BAG_UNWRITABLE');
     const destination = fresh();
     const fits = [...events.slice(1), told(`${TREE}.1.1`, { ...REFUSED, output_artifacts: refs.slice(2) })];
@@ -374,7 +374,7 @@ describe('nothing is left of a bundle that failed', () => {
     expect(await verified(destination)).toMatchObject({ valid: true, findings: [] });
   });
 
-  test('a case that is not there, has no content, or no such run', async () => {
+  test('for an unknown case, a case without content, and an unknown run', async () => {
     await refused(await ledgerOf(), 'USAGE', { case_id: 'case-0009' });
     await refused(await ledgerOf(treeOf(TREE)), 'USAGE', { run_id: TREE });
     await refused(await ledgerOf(), 'USAGE', { run_id: `${SECOND}.9` });
@@ -395,14 +395,14 @@ describe('nothing is left of a bundle that failed', () => {
     ['bundle_kind', 'gift'],
     ['approvals', [{ approval_type: 'nobody' }]],
     ['format', 'tar'],
-  ])('a request with %s %j', async (member, value) => {
+  ])('for a request with %s %j', async (member, value) => {
     const store = await ledgerOf();
     const destination = fresh();
     await expect(assembleBundle(store, { ...requestFor(destination), [member]: value })).rejects.toEqual(code('USAGE'));
     nothingAt(destination);
   });
 
-  test('a destination that is relative, taken, or in no folder', async () => {
+  test('for a destination that is relative, taken, or in no folder', async () => {
     const store = await ledgerOf();
     await expect(assembleBundle(store, requestFor('bundle'))).rejects.toEqual(code('USAGE'));
     const destination = fresh();
@@ -417,17 +417,14 @@ describe('nothing is left of a bundle that failed', () => {
 });
 
 describe('S4-79: after a crash', () => {
-  test.each(['folder', 'zip'] as const)(
-    'a bundle that was completed is found, with the same summary, as %s',
-    async (format) => {
-      const request = requestFor(fresh(), { format });
-      expect(await settleExportBag(request)).toBeNull();
-      const summary = await assembleBundle(await ledgerOf(), request);
-      expect(await settleExportBag(request)).toEqual(summary);
-    },
-  );
+  test.each(['folder', 'zip'] as const)('a completed bag is found, with the same summary, as %s', async (format) => {
+    const request = requestFor(fresh(), { format });
+    expect(await settleExportBag(request)).toBeNull();
+    const summary = await assembleBundle(await ledgerOf(), request);
+    expect(await settleExportBag(request)).toEqual(summary);
+  });
 
-  test.each(['folder', 'zip'] as const)('a bundle of another request is not taken for it, as %s', async (format) => {
+  test.each(['folder', 'zip'] as const)('a bag of another request is not taken for it, as %s', async (format) => {
     const request = requestFor(fresh(), { format });
     await assembleBundle(await ledgerOf(), request);
     expect(await settleExportBag({ ...request, bundle_id: 'bundle_0002' })).toBeNull();
@@ -436,7 +433,7 @@ describe('S4-79: after a crash', () => {
     expect(await settleExportBag(request)).not.toBeNull();
   });
 
-  test('a name that was claimed and not filled is free again; what somebody else put there stays', async () => {
+  test('a claimed and empty name is free again; files of others stay', async () => {
     const request = requestFor(fresh());
     mkdirSync(request.destination);
     expect(await settleExportBag(request)).toBeNull();
@@ -451,7 +448,7 @@ describe('S4-79: after a crash', () => {
     expect(await settleExportBag(file)).toBeNull();
   });
 
-  test('a bundle in which something was changed since is not taken for it', async () => {
+  test('a bag that was changed since is not taken for it', async () => {
     const request = requestFor(fresh());
     await assembleBundle(await ledgerOf(), request);
     writeFileSync(`${request.destination}/data/audit.jsonl`, '');
@@ -459,7 +456,7 @@ describe('S4-79: after a crash', () => {
   });
 });
 
-test('a tree that was judged by other policies brings them, too', async () => {
+test('a tree with other pinned policies adds them to the bag', async () => {
   const other = content('policy', 'lanes: of another day', null);
   const open = opening(TREE);
   const changed: Draft = {
@@ -481,7 +478,7 @@ test('a tree that was judged by other policies brings them, too', async () => {
   expect(await verified(destination)).toMatchObject({ valid: true });
 });
 
-test('a record names ten thousand of the events of its run, and the bundle all of them', async () => {
+test('a record names ten thousand of the events of its run, and the bag contains all of them', async () => {
   const many = Array.from({ length: EXPORT_BAG_LIMITS.record_events_max }, () => told(`${TREE}.1.1`, REFUSED));
   const destination = fresh('.zip');
   const store = await ledgerOf([...STORY, ...many]);

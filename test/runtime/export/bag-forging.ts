@@ -1,4 +1,4 @@
-// What the tests of bags with a proof share: the parts of a bag, changed, and the bag signed again.
+// Shared by the tests of bags with a proof: the parts of a bag, changed, and the bag signed again.
 
 import { openBagFolder } from '../../../src/adapters/bag/bag-folder.js';
 import type { BagProof } from '../../../src/contract/evidence/bag-proof.js';
@@ -17,7 +17,7 @@ export const signerOf = (name: string, seed: number): NoteSigner =>
 export const signer = signerOf('turnpike/of-the-tests', 1);
 export const stranger = signerOf('turnpike/of-the-tests', 2);
 
-/** Verifies a bag as a folder of its own, with the key of the ledger where no other is named. */
+/** Verifies a bag as a folder of its own, by default with the key of the ledger. */
 export function verifierIn(at: (name: string) => string) {
   let drawn = 0;
   return async (files: Files, key: NoteSigner | null = signer): Promise<ExportBagReport> => {
@@ -32,7 +32,7 @@ export function verifierIn(at: (name: string) => string) {
   };
 }
 
-/** The tag manifests list the same in another order. */
+/** The tag manifests list the same files in another order. */
 export const digestsOf = (files: Files) =>
   Object.fromEntries(
     Object.entries(files).flatMap(([path, bytes]) => (path.startsWith('tagmanifest') ? [] : [[path, sha256(bytes)]])),
@@ -46,7 +46,7 @@ export const withJson = (files: Files, path: string, value: object): Files => ({
   [path]: Buffer.from(canonicalJson(value)),
 });
 
-/** Signs a bag again: whoever has the key can do that. */
+/** Signs a bag again, as a holder of the key can. */
 export function signedAgain(files: Files, by: NoteSigner = signer): Files {
   const proof = json<BagProof>(files, 'data/proof.json');
   const [origin = '', size = '', root = ''] = proof.checkpoint.split('\n');

@@ -1,5 +1,5 @@
-// A log that somebody with the key has made up for a bag: it is signed, its entries come to its root, and it is no log
-// that the platform writes.
+// A log that a holder of the key has invented for a bag: it is signed, and its entries lead to its root, but the
+// platform would never write it.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { openBagFolder } from '../../../src/adapters/bag/bag-folder.js';
@@ -44,7 +44,7 @@ beforeAll(async () => {
 });
 afterAll(remove);
 
-/** The bag with a log of these entries alone, signed: each entry names the one before it in its tree. */
+/** The bag with a log of only these entries, signed; the entries of each tree are chained. */
 function loggedAgain(files: Files, log: readonly Entry[]): Files {
   const last = new Map<string, string>();
   const sealedEntries = log.map((entry) => {
@@ -66,7 +66,7 @@ function loggedAgain(files: Files, log: readonly Entry[]): Files {
   return signedAgain(withJson(changed, 'data/proof.json', { ...proof, hashes: [], checkpoint }));
 }
 
-/** The last entry that fits, changed, and moved by so many places of its tree. */
+/** The last entry that `fits`, changed, and moved by some places of its tree. */
 function changedLast(fits: (entry: Entry) => boolean, change: (entry: Entry) => Entry): readonly Entry[] {
   const index = entries.findLastIndex(fits);
   expect(index).toBeGreaterThan(-1);
@@ -79,12 +79,12 @@ const refusedFor = async (files: Files): Promise<readonly [boolean, readonly str
   return [report.valid, rulesOf(report)];
 };
 
-describe('a log that was made up for a bag, and signed', () => {
-  test('is as good as any other, where all that it says is what the platform writes', async () => {
+describe('a log that was invented for a bag, and signed', () => {
+  test('is accepted if everything in it is as the platform writes it', async () => {
     expect(await refusedFor(loggedAgain(good, entries))).toEqual([true, []]);
   });
 
-  test('is refused where an entry names the one before it, and leaves out a place', async () => {
+  test('is rejected if an entry has a wrong previous hash or skips a sequence number', async () => {
     const log = changedLast(
       ({ type }) => type === 'input',
       (entry) => ({ ...entry, seq: entry.seq + 1 }),
@@ -92,14 +92,14 @@ describe('a log that was made up for a bag, and signed', () => {
     expect(await refusedFor(loggedAgain(good, log))).toEqual([false, ['bundle.entry_place']]);
   });
 
-  test('is refused where it has a run twice', async () => {
+  test('is rejected if it has a run twice', async () => {
     const birth = entries.find(({ type, body }) => type === 'run_created' && body.run_id === `${TREE}.2`)!;
     const seq = Math.max(...entries.filter(({ tree_id }) => tree_id === TREE).map((entry) => entry.seq)) + 1;
     const twice = await refusedFor(loggedAgain(good, [...entries, { ...birth, seq }]));
     expect(twice).toEqual([false, ['bundle.not_logged']]);
   });
 
-  test('is refused where it gives a content another size than it has', async () => {
+  test('is rejected if it names a wrong size of a content', async () => {
     const log = changedLast(
       ({ type, body }) => type === 'input' && body.kind === 'proposal',
       (entry) => {
@@ -111,7 +111,7 @@ describe('a log that was made up for a bag, and signed', () => {
   });
 });
 
-test('a bag whose request is nested without an end is refused', async () => {
+test('a bag whose request is nested without limit is rejected', async () => {
   const bytes = Buffer.from(`{"args":${'['.repeat(100_000)}`);
   const request = artifactRef({ kind: 'request', case_id: CASE, bytes });
   const isRequest = ({ type, body }: Entry): boolean => type === 'input' && body.kind === 'start_run';
@@ -130,7 +130,7 @@ test('a bag whose request is nested without an end is refused', async () => {
   expect(await refusedFor(loggedAgain(listed, log))).toEqual([false, ['bundle.request_differs']]);
 });
 
-test('a bag that lists an artifact of its log as one of another kind as well is refused', async () => {
+test('a bag that lists an artifact of its log with another kind, too, is rejected', async () => {
   const manifest = json<ExportBundle>(good, 'data/manifest.json');
   const [first, ...rest] = manifest.contents.artifacts;
   const artifacts = [first!, { ...first!, artifact_kind: 'zzz' }, ...rest];
@@ -141,7 +141,7 @@ test('a bag that lists an artifact of its log as one of another kind as well is 
 test.each([
   ['size', /(Turnpike-Ledger-Size: ).*/],
   ['root', /(Turnpike-Ledger-Root:\s+)\S/],
-])('a bag whose bag-info.txt names another %s than the checkpoint is refused', async (_what, pattern) => {
+])('a bag whose bag-info.txt names another %s than the checkpoint is rejected', async (_what, pattern) => {
   const info = good['bag-info.txt']!.toString();
   const other = info.replace(pattern, '$1z');
   expect(other).not.toBe(info);
@@ -161,7 +161,7 @@ describe('of the log of a bag', () => {
     }
   }
 
-  test('so many entries are read, and fewer where no key is named', async () => {
+  test('a limited number of entries is read, and fewer without a key', async () => {
     const count = entries.length;
     const whole = { entries_max: count, untrusted_entries_max: count };
     expect((await limited(whole, signer)).valid).toBe(true);

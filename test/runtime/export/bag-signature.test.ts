@@ -1,4 +1,4 @@
-// What the signature of a bag covers, and the form of what it covers: faults that leave all else of the bag good.
+// What the signature of a bag covers, and its format: faults in bags that are otherwise valid.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { CHECKPOINT_CHARACTERS_MAX, type BagEntry, type BagProof } from '../../../src/contract/evidence/bag-proof.js';
@@ -41,11 +41,11 @@ const ENTRIES = 'data/entries.jsonl';
 const PROOF = 'data/proof.json';
 const MANIFEST = 'data/manifest.json';
 
-/** The line that a signer adds to the note of another. */
+/** The line that a signer adds to another signer's note. */
 const signatureOf = (note: string): string => note.slice(note.indexOf('\n\n') + 2);
 
 describe('the signature of a bag', () => {
-  test('is that of the key that the bag names, also where another key has signed it as well', async () => {
+  test('is that of the key in the bag, also if another key has signed, too', async () => {
     const proof = json<BagProof>(good, PROOF);
     const others = json<BagProof>(signedAgain(good, stranger), PROOF);
     const both = { ...proof, checkpoint: `${proof.checkpoint}${signatureOf(others.checkpoint)}` };
@@ -56,7 +56,7 @@ describe('the signature of a bag', () => {
     expect(report.authentication).toMatchObject({ verdict: 'unauthenticated' });
   });
 
-  test('of one bag is none of another, whose manifest is whole and says something else', async () => {
+  test('of one bag does not fit another bag with a complete but different manifest', async () => {
     const manifest = json<ExportBundle>(good, MANIFEST);
     const other = signedAgain(withJson(good, MANIFEST, { ...manifest, export_reason: 'another one' }));
     expect(rulesOf(await verified(other))).toEqual(['bundle.request_differs']);
@@ -65,7 +65,7 @@ describe('the signature of a bag', () => {
   });
 });
 
-test('a proof whose first bytes hold no checkpoint is not read further', async () => {
+test('a proof whose first bytes contain no checkpoint is not read further', async () => {
   let pieces = 0;
   const tree: BagTree = {
     async *entries() {
@@ -101,7 +101,7 @@ test.each<readonly [string, string | BagError]>([
   expect(await verifyExportBag(tree, signer)).toMatchObject({ valid: false, findings });
 });
 
-test('a bag is not written with a proof that is larger than what is read of one', async () => {
+test('a bag is not written with a proof that exceeds the limit for reading', async () => {
   const [hash, bytes] = ['f'.repeat(64), Buffer.byteLength(`,"${'f'.repeat(64)}"`)];
   const proof = Array.from({ length: Math.ceil(EXPORT_BAG_LIMITS.proof_bytes_max / bytes) }, () => hash);
   const none: CaseEntries = { slice: { case_id: 'case-0001', head: EMPTY_HEAD }, async *entries() {} };
@@ -114,15 +114,18 @@ test('a bag is not written with a proof that is larger than what is read of one'
   await expect(writing()).rejects.toMatchObject({ code: 'BAG_UNWRITABLE' });
 });
 
-test.each([PROOF, ENTRIES])('a bag with %s alone, which calls itself one without a log, is refused', async (path) => {
-  const rest = Object.fromEntries(Object.entries(good).filter(([name]) => ![PROOF, ENTRIES].includes(name)));
-  const info = Buffer.from(good['bag-info.txt']!.toString().replace('Turnpike-Bundle: 2', 'Turnpike-Bundle: 1'));
-  const older = { ...rest, 'bag-info.txt': info };
-  expect(await verified(sealed(older), null)).toMatchObject({ valid: true });
-  expect(await verified(sealed({ ...older, [path]: good[path]! }), null)).toMatchObject({ valid: false });
-});
+test.each([PROOF, ENTRIES])(
+  'a bag with only %s that declares itself as one without a log is rejected',
+  async (path) => {
+    const rest = Object.fromEntries(Object.entries(good).filter(([name]) => ![PROOF, ENTRIES].includes(name)));
+    const info = Buffer.from(good['bag-info.txt']!.toString().replace('Turnpike-Bundle: 2', 'Turnpike-Bundle: 1'));
+    const older = { ...rest, 'bag-info.txt': info };
+    expect(await verified(sealed(older), null)).toMatchObject({ valid: true });
+    expect(await verified(sealed({ ...older, [path]: good[path]! }), null)).toMatchObject({ valid: false });
+  },
+);
 
-/** The n-th entry that fits, changed, with its line. */
+/** The n-th entry that `fits`, changed, with its line. */
 function changed(fits: (entry: string) => boolean, change: (line: string) => string): (files: Files) => Files {
   return (files) => {
     const lines = linesIn(files, ENTRIES);
@@ -138,7 +141,7 @@ const inEntry = (change: (entry: string) => string) => (line: string) => {
 };
 const isOf = (type: string) => (entry: string) => entry.includes(`"type":"${type}"`);
 
-/** Two lines of different trees, one behind the other, exchanged: each tree stays in its own order. */
+/** Swaps two adjacent lines of different trees: each tree stays in order. */
 function crossed(files: Files): Files {
   const lines = linesIn(files, ENTRIES);
   const treeOf = (line: string): string => (JSON.parse((JSON.parse(line) as BagEntry).entry) as BagTreeEntry).tree_id;
@@ -200,7 +203,7 @@ describe('a bag that the key of its ledger has signed', () => {
       },
       'bundle.not_logged',
     ],
-  ])('and holds %s, is refused', async (_what, change, rule) => {
+  ])('and that contains %s is rejected', async (_what, change, rule) => {
     const isProof = rule === 'bundle.proof_malformed';
     const forged = isProof ? sealed(change(signedAgain(good))) : signedAgain(change(good));
     const report = await verified(forged);

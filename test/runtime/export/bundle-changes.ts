@@ -1,4 +1,4 @@
-// What the tests of verification change in a bundle: one thing each; manifests and digests are made to fit again.
+// The changes that the tests of verification make to a bag, one each; manifests and digests are updated.
 
 import { expect } from '@jest/globals';
 import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
@@ -28,7 +28,7 @@ export const inMemory = (files: Files): BagTree => ({
     }
   },
   async *read(path) {
-    // In small pieces, so that lines and characters are cut.
+    // In small pieces, so that lines and characters are split.
     const content = files[path]!;
     const size = Math.max(1, Math.ceil(content.length / 64));
     for (let from = 0; from < content.length; from += size) {
@@ -49,7 +49,7 @@ export const without = (files: Files, path: string): Files => {
   return Object.fromEntries(Object.entries(files).filter(([name]) => name !== path));
 };
 
-/** The manifest changed, its hash and bag-info.txt made to fit. */
+/** Changes the manifest, and updates its hash and bag-info.txt. */
 export const manifest =
   (change: (manifest: Manifest) => void): Change =>
   (files) => {
@@ -73,7 +73,7 @@ export const info =
     return { ...files, 'bag-info.txt': Buffer.from(text.replace(from, to)) };
   };
 
-/** Lines of a file changed. */
+/** Changes the lines of a file. */
 export const lines =
   (path: string, change: (lines: string[]) => string[]): Change =>
   (files) => {
@@ -83,7 +83,7 @@ export const lines =
     return { ...files, [path]: bytes };
   };
 
-/** The first line of a file that has a text, changed as the value that it is. */
+/** Changes the first line of a file that contains a text, as a parsed value. */
 const value = (path: string, having: string, change: (value: unknown) => void): Change =>
   lines(path, (all) => {
     const index = all.findIndex((line) => line.includes(having));
@@ -119,11 +119,11 @@ export const swapped = <T>(items: readonly T[], one: number, other: number): T[]
   items.with(one, items[other]!).with(other, items[one]!);
 export const notLast = (text: string): string => text.slice(0, -1);
 
-/** A bundle without a proof, which is good. */
+/** A valid bag without a proof. */
 export async function goodBundle(folder: string): Promise<Files> {
   await assembleBundle(await ledgerOf(), requestFor(folder));
   return filesOf(folder);
 }
 
-/** What is changed, and all rules that it breaks; the bag itself is good again. */
+/** The change, and all rules that it violates; as a BagIt bag it is valid again. */
 export type BundleCase = readonly [title: string, change: Change, broken: readonly ExportBagRule[]];

@@ -1,5 +1,5 @@
-// Which inputs of a log have asked for an export and approved it: what a dishonest operator could leave standing is no
-// request, and no vote.
+// Which inputs of a log count as the request and the approvals of an export, with the logs that a dishonest operator
+// could make.
 
 import { describe, expect, test } from '@jest/globals';
 import { ExportBagFindings } from '../../../src/runtime/export/verify/bag-report.js';
@@ -17,14 +17,14 @@ describe('S4-77: the request of an export run', () => {
     expect(log.inputs.startOf(RUN)).toMatchObject({ run_kind: 'export' });
   });
 
-  test('is none that started a run of another kind', () => {
+  test('is not the input that started a run of another kind', () => {
     const log = new RequestLog();
     log.created('export');
     log.start('promotion');
     expect(log.inputs.startOf(RUN)).toBeNull();
   });
 
-  test('is none for a run of another kind', () => {
+  test('is missing for a run of another kind', () => {
     const log = new RequestLog();
     log.start('export');
     log.created('promotion');
@@ -60,11 +60,11 @@ describe('S4-78: an approval', () => {
     ['that counted for another actor', { actor_id: 'berta' }],
     ['that counted at another time', { time: '2026-02-03T04:05:06.008Z' }],
     ['that an event of something else names', { target: 'export' }],
-  ])('is no vote %s', (_what, change) => {
+  ])('is not a vote %s', (_what, change) => {
     expect(approved({}, { ...EXPORT_APPROVED, ...change })).toBe(false);
   });
 
-  test('is told from another whose names come to the same text', () => {
+  test('is distinguished from another whose names concatenate to the same text', () => {
     const log = new RequestLog();
     log.vote({ actor_id: 'anna 1' });
     log.event({ ...EXPORT_APPROVED, actor_id: 'anna 1' });
@@ -73,7 +73,7 @@ describe('S4-78: an approval', () => {
   });
 });
 
-test('a request that is larger than what is parsed is refused before it is read', async () => {
+test("a request that exceeds the parser's limit is rejected before it is read", async () => {
   const log = new RequestLog();
   log.start('export');
   log.created('export');

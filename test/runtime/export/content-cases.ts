@@ -1,4 +1,4 @@
-// What can be wrong with the contents of a bundle: artifacts, policies and machines.
+// Faults in the contents of a bag: artifacts, policies and machines.
 
 import { sha256 } from '../../../src/contract/hash.js';
 import {

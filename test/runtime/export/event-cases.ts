@@ -1,4 +1,4 @@
-// What can be wrong with the events of a bundle.
+// Faults in the events of a bag.
 
 import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';

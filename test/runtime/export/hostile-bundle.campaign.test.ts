@@ -1,3 +1,3 @@
-// More random changes of a bundle.
+// More random changes of a bag.
 
 import './hostile-bundle.test.js';

@@ -1,4 +1,4 @@
-// Bundles that are made to do harm: that change while they are read, grow without an end, or are damaged at random.
+// Bags made to cause harm: they change while they are read, grow without end, or are damaged at random.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
@@ -30,8 +30,8 @@ beforeAll(async () => {
   good = await goodBundle(at('good'));
 });
 
-describe('hostile bundles', () => {
-  test('what is another file when it is read again is found', async () => {
+describe('hostile bags', () => {
+  test('a file that changes between two reads is found', async () => {
     for (const path of [MANIFEST, RUNS, AUDIT]) {
       const files = inMemory(good);
       const reads = new Map<string, number>();
@@ -48,7 +48,7 @@ describe('hostile bundles', () => {
     }
   });
 
-  test('what cannot be read again, or goes on without an end, is a finding', async () => {
+  test('a file that cannot be read again, or is endless, is a finding', async () => {
     const files = inMemory(good);
     let reads = 0;
     const failing = async function* (path: string) {
@@ -68,7 +68,7 @@ describe('hostile bundles', () => {
     expect(rules(await verifyExportBag({ ...files, read: endless }))).toContain('bundle.file_changed');
   });
 
-  test('findings are bounded, and their messages, too', async () => {
+  test('findings and their messages are bounded', async () => {
     const many = Object.fromEntries(Array.from({ length: 1_500 }, (_, i) => [`data/more/${i}`, Buffer.from('')]));
     const report = await check(sealed({ ...good, ...many }));
     expect(report.findings.length).toBe(EXPORT_BAG_LIMITS.findings_max);
@@ -85,14 +85,14 @@ describe('hostile bundles', () => {
     for (const { message } of long.findings) expect(message.length).toBeLessThan(300);
   });
 
-  test('an error that is not kept as a finding is counted as an error', () => {
+  test('an error beyond the limit of findings is counted as an error', () => {
     const findings = new ExportBagFindings(1);
     findings.add('bundle.reference_absent', null, 'a warning');
     findings.add('bundle.status', null, 'an error');
     expect([findings.errors, findings.dropped, findings.list().length]).toEqual([1, 1, 1]);
   });
 
-  test('a run whose events refer to more than is compared', async () => {
+  test('a run whose events have too many references is a finding', async () => {
     const refs = Array.from({ length: 64 }, (_, i) => ({
       artifact_id: `sha256:${i}`,
       artifact_kind: 'result',
@@ -125,7 +125,7 @@ describe('hostile bundles', () => {
       ][next(4)]!();
       if (changed.equals(good[path]!)) continue;
       const report = await check(sealed({ ...good, [path]: Buffer.from(changed) }));
-      // What only a person could know, such as the name of an actor, is nobody's to hold against anything.
+      // Only a person could notice some changes, such as another name of an actor; no rule can find them.
       if (path === MANIFEST) expect({ i, valid: report.valid }).toEqual({ i, valid: false });
       if (path === RUNS || path === AUDIT) found.push(report.valid ? 0 : 1);
     }

@@ -1,4 +1,4 @@
-// A tenth of the size that is asked for, on the store that is used; the whole size is test/bench/export.mjs.
+// A tenth of the required size, on the real store; test/bench/export.mjs uses the full size.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runInNewContext } from 'node:vm';
@@ -27,10 +27,10 @@ const { at, remove } = place();
 afterAll(remove);
 
 const STEPS = 1_000;
-/** So many steps bring content of their own; the others bring the same again. */
+/** This number of steps has new content; the others repeat it. */
 const FRESH = 200;
 
-/** 400 artifacts and 4,000 events of the case, beside those of another. */
+/** 400 artifacts and 4,000 events of the case, and some of another case. */
 async function writeLedger(store: LedgerStore): Promise<void> {
   const scribe = await scribeOf(store);
   await scribe.write(store, [...treeOf(SECOND), ...treeOf(FOREIGN_TREE, OTHER)]);
@@ -69,7 +69,7 @@ describe('S4-76: a case with 400 artifacts and 4,000 events', () => {
   );
 });
 
-test('S4-76: content is never held: 16 MB of it pass through a few', async () => {
+test('S4-76: content is streamed: 16 MB of it use a few MB of memory', async () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const size = 1_048_576;
@@ -80,7 +80,7 @@ test('S4-76: content is never held: 16 MB of it pass through a few', async () =>
   await scribe.write(small, treeOf(SECOND));
   const places = new Map<number, number>();
   for (let n = 1; n <= count; n += 1) {
-    // Only its hash goes into the ledger here: the store below makes the content when it is asked for.
+    // Only the hash goes into the ledger here: the store below creates the content on demand.
     const batch = scribe.next(readStep(SECOND, 10 + n, content('raw_payload', big(n)), result(n)));
     const [append] = batch.trees;
     places.set(append!.from, n);
@@ -96,7 +96,7 @@ test('S4-76: content is never held: 16 MB of it pass through a few', async () =>
     artifactsOf: async (place: EntryPlace) => {
       const n = places.get(place.seq);
       if (n === undefined) return small.artifactsOf(place);
-      // Each time that one more megabyte is asked for; elsewhere nothing grows, and to collect takes long.
+      // At each further megabyte of content; memory grows nowhere else, and a collection is slow.
       collect();
       peak = Math.max(peak, process.memoryUsage().arrayBuffers - before);
       asked += 1;

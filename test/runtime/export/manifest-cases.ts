@@ -1,4 +1,4 @@
-// What can be wrong with the manifest of a bundle and with bag-info.txt.
+// Faults in the manifest of a bag and in bag-info.txt.
 
 import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-format.js';
 import { MANIFEST, without, manifest, info, bytes, text, notLast, type BundleCase } from './bundle-changes.js';

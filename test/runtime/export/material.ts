@@ -1,4 +1,4 @@
-// What the tests of bundles share: ledgers of several cases, requests, bundles that can be changed and sealed again.
+// Shared by the tests of bags: ledgers of several cases, requests, and bags that can be changed and sealed again.
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ import { tempFolder } from '../../fixtures/temp-folder.js';
 
 export const CASE = 'case-0001';
 export const OTHER = 'case-0002';
-/** Stands in everything of the other case. */
+/** Occurs in all content of the other case. */
 export const FOREIGN = 'xyzzy';
 export const [TREE, SECOND, FOREIGN_TREE] = [treeId(1), treeId(2), treeId(3)];
 
@@ -42,7 +42,7 @@ type Run = Pick<RunCreated, 'run_id' | 'run_kind'> & Partial<RunCreated>;
 const rootOf = (run_id: string): string => run_id.split('.', 1)[0]!;
 const parentOf = (run_id: string): string | null => (run_id.includes('.') ? run_id.replace(/\.\d+$/, '') : null);
 
-/** The birth of a run. */
+/** The creation of a run. */
 export const born = (run: Run): Draft => ({
   tree_id: rootOf(run.run_id),
   type: 'run_created',
@@ -70,7 +70,7 @@ export const born = (run: Run): Draft => ({
   }),
 });
 
-/** Something that is told of a run. */
+/** An audit event of a run. */
 export const told = (run_id: string, event: Partial<AuditEvent>, case_id: string | null = CASE): Draft => ({
   tree_id: rootOf(run_id),
   type: 'audit_event',
@@ -127,7 +127,7 @@ const asked = (tree_id: string, bytes: Artifact): Draft => ({
   }),
 });
 
-/** A read of an agent: four events of a run of its own. */
+/** A read by an agent: four events of a run of its own. */
 export function readStep(tree_id: string, n: number, payload: Artifact, result: Artifact): readonly Draft[] {
   const run_id = `${tree_id}.1.${n}`;
   const { case_id } = payload;
@@ -160,13 +160,13 @@ export const payload = (n: number, case_id: string | null = CASE): Artifact =>
 export const result = (n: number, case_id: string | null = CASE): Artifact =>
   content('result', `{"result":${n},"of":"${case_id === OTHER ? FOREIGN : 'here'}"}`, case_id);
 
-/** The export run: it is under way when its bundle is made. */
+/** The export run, which is running when its bag is made. */
 export const exportRun = (tree_id: string): readonly Draft[] => [
   born({ run_id: `${tree_id}.2`, run_kind: 'export', actor: { actor_type: 'human', actor_id: 'ada' } }),
   ...begun(`${tree_id}.2`, CASE),
 ];
 
-/** What has asked for the export run: the request of a bundle as `requestFor` makes it. */
+/** The input that started the export run, with the request that `requestFor` makes. */
 export function askedForExport(tree_id: string): Draft {
   const { bundle_id, bundle_kind, export_reason, created_at_utc, created_by, policy_versions } = requestFor('/nowhere');
   const args = { bundle_id, bundle_kind, export_reason, created_at_utc, created_by, policy_versions };
@@ -192,7 +192,7 @@ export function askedForExport(tree_id: string): Draft {
   };
 }
 
-/** Two trees of the case and one of another, their entries mixed; one run of the case's tree has no case. */
+/** Two trees of the case and one of another, with interleaved entries; one run in a tree of the case has no case. */
 export const STORY: readonly Draft[] = [
   ...treeOf(TREE),
   ...treeOf(FOREIGN_TREE, OTHER),
@@ -202,11 +202,11 @@ export const STORY: readonly Draft[] = [
   ...readStep(SECOND, 1, payload(2), result(2)),
   ...readStep(TREE, 2, payload(1), result(3)),
   ...readStep(TREE, 3, content('raw_payload', `${FOREIGN} without a case`, null), content('result', FOREIGN, null)),
-  // The same bytes as in the other case, and as two kinds: one file, two references.
+  // The same bytes as in the other case, with two kinds: one file, two references.
   ...readStep(TREE, 4, content('raw_payload', 'shared'), content('result', 'shared')),
   ...readStep(FOREIGN_TREE, 2, content('raw_payload', 'shared', OTHER), content('result', FOREIGN, OTHER)),
   told(`${TREE}.1.1`, { outcome: 'failure', outcome_reason: 'INVALID_STATE_TRANSITION' }),
-  // Of this one nothing more is told.
+  // This run has no further events.
   born({ run_id: `${TREE}.2`, run_kind: 'agent' }),
   ...exportRun(SECOND),
 ];
@@ -220,7 +220,7 @@ export async function ledgerOf(
   return store;
 }
 
-/** A directory of one test file, and what takes it away. */
+/** A directory for one test file, and a function that removes it. */
 export function place(): { readonly at: (name: string) => string; readonly remove: () => void } {
   const root = tempFolder('bundle');
   return { at: (name) => join(root, name), remove: () => rmSync(root, { recursive: true, force: true }) };
@@ -242,7 +242,7 @@ export const requestFor = (destination: string, over: Partial<ExportBagRequest> 
   ...over,
 });
 
-/** As an export run does it that was approved. */
+/** Like an approved export run. */
 export const assembleBundle = (
   store: LedgerStore,
   request: ExportBagRequest,
@@ -261,7 +261,7 @@ export async function verified(path: string): Promise<ExportBagReport> {
 export const rulesOf = ({ findings }: ExportBagReport): readonly string[] =>
   [...new Set(findings.map(({ rule_id }) => rule_id))].sort();
 
-/** Those that only a bag with a proof can break: bag-proof.test.ts breaks each. */
+/** Rules that only a bag with a proof can violate: bag-proof.test.ts violates each. */
 export const RULES_OF_PROOFS: readonly string[] = [
   'bundle.entry_malformed',
   'bundle.entry_place',
@@ -290,7 +290,7 @@ export function lay(folder: string, files: Files): void {
   }
 }
 
-/** Makes a good bag of what somebody has changed: manifests, sizes and tag manifests are written anew. */
+/** Makes a valid bag of changed files: writes manifests, sizes and tag manifests again. */
 export function sealed(files: Files): Files {
   const payloads = Object.entries(files).filter(([path]) => path.startsWith('data/'));
   const bytes = payloads.reduce((sum, [, content]) => sum + content.length, 0);

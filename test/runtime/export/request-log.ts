@@ -1,4 +1,4 @@
-// The entries by which an export is asked for and approved, one at a time.
+// The entries that request and approve an export, one at a time.
 
 import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
 import { artifactRef } from '../../../src/contract/artifact-ref.js';
@@ -17,7 +17,7 @@ interface VoteEvent {
   readonly rule_id: string;
   readonly target: string;
 }
-/** By which the audit tells that a vote for the request of the run has counted. */
+/** The audit event of a counted vote for the request of the run. */
 export const EXPORT_APPROVED: VoteEvent = {
   run_id: RUN,
   actor_id: VOTER,

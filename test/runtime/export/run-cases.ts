@@ -1,4 +1,4 @@
-// What can be wrong with the runs of a bundle.
+// Faults in the runs of a bag.
 
 import { RUNS, AUDIT, without, manifest, lines, run, all, swapped, type BundleCase } from './bundle-changes.js';
 import { TREE, SECOND } from './material.js';

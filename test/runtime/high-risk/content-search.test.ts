@@ -1,5 +1,5 @@
-// S4-73, C92: what the search of promoted records finds and what it does not, measured on labelled texts, and that a
-// promotion is decided by it. The figures are exact: a change of the search shows here, group by group.
+// S4-73, C92: measures on labelled texts what the search of promoted records finds, and tests that it decides about a
+// promotion. The figures are exact: a change of the search shows here, group by group.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { runInNewContext } from 'node:vm';
@@ -19,7 +19,7 @@ const { targets } = service();
 const catalogue = createCatalogue({ ...NO_REGISTRATIONS, targets: targets.map(({ definition }) => definition) });
 const TEXTS = caseTexts().map((text) => Buffer.from(text));
 
-/** What is found in a record with this text, in a case with these texts. */
+/** The findings of a record with this text, in a case with these texts. */
 function found(text: string, checks: ContentChecks = {}, texts: readonly Uint8Array[] = TEXTS): readonly string[] {
   const target = catalogue.target('shared_playbooks');
   const search = ContentSearch.create({ record: { id: 'p-1', text }, target, checks, catalogue, ids: [CASE_ID] });
@@ -28,7 +28,7 @@ function found(text: string, checks: ContentChecks = {}, texts: readonly Uint8Ar
   return embedded ? ['passage', ...search.findings] : search.findings;
 }
 
-/** The one false alarm is a commonplace of seven words that stands in the case as well. */
+/** The one false alarm is a commonplace of seven words that also occurs in the case. */
 const FIGURES = [
   'name and birth date: 6 of 6',
   'full name: 6 of 6',
@@ -77,7 +77,7 @@ const FIGURES = [
 
 interface Figures {
   texts: number;
-  /** Texts of which everything that is in them was found, and those with something that is not in them. */
+  /** Texts with all of their labels found, and texts with a finding that has no label. */
   whole: number;
   more: number;
 }
@@ -99,21 +99,21 @@ test('S4-73: recall and false alarms on labelled texts', () => {
   expect(lines).toEqual(FIGURES);
 });
 
-describe('S4-73: a lane says what is searched for', () => {
-  test('each value is searched by itself, the names of columns and listed words are not', () => {
+describe('S4-73: a lane configures the search', () => {
+  test('each value is searched separately; column names and listed words are not searched', () => {
     const seven = 'client never signed the side letter that';
     expect(found(seven)).toEqual(['passage']);
     expect(found(seven.split(' ').slice(0, 4).join(' '))).toEqual([]);
   });
 
-  test('passages are as long as it says', () => {
+  test('passages have the configured length', () => {
     const clause = 'In short, nobody had inspected the boiler since, as ever';
     expect(found(clause)).toEqual(['passage']);
     const inside = 'We saw that nobody had inspected the boiler and left';
     expect([found(inside), found(inside, { passage_words: 5 })]).toEqual([[], ['passage']]);
   });
 
-  test('names are taken from the columns that it names, and known names are none', () => {
+  test('names come from the configured columns, and known names do not count', () => {
     const said = JSON.stringify({
       action: 'WRITE_RECORD',
       args: { target: 'facts', record: { id: 'f', text: 'Rosalind Wetherby' } },
@@ -125,12 +125,12 @@ describe('S4-73: a lane says what is searched for', () => {
     expect(found('Rosalind Wetherby had a point.', { known_names: ['Rosalind Wetherby'] }, texts)).toEqual([]);
   });
 
-  test('phone numbers without a prefix are those of its countries', () => {
+  test('phone numbers without a prefix are found for the configured countries', () => {
     expect(found('Ring 030 901820 first.')).toEqual([]);
     expect(found('Ring 030 901820 first.', { countries: ['DE'] })).toEqual(['phone']);
   });
 
-  test('a record with more text than is searched counts as embedded text', () => {
+  test('a record with too much text counts as embedded text', () => {
     expect(found('a '.repeat(RECORD_CHARS_MAX / 2))).toEqual(['passage']);
   });
 
@@ -190,7 +190,7 @@ const flagsOf = async (of: Bench): Promise<unknown> =>
     type === 'input' && body.kind === 'start_run' ? [body.facts.artifact_flags] : [],
   );
 
-describe('S4-73: a promotion is denied for what was found, and its input records the findings', () => {
+describe('S4-73: a promotion is denied for its findings, which its input records', () => {
   test.each<[string, string, readonly string[], string]>([
     [
       'a full name and a birth date',
@@ -220,7 +220,7 @@ describe('S4-73: a promotion is denied for what was found, and its input records
     expect(await of.turnpike.replay()).toMatchObject({ ok: true });
   });
 
-  test('a lane that permits a finding lets it through, and the finding is recorded', async () => {
+  test('a lane that permits a finding allows the promotion, and the finding is recorded', async () => {
     const of = await open((name, text) =>
       name === 'lanes'
         ? serviceEdit(name, text).replace(
@@ -236,7 +236,7 @@ describe('S4-73: a promotion is denied for what was found, and its input records
     expect(await other.finished).toMatchObject({ state: 'denied', reason: 'prohibition.client_identity' });
   });
 
-  test('the same insight is promoted a second time: an earlier request is no text of the case', async () => {
+  test('the same insight can be promoted again: an earlier request is not a text of the case', async () => {
     const of = await open();
     for (const id of ['p-1', 'p-2']) {
       const record = { id, text: 'Ask for the old lease before you ask anything else.' };
@@ -245,14 +245,14 @@ describe('S4-73: a promotion is denied for what was found, and its input records
     }
   });
 
-  test('D14: after an erasure nothing can be promoted, because what the case said cannot be known any more', async () => {
+  test('D14: after an erasure nothing can be promoted, because the texts of the case are unknown', async () => {
     const of = await open();
     await of.turnpike.erase({ case: 'case-local', actor: 'anna' });
     await expect(of.turnpike.promote(promotion('Ask for the lease first.'))).rejects.toMatchObject({
       code: 'LEDGER_ERASED',
     });
     expect(await flagsOf(of)).toEqual([]);
-    // Also where nothing had to be folded before: a text that cannot be read may hold anything.
+    // Also if nothing had to be folded before: a text that cannot be read may contain anything.
     await of.turnpike.close();
     const { store } = openHome(homePaths(of.home), { readOnly: true });
     const history = new CaseHistory(store, { case_id: 'case-local', head: await store.head() });
@@ -262,7 +262,7 @@ describe('S4-73: a promotion is denied for what was found, and its input records
     await store.close();
   });
 
-  test('S4-73: a case with more text than is searched counts as embedded text', async () => {
+  test('S4-73: a case with too much text counts as embedded text', async () => {
     const of = await open();
     await of.turnpike.close();
     const { store } = openHome(homePaths(of.home), { readOnly: true });
@@ -277,8 +277,8 @@ describe('S4-73: a promotion is denied for what was found, and its input records
   });
 });
 
-describe('S4-73: a text made to cost time', () => {
-  // Read from each of its signs to its end, each of these would take an hour.
+describe('S4-73: a text made to slow the search down', () => {
+  // Quadratic time on each of these texts would take an hour.
   const LONG = 1_000_000;
   test.each(['1', '.', 'A', 'Aa', '1,', '9 $'])('costs no more than its length: %j', (unit) => {
     const text = unit.repeat(LONG / unit.length / 8);
@@ -295,6 +295,6 @@ test.each([
   'card 4111111111111111 123',
   'no 7 4111 1111 1111 1111',
   'cards 4111 1111 1111 1111 5500 0000 0000 0004',
-])('S4-73: a card is found beside other numbers: %s', (text) => {
+])('S4-73: a card number is found next to other numbers: %s', (text) => {
   expect(found(text, {}, [])).toContain('account_number');
 });

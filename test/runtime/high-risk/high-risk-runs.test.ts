@@ -1,5 +1,5 @@
-// Promotions and exports with a real service (S4 §10), people's answers to both, and records in the ledger's own
-// database: end to end, through a home on disk.
+// Promotions and exports with a real service (S4 §10), votes of people on both, and records in the ledger's own
+// database: end to end, in a home on disk.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
@@ -45,7 +45,7 @@ async function open(more: BenchOptions = {}): Promise<Bench> {
   return bench;
 }
 
-/** As after a crash: the process is gone, and nothing was wound up. */
+/** As after a crash: the process is gone, and nothing was closed. */
 async function reopened(of: Bench, more: BenchOptions = {}): Promise<Bench> {
   await of.turnpike.close();
   const { tools, targets } = service();
@@ -109,7 +109,7 @@ const rowsOf = async (of: Bench, target: string, options: object = {}) =>
   (await work(of, 'READ_RECORDS', { target }, options)) as unknown as { result: { records: unknown[] } };
 
 describe('promotion', () => {
-  test('S4-17 S4-49 S4-71 S4-72 S4-74: writes the record, and tells what was promoted from what', async () => {
+  test('S4-17 S4-49 S4-71 S4-72 S4-74: writes the record, and records its sources and target', async () => {
     const of = await open();
     await work(of, 'WRITE_RECORD', {
       target: 'facts',
@@ -183,7 +183,7 @@ describe('promotion', () => {
     expect((await rowsOf(of, 'shared_playbooks')).result.records).toEqual([]);
   });
 
-  describe('S4-84 S4-85: what an agent has read last counts as well, though nothing was done after it', () => {
+  describe('S4-84 S4-85: the last data that an agent has read counts, even without a later action', () => {
     const careful: NonNullable<BenchOptions['edit']> = (name, text) =>
       name === 'lanes'
         ? readsOtherCases(serviceEdit(name, text)).replace(
@@ -213,7 +213,7 @@ describe('promotion', () => {
     });
   });
 
-  test('S4-85: an agent writes no shared knowledge, in whatever lane', async () => {
+  test('S4-85: an agent writes no shared knowledge in any lane', async () => {
     const of = await open();
     expect(
       await work(of, 'WRITE_RECORD', { target: 'shared_playbooks', mode: 'append', record: insight }),
@@ -222,40 +222,43 @@ describe('promotion', () => {
   });
 });
 
-/** The SHA-256 of the first raw payload that the case has. */
+/** The SHA-256 of the first raw payload of the case. */
 function firstPayload(entries: Awaited<ReturnType<Bench['entries']>>): string {
   const [first] = entries.flatMap(({ type, body }) => (type === 'input' && body.kind === 'proposal' ? [body] : []));
   return first!.payload.hash_sha256;
 }
 
 describe('export', () => {
-  test.each(['folder', 'zip'] as const)('S4-18 S4-50 S4-75 S4-76 S4-77 S4-79: a %s that verifies', async (format) => {
-    const of = await open();
-    await work(of, 'WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-1', text: 'A fact.' } });
-    const options = bundle(of, { format });
-    const run = await of.turnpike.export(options);
-    expect(await run.finished).toMatchObject({ state: 'completed' });
-    const events = await audit(of, run.run_id);
-    expect(events.map(say)).toEqual([
-      'authz_decision allow lane.granted',
-      'system success running',
-      'export success authorize',
-      'export success assemble',
-      'export success finalize',
-      'system success completed',
-    ]);
-    const [ref] = events[4]!.output_artifacts ?? [];
-    expect(ref).toMatchObject({ artifact_kind: 'export_bundle', storage_locator: basename(options.destination) });
-    const tree = await (format === 'zip' ? openBagZip : openBagFolder)(options.destination);
-    const key = noteVerifier(readFileSync(join(of.home, 'keys/ledger.vkey'), 'utf8').trim());
-    const report = await verifyExportBag(tree, key);
-    await tree.close();
-    expect(report.authentication).toMatchObject({ verdict: 'authenticated', why: null });
-    expect(report).toMatchObject({ valid: true, bundle: { bundle_id: ref?.artifact_id } });
-    expect((await of.turnpike.ledger.run(run.run_id))?.outputs.artifact_refs).toContainEqual(ref);
-  });
+  test.each(['folder', 'zip'] as const)(
+    'S4-18 S4-50 S4-75 S4-76 S4-77 S4-79: makes a %s that verifies',
+    async (format) => {
+      const of = await open();
+      await work(of, 'WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-1', text: 'A fact.' } });
+      const options = bundle(of, { format });
+      const run = await of.turnpike.export(options);
+      expect(await run.finished).toMatchObject({ state: 'completed' });
+      const events = await audit(of, run.run_id);
+      expect(events.map(say)).toEqual([
+        'authz_decision allow lane.granted',
+        'system success running',
+        'export success authorize',
+        'export success assemble',
+        'export success finalize',
+        'system success completed',
+      ]);
+      const [ref] = events[4]!.output_artifacts ?? [];
+      expect(ref).toMatchObject({ artifact_kind: 'export_bundle', storage_locator: basename(options.destination) });
+      const tree = await (format === 'zip' ? openBagZip : openBagFolder)(options.destination);
+      const key = noteVerifier(readFileSync(join(of.home, 'keys/ledger.vkey'), 'utf8').trim());
+      const report = await verifyExportBag(tree, key);
+      await tree.close();
+      expect(report.authentication).toMatchObject({ verdict: 'authenticated', why: null });
+      expect(report).toMatchObject({ valid: true, bundle: { bundle_id: ref?.artifact_id } });
+      expect((await of.turnpike.ledger.run(run.run_id))?.outputs.artifact_refs).toContainEqual(ref);
+    },
+  );
 
-  test('S4-84: what was read in another case while an export waited does not go out with it', async () => {
+  test('S4-84: data read from another case while an export waits is not exported with it', async () => {
     const edit: NonNullable<BenchOptions['edit']> = (name, text) =>
       name === 'lanes' ? readsOtherCases(serviceEdit(name, text)) : withApprovals(name, text);
     const of = await open({ edit });
@@ -279,7 +282,7 @@ describe('export', () => {
     expect(await (await waiting('anew')).finished).toMatchObject({ reason: 'platform.label_other_case' });
   });
 
-  test('S4-79: the bundle says as what its maker has acted: a person, or the system', async () => {
+  test('S4-79: the bag names whether its creator acted as a person or as the system', async () => {
     const governed: BenchOptions['edit'] = (name, text) =>
       name === 'lanes'
         ? text.replace(/(lane_id: EXPORT_CASE_DATA[^]*?roles: \[)/, '$1GOVERNANCE_AGENT, ')
@@ -311,12 +314,12 @@ describe('export', () => {
 test.each([
   [true, { status: 'completed' }],
   [false, { status: 'failed', error: { error_code: 'INTERRUPTED' } }],
-])('D8: a crash between start and outcome is settled by whether the bag is there (%j)', async (isThere, expected) => {
+])('D8: a crash between start and outcome is settled by whether the bag exists (%j)', async (isThere, expected) => {
   const of = await open();
   await work(of, 'THINK', {});
   const options = bundle(of);
   const run = await of.turnpike.export(options);
-  // What a crash would leave: the home as it is while the bag is being assembled.
+  // The home as a crash would leave it while the bag is being assembled.
   const crashed = join(of.folder, 'crashed');
   cpSync(of.home, crashed, { recursive: true, filter: (path) => !path.endsWith('.sock') });
   await run.finished;
@@ -337,8 +340,8 @@ test.each([
   }
 });
 
-describe('D7: people', () => {
-  test('S4-78: approve after a restart, and are named in the bundle', async () => {
+describe('D7: votes of people', () => {
+  test('S4-78: work after a restart, and the bag names the voters', async () => {
     let of = await open({ edit: withApprovals });
     const options = bundle(of);
     const run = await of.turnpike.export(options);
@@ -378,7 +381,7 @@ describe('D7: people', () => {
     expect(await openApprovals(of)).toEqual([]);
   });
 
-  test('a promotion waits, is shown as it is, and is written when both have said yes', async () => {
+  test('a promotion waits, its exact request is shown, and it is written after both approvals', async () => {
     const of = await open({ edit: withApprovals });
     const { run_id, digest, finished } = await of.turnpike.promote(promotion());
     const [asked] = await openApprovals(of);
@@ -393,7 +396,7 @@ describe('D7: people', () => {
     expect((await rowsOf(of, 'shared_playbooks')).result.records).toEqual([insight]);
   });
 
-  test('one no denies it, and nothing is written', async () => {
+  test('a single rejection denies it, and nothing is written', async () => {
     const of = await open({ edit: withApprovals });
     const { run_id, digest, finished } = await of.turnpike.promote(promotion());
     await of.turnpike.approve(ballot(run_id, digest!, 'berta'));
@@ -403,7 +406,7 @@ describe('D7: people', () => {
     expect(await openApprovals(of)).toEqual([]);
   });
 
-  test('nobody answers: it expires, also over a restart', async () => {
+  test('without a vote it expires, also over a restart', async () => {
     let of = await open({ edit: withApprovals });
     const { run_id } = await of.turnpike.promote(promotion());
     of = await reopened(of);
@@ -417,7 +420,7 @@ describe('D7: people', () => {
 });
 
 describe('records in the ledger', () => {
-  test('D8: a tree that knows its table in another database writes none into the ledger', async () => {
+  test('D8: a tree whose table is in another database writes none into the ledger', async () => {
     const before = service().targets.filter(({ definition }) => definition.name !== 'facts');
     const file = join(tempFolder(), 'facts.db');
     const facts = { ...plainTable('facts'), database: sqlDatabase({ url: `sqlite:${file}`, create: true }) };
@@ -432,7 +435,7 @@ describe('records in the ledger', () => {
     rmSync(dirname(file), { recursive: true });
   });
 
-  test('S4-84: rows of another case are invisible, and cannot be asked for', async () => {
+  test('S4-84: rows of another case are invisible and cannot be requested', async () => {
     const of = await open();
     const write = (id: string, options: object) =>
       work(of, 'WRITE_RECORD', { target: 'facts', mode: 'append', record: { id, text: 'x' } }, options);
@@ -444,7 +447,7 @@ describe('records in the ledger', () => {
     expect(await work(of, 'READ_RECORDS', asked, { case: 'case-one' })).toMatchObject({ outcome: 'DENIED' });
   });
 
-  test('a bad row of one agent among many fails alone, and the others are durable with their entries', async () => {
+  test('a bad row of one of many agents fails alone, and the others are durable with their entries', async () => {
     let of = await open();
     const text = 'x';
     await work(of, 'WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-3', text } });

@@ -1,4 +1,4 @@
-// The layout of a home does not change: homes that earlier versions made open as they are.
+// The layout of a home does not change: homes of earlier versions open without a conversion.
 
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,7 +31,7 @@ const opened = (place = home): Promise<Turnpike> =>
     policies: manifestPolicySource(join(folder, 'contract')),
   });
 
-/** Every file of a home with its bytes in hex; of files that SQLite writes, and of the socket, the names alone. */
+/** Every file of a home with its bytes in hex; only the names of files that SQLite writes, and of the socket. */
 function filesOf(place: string): Readonly<Record<string, string>> {
   const files: Record<string, string> = {};
   for (const entry of readdirSync(place, { recursive: true, withFileTypes: true })) {
@@ -43,7 +43,7 @@ function filesOf(place: string): Readonly<Record<string, string>> {
   return files;
 }
 
-/** A home as a version made it that signed no heads yet. */
+/** A home of a version that did not sign heads yet. */
 async function oldHome(format: number): Promise<void> {
   mkdirSync(join(home, 'artifacts'), { recursive: true });
   mkdirSync(join(home, 'sandbox'));
@@ -61,7 +61,7 @@ async function oldHome(format: number): Promise<void> {
   await store.close();
 }
 
-test('a home is its four parts in one folder, each file where it always was', () => {
+test('a home is its four parts in one folder, with every file at its fixed path', () => {
   expect(homePaths('/h')).toEqual({
     home: '/h',
     ledger: '/h/ledger.db',
@@ -84,7 +84,7 @@ test('a home is its four parts in one folder, each file where it always was', ()
   });
 });
 
-test.each([2, 3, 4])('a home whose ledger has format %i opens with its keys and files as they are', async (format) => {
+test.each([2, 3, 4])('a home whose ledger has format %i opens with its keys and files unchanged', async (format) => {
   await oldHome(format);
   const before = filesOf(home);
   const first = await opened();
@@ -109,7 +109,7 @@ test.each([2, 3, 4])('a home whose ledger has format %i opens with its keys and 
   expect(filesOf(home)).toEqual(after);
 });
 
-test('a home that is opened for the first time has the files that it always had', async () => {
+test('a home that is opened for the first time has exactly the expected files', async () => {
   await (await opened()).close();
   expect(Object.keys(filesOf(home)).sort()).toEqual([
     'artifacts',

@@ -1,4 +1,4 @@
-// A Turnpike over a store of the caller's, with a key folder, with local state, with both and with neither.
+// A Turnpike over a store of the caller: with a key folder, with local state, with both and with neither.
 
 import { execFile } from 'node:child_process';
 import {
@@ -90,7 +90,7 @@ const sqliteFiles = () => ({
   caseKeysDir: keys().caseKeys,
 });
 
-/** Opens the same ledger again and again, in memory or in SQLite. */
+/** Opens the same ledger repeatedly, in memory or in SQLite. */
 const STORES = {
   memory: () => {
     const memory = new MemoryState();
@@ -109,7 +109,7 @@ describe.each(['memory', 'SQLite'] as const)('over a store in %s with keys and s
     next = STORES[kind]();
   });
 
-  test('D15 the head file holds signed checkpoints, which the public key verifies', async () => {
+  test('D15 the head file contains signed checkpoints, which the public key verifies', async () => {
     const turnpike = await opened(next());
     await write(turnpike);
     await turnpike.close();
@@ -123,7 +123,7 @@ describe.each(['memory', 'SQLite'] as const)('over a store in %s with keys and s
     expect(await again.replay()).toMatchObject({ ok: true });
   });
 
-  test('D10 the proof of a step survives a restart', async () => {
+  test('D10 a step proof survives a restart', async () => {
     const first = await opened(next());
     const { id, proof } = await beginSession(first);
     await first.close();
@@ -159,7 +159,7 @@ describe.each(['memory', 'SQLite'] as const)('over a store in %s with keys and s
     expect(existsSync(state().control)).toBe(false);
   });
 
-  test('the HTTP service finds the tokens of the key folder, and shows the public key', async () => {
+  test('the HTTP service uses the tokens of the key folder, and shows the public key', async () => {
     const turnpike = await opened(next());
     const tokens = new TokenFile(turnpike.keys!.tokens, systemClock());
     const { token } = tokens.mint({ actor: 'reader', role: 'SANDBOX_AGENT', rights: ['observe'] }, nanoidIds());
@@ -177,7 +177,7 @@ const specOf = (tasks: SpecTask[]): SessionSpec => ({
   phases: [{ id: 'p1', title: 'One', tasks }],
 });
 
-/** Starts a session, and has its first step issued. */
+/** Starts a session, which issues its first step. */
 async function beginSession(turnpike: Turnpike): Promise<{ readonly id: string; readonly proof: string }> {
   const spec = specOf([
     { id: 't1', title: 'First', instruction: 'Write a.md.' },
@@ -189,14 +189,14 @@ async function beginSession(turnpike: Turnpike): Promise<{ readonly id: string; 
   return { id, proof: data!.next_step!.step_proof! };
 }
 
-/** Asks for the step once more, and reports it with the proof that comes with it. */
+/** Requests the step again, and reports it with the returned proof. */
 async function reportAgain(turnpike: Turnpike, id: string) {
   const { step_id, type, step_proof, task_id } = (await turnpike.sessions.replay(id, RUNNER)).data!.next_step!;
   const report = { step_id, step_type: type, outcome: 'success', step_proof, task_id };
   return { proof: step_proof, answer: await turnpike.sessions.next(id, { last_step_result: report }, RUNNER) };
 }
 
-/** Speaks to the control socket from a process that knows nothing of this package. */
+/** Uses the control socket from a process without this package. */
 const ASK = `
   const socket = require('node:net').createConnection(process.argv[1], () =>
     socket.write(JSON.stringify({ id: 1, op: 'start_agent', contract: null, options: {} }) + '\\n'));
@@ -204,7 +204,7 @@ const ASK = `
 `;
 
 describe('local state', () => {
-  test('D15 takes the head of a store that was there before it, and signs it', async () => {
+  test('D15 accepts the head of an existing store and signs it', async () => {
     const next = STORES.SQLite();
     const first = await opened(next(), {});
     await write(first);
@@ -233,7 +233,7 @@ describe('local state', () => {
     await expect(opened(memoryStore(), parts())).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
   });
 
-  test('D15 does not take the head of a store whose end is damaged', async () => {
+  test('D15 does not accept the head of a store whose end is damaged', async () => {
     const inner = new MemoryState();
     const first = await opened(memoryStore({ state: inner }), {});
     await write(first);
@@ -254,7 +254,7 @@ describe('local state', () => {
     await opened(memoryStore());
   });
 
-  test('is free again after an opening that failed', async () => {
+  test('is free again after a failed opening', async () => {
     mkdirSync(at('keys'));
     writeFileSync(keys().ledgerKey.privateKey, 'no key\n', { mode: 0o600 });
     await expect(opened(memoryStore())).rejects.toMatchObject({ code: 'POLICY_INVALID' });
@@ -265,7 +265,7 @@ describe('local state', () => {
     await opened(memoryStore());
   });
 
-  test('has replay points, which the next question about the past starts from', async () => {
+  test('has replay points, which the next read of a past state uses', async () => {
     const memory = new MemoryState();
     const options = optionsOf(memoryStore({ state: memory }), { ...PARTS(), control: false });
     const turnpike = await openTurnpikeIn(
@@ -297,7 +297,7 @@ describe('local state', () => {
     expect(answer).toEqual(await stateAt(integratedLog(store), null, { until }));
   });
 
-  test('is where commands of specs run, and each opening empties it', async () => {
+  test('contains the working folders of spec commands, which each opening empties', async () => {
     const left = join(state().scratch, 'turnpike-command-abcdef');
     mkdirSync(left, { recursive: true });
     const turnpike = await opened(memoryStore());
@@ -322,7 +322,7 @@ const over = (store: LedgerStore, methods: Partial<LedgerStore>): LedgerStore =>
   });
 
 describe('the key folder', () => {
-  test('D14 signs the erasures of a store that is in SQLite, whose case keys may be in it', async () => {
+  test('D14 signs the erasures of an SQLite store, whose case keys may be in it', async () => {
     const turnpike = await opened(STORES.SQLite()(), { keys: at('keys') });
     await write(turnpike);
     expect(readdirSync(keys().caseKeys)).toEqual(['case-1.1.key']);
@@ -340,13 +340,13 @@ describe('the key folder', () => {
     expect(JSON.stringify(problems)).toContain('does not say, under the key of this ledger');
   });
 
-  test('the case keys of a store lie beside its artifacts unless another folder is named', async () => {
+  test('the case keys of a store are next to its artifacts unless another folder is configured', async () => {
     const turnpike = await opened(createSqliteStore({ file: at('ledger.db'), artifactsDir: at('deep/artifacts') }), {});
     await write(turnpike);
     expect(readdirSync(at('deep/keys/cases'))).toEqual(['case-1.1.key']);
   });
 
-  test('D15 a head that was written without keys is signed once there is a key folder', async () => {
+  test('D15 an unsigned head is signed once there is a key folder', async () => {
     const memory = new MemoryState();
     const first = await opened(memoryStore({ state: memory }), { state: at('state') });
     await write(first);
@@ -356,7 +356,7 @@ describe('the key folder', () => {
     expect(await second.ledger.anchored()).toHaveProperty('note');
   });
 
-  test('D15 heads that were signed are refused without the key, and the key may not be lost', async () => {
+  test('D15 signed heads are rejected without the key, and a lost key is an error', async () => {
     const memory = new MemoryState();
     await (await opened(memoryStore({ state: memory }))).close();
     const alone = opened(memoryStore({ state: memory }), { state: at('state') });
@@ -367,7 +367,7 @@ describe('the key folder', () => {
 });
 
 describe('each part alone', () => {
-  test('neither: heads are unsigned and in memory, and nothing is served', async () => {
+  test('neither: heads are unsigned and in memory, and no socket is served', async () => {
     const turnpike = await opened(memoryStore(), {});
     await write(turnpike);
     expect(turnpike).toMatchObject({ home: null, keys: null, state: null, control: null });
@@ -375,7 +375,7 @@ describe('each part alone', () => {
     expect(readdirSync(folder).sort()).toEqual(['contract', 'sandbox']);
   });
 
-  test('keys alone: heads are signed in memory, and a proof survives a restart', async () => {
+  test('keys only: heads are signed in memory, and a step proof survives a restart', async () => {
     const memory = new MemoryState();
     const first = await opened(memoryStore({ state: memory }), { keys: at('keys') });
     expect(first).toMatchObject({ home: null, state: null, control: null, keys: { keys: at('keys') } });
@@ -390,7 +390,7 @@ describe('each part alone', () => {
     expect(readdirSync(folder).sort()).toEqual(['contract', 'keys', 'sandbox']);
   });
 
-  test('state alone: heads are in its file and the socket is served, but a proof ends with the process', async () => {
+  test('state only: heads are in its file and the socket is served, but step proofs end with the process', async () => {
     const memory = new MemoryState();
     const first = await opened(memoryStore({ state: memory }), { state: at('state') });
     const { id, proof } = await beginSession(first);
@@ -409,7 +409,7 @@ describe('each part alone', () => {
     expect(readdirSync(folder).sort()).toEqual(['contract', 'sandbox', 'state']);
   });
 
-  test('an overlay of the caller comes before the file, and needs no folder', async () => {
+  test("the caller's overlay takes precedence over the file, and needs no folder", async () => {
     const rules = [{ rule_id: 'deny-1', reason: 'An incident.', action: 'WRITE_FILE' }];
     for (const parts of [{}, PARTS()]) {
       const turnpike = await opened(memoryStore(), { ...parts, overlay: { current: () => ({ epoch: 1, rules }) } });
@@ -424,7 +424,7 @@ describe('each part alone', () => {
     expect(existsSync(state().control)).toBe(false);
   });
 
-  test('a folder in the sandbox is refused, and so are the parts of a home', async () => {
+  test('a folder in the sandbox is rejected, and so are the parts of a home', async () => {
     for (const parts of [{ keys: at('sandbox/keys') }, { state: at('sandbox') }, { keys: at('sandbox/..keys') }]) {
       await expect(opened(memoryStore(), parts)).rejects.toMatchObject({ code: 'USAGE' });
     }

@@ -1,4 +1,4 @@
-// Erasure through the whole runtime: what is gone, what stays, and what each reader says of it.
+// Erasure through the whole runtime: what is removed, what stays, and what each reader returns.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync } from 'node:fs';
@@ -41,7 +41,7 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 describe('D14: an erased case', () => {
-  test('has its content nowhere in the home, and all of its entries verify', async () => {
+  test('has no content anywhere in the home, and all of its entries verify', async () => {
     const gone = await work(CASE, 500);
     const kept = await work('case-kept');
     const { ledger } = bench.turnpike;
@@ -75,7 +75,7 @@ describe('D14: an erased case', () => {
     expect(filesWith(bench.home, SECRET)).toEqual(['sandbox/case-gone/a.txt', 'sandbox/case-kept/a.txt']);
   });
 
-  test('is in nothing that readers remember, wherever they have put it', async () => {
+  test('is in no cache of any reader', async () => {
     await work(CASE);
     const cache = sqliteHistoryCache(join(bench.home, 'history.cache'));
     const text = SECRET.repeat(1_000);
@@ -83,12 +83,12 @@ describe('D14: an erased case', () => {
     expect(await cache.save(point, [{ tree_id: 'a tree', size: 3, text, sha256: '' }], 0)).toBe(true);
     await bench.turnpike.erase(erasure);
     expect(filesWith(bench.home, SECRET)).toEqual(['sandbox/case-gone/a.txt']);
-    // What somebody had folded before that is not put down after it.
+    // A replay point that was folded before the erasure is not stored after it.
     expect(await cache.save(point, [{ tree_id: 'a tree', size: 3, text, sha256: '' }], 0)).toBe(false);
     await cache.close();
   });
 
-  test('cannot be exported where that needs to know what it had read, and it is told why', async () => {
+  test('cannot be exported if the export needs the data that it had read, and the error says why', async () => {
     const agent = await bench.turnpike.startAgent({ case: CASE });
     await agent.submit(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: SECRET }));
     await agent.submit(proposal('READ_FILE', { path: '/sandbox/a.txt' }));
@@ -104,7 +104,7 @@ describe('D14: an erased case', () => {
     await expect(bench.turnpike.export(options)).rejects.toMatchObject({ code: 'LEDGER_ERASED' });
   });
 
-  test('is not erased while one of its run trees lives', async () => {
+  test('is not erased while one of its run trees is live', async () => {
     await work(CASE);
     const agent = await bench.turnpike.startAgent({ case: CASE });
     const refusal = { code: 'CASE_IN_USE', message: expect.stringContaining(agent.root_run_id) };
@@ -116,7 +116,7 @@ describe('D14: an erased case', () => {
     expect((await bench.turnpike.replay()).not_recomputed).toHaveLength(2);
   });
 
-  test('is used again, and its new content is its own', async () => {
+  test('can be used again, with new content of its own', async () => {
     await work(CASE);
     await bench.turnpike.erase(erasure);
     const again = await work(CASE);
@@ -128,7 +128,7 @@ describe('D14: an erased case', () => {
     expect(await bench.turnpike.erase(erasure)).toEqual({ contents: 0, bytes: 0 });
   });
 
-  test('is erased while others work, whose steps wait for it and are not lost', async () => {
+  test('is erased while other cases work, whose steps wait for it and are not lost', async () => {
     await work(CASE);
     const agents = await Promise.all(['case-b', 'case-c', 'case-d'].map((c) => bench.turnpike.startAgent({ case: c })));
     const steps = agents.flatMap((agent) =>
@@ -142,17 +142,17 @@ describe('D14: an erased case', () => {
     expect((await erased).contents).toBeGreaterThan(0);
   });
 
-  test('answers nothing more: its trees cannot be folded, and everybody is told why', async () => {
+  test('answers nothing more: its trees cannot be folded, and every error says why', async () => {
     const gone = await work(CASE);
     await bench.turnpike.erase(erasure);
     const failure = { code: 'LEDGER_ERASED' };
     await expect(bench.turnpike.submit(`${gone}.1`, proposal('THINK', {}))).rejects.toMatchObject(failure);
     expect((await bench.turnpike.ledger.treeOf(gone))?.runs.length).toBeGreaterThan(3);
-    // Nobody else is troubled by that.
+    // Other cases are unaffected.
     await work('case-other');
   });
 
-  test('is in the past what entries tell of it: its runs and their states, and not where they stood in them', async () => {
+  test('has past states from its entries alone: its runs and their states, but not their internal states', async () => {
     const gone = await work(CASE);
     const { ledger } = bench.turnpike;
     const entries = await all(ledger.log());
@@ -170,7 +170,7 @@ describe('D14: an erased case', () => {
     }
   });
 
-  test('is erased for the next process too', async () => {
+  test('is erased for the next process, too', async () => {
     await work(CASE);
     await bench.turnpike.erase(erasure);
     await bench.turnpike.close();
@@ -179,7 +179,7 @@ describe('D14: an erased case', () => {
     expect((await bench.turnpike.replay()).not_recomputed).toHaveLength(1);
   });
 
-  test('is no reason for an older copy of the ledger, in which it lives, not to be opened', async () => {
+  test('does not prevent opening an older copy of the ledger in which it is live', async () => {
     const agent = await bench.turnpike.startAgent({ case: CASE, link: 'remote' });
     await agent.submit(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: SECRET }));
     const older = join(bench.folder, 'older');
@@ -194,14 +194,14 @@ describe('D14: an erased case', () => {
     await reopened.close();
   });
 
-  test.each(['a', 'no\nlines', 'x'.repeat(121)])('the actor %j is refused, and nothing is erased', async (actor) => {
+  test.each(['a', 'no\nlines', 'x'.repeat(121)])('the actor %j is rejected, and nothing is erased', async (actor) => {
     await work(CASE);
     await expect(bench.turnpike.erase({ case: CASE, actor })).rejects.toMatchObject({ code: 'USAGE' });
     expect(await bench.turnpike.replay()).not.toHaveProperty('not_recomputed');
   });
 });
 
-/** The files below a folder in which a text stands. */
+/** The files below a folder that contain a text. */
 function filesWith(folder: string, text: string): readonly string[] {
   const files = execFileSync('find', [folder, '-type', 'f'], { encoding: 'utf8' }).trim().split('\n').sort();
   return files.filter((file) => readFileSync(file).includes(text)).map((file) => file.slice(folder.length + 1));

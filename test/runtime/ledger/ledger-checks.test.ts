@@ -1,4 +1,4 @@
-// What an opening checks before recovery: a missing head is accepted where the ground says so, and logged.
+// What an opening checks before recovery: a missing head is accepted if the environment permits it, and logged.
 
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';

@@ -1,5 +1,5 @@
-// Points of the past that the writer makes as the ledger grows: the first question reads as little as later ones, and
-// comes to what a fold from the first entry comes to.
+// Replay points that the writer makes as the ledger grows: the first read of a past state reads as little as later
+// ones, and equals a fold from the first entry.
 
 import { cpSync } from 'node:fs';
 import { readIntegrated, integratedLog } from '../../../src/ledger/integrated-log.js';
@@ -32,7 +32,7 @@ async function opened(liveTreesMax = 100): Promise<Turnpike> {
   return openTurnpikeIn(ground, { home: home.home, control: false, log: winstonLog('silent'), liveTreesMax });
 }
 
-/** Some agents side by side, of whom some end. */
+/** Several concurrent agents, some of which end. */
 async function work(turnpike: Turnpike, rounds: number): Promise<void> {
   for (let round = 0; round < rounds; round += 1) {
     const agents = await Promise.all(
@@ -44,12 +44,12 @@ async function work(turnpike: Turnpike, rounds: number): Promise<void> {
       await agent.submit(JSON.stringify(proposal('DELETE_FILE', { path: '/sandbox/run.sh' })));
       if (index % 2 === 0) await agent.end();
     }
-    // What is remembered is written behind the turn of the commit.
+    // Points are written after the turn of the commit.
     await pause(20);
   }
 }
 
-/** A reader that has just come, asked for several moments: what it reads of the log, and whether it is right. */
+/** A new reader of several past states: how much of the log it reads, and whether the results are right. */
 async function firstQuestions(): Promise<{ readonly most: number; readonly same: boolean; readonly size: number }> {
   const { store } = openHome(home, { readOnly: true });
   let read = 0;
@@ -81,7 +81,7 @@ async function firstQuestions(): Promise<{ readonly most: number; readonly same:
 test.each([
   ['all trees in memory', 100],
   ['few trees in memory', 2],
-])('U-06: the first question finds points that the writer has made, with %s', async (_what, liveTreesMax) => {
+])('U-06: the first read finds points that the writer has made, with %s', async (_what, liveTreesMax) => {
   const turnpike = await opened(liveTreesMax);
   await work(turnpike, 6);
   const running = await firstQuestions();
@@ -94,10 +94,10 @@ test.each([
   expect(closed.most).toBeLessThan(EVERY + MORE);
 });
 
-test('U-06: the next process goes on from the last point, also behind a crash', async () => {
+test('U-06: the next process continues after the last point, also after a crash', async () => {
   const first = await opened();
   await work(first, 3);
-  // What a crash leaves: nothing of what would be done at closing.
+  // As a crash leaves the home: nothing that closing would do was done.
   const left = homePaths(join(folder, `home-${(homes += 1)}`));
   cpSync(home.home, left.home, { recursive: true });
   await first.close();
@@ -114,7 +114,7 @@ test('U-06: the next process goes on from the last point, also behind a crash', 
   await second.close();
 });
 
-test('U-06: the writer goes on with points after a failure and a restart', async () => {
+test('U-06: the writer continues its points after a failure and a restart', async () => {
   const turnpike = await opened(2);
   await work(turnpike, 3);
   const exec = (sql: string) => {
@@ -133,7 +133,7 @@ test('U-06: the writer goes on with points after a failure and a restart', async
   await turnpike.close();
 });
 
-test('U-06: where somebody has made it forget its points, it tells none that rest on them, and begins anew', async () => {
+test('U-06: after another caller discards the points, it uses none that depend on them, and starts again', async () => {
   const turnpike = await opened();
   await work(turnpike, 3);
   const cache = sqliteHistoryCache(home.history);
@@ -148,13 +148,13 @@ test('U-06: where somebody has made it forget its points, it tells none that res
   await later.close();
 });
 
-test('U-06: a point that a reader has put down meanwhile counts no run twice', async () => {
+test('U-06: a point that a reader has stored in the meantime counts no run twice', async () => {
   const turnpike = await opened();
   await work(turnpike, 2);
   const { store } = openHome(homePaths(home.home), { readOnly: true });
   const cache = sqliteHistoryCache(home.history);
   const { size } = await store.head();
-  // Other intervals than the writer's: its points lie between those.
+  // Other intervals than the writer's: these points lie between those.
   await stateAt(integratedLog(store), cache, { until: size - 1, pointEntries: 25 });
   await work(turnpike, 2);
   await stateAt(integratedLog(store), cache, { until: (await store.head()).size - 1, pointEntries: 25 });
@@ -164,7 +164,7 @@ test('U-06: a point that a reader has put down meanwhile counts no run twice', a
   expect(await firstQuestions()).toMatchObject({ same: true });
 });
 
-test('U-06: of a ledger that was put back to an earlier state, what had become of it later counts no more', async () => {
+test('U-06: after restoring an earlier ledger, later states do not count', async () => {
   const first = await opened();
   await work(first, 2);
   await first.close();

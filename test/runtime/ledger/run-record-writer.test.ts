@@ -1,4 +1,4 @@
-// The records of a run tree are written when it has ended (S4-08, S4-43): once, in the background, as its entries say.
+// The records of a run tree are written after its end (S4-08, S4-43): once, in the background, from its entries.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { mkdirSync, rmSync } from 'node:fs';
@@ -52,7 +52,7 @@ function sandbox(): string {
   return folder;
 }
 
-/** Every run of the tree, as its entries say, and as it is written. */
+/** Every run of the tree, from its entries and from its stored records. */
 async function bothOf(store: LedgerStore, tree_id: string) {
   const trees = await all(new LedgerReader(store, memoryHeadStore(await store.head())).trees());
   const { runs = [] } = trees.find(({ root_run_id }) => root_run_id === tree_id) ?? {};
@@ -70,7 +70,7 @@ async function expectRecorded(store: LedgerStore, tree_id: string): Promise<read
   return runs;
 }
 
-test('S4-08 S4-43 S4-82: when a tree has ended, the record of each of its runs is written: what its entries say', async () => {
+test('S4-08 S4-43 S4-82: after the end of a tree, the record of each of its runs is written, from its entries', async () => {
   const bench = await Bench.open();
   const { store } = openHome(homePaths(bench.home), { readOnly: true });
   bench.put('a.txt', 'old');
@@ -80,7 +80,7 @@ test('S4-08 S4-43 S4-82: when a tree has ended, the record of each of its runs i
   await agent.respond(json('READ_FILE', { path: '/sandbox/none.txt' }));
   await agent.respond(json('FINISH', { response: 'done' }));
   await settled();
-  // Not at once: a process that ends many trees writes the records of many together.
+  // Not at once: a process that ends many trees writes their records in batches.
   expect(await store.runRecords.recorded(agent.root_run_id)).toBeNull();
   bench.clock.advance(PAUSE_MS);
   await settled();
@@ -104,7 +104,7 @@ test('S4-08 S4-43 S4-82: when a tree has ended, the record of each of its runs i
   await bench.close();
 });
 
-test('S4-43: the tree of a session is recorded when the session has ended: all its activations, and no run of its own id', async () => {
+test('S4-43: the tree of a session is recorded when the session has ended: all activations, and no run with its own id', async () => {
   const bench = await Bench.open();
   const { store } = openHome(homePaths(bench.home), { readOnly: true });
   const { sessions } = bench.turnpike;
@@ -130,7 +130,7 @@ test('S4-43: the tree of a session is recorded when the session has ended: all i
   await bench.close();
 });
 
-test('S4-08: the record of a live run is derived at any time, and nothing of its tree is written', async () => {
+test('S4-08: the record of a live run can be derived at any time, and nothing of its tree is written', async () => {
   const state = new MemoryState();
   const store = memoryStore({ state });
   const bench = await Bench.open({ store, sandbox: sandbox() });
@@ -150,7 +150,7 @@ test('S4-08: the record of a live run is derived at any time, and nothing of its
   await expectRecorded(again, other.root_run_id);
 });
 
-test('S4-43: what a crash left unwritten is written by the next opening, also of what only that brings to its end', async () => {
+test('S4-43: the next opening writes what a crash left unwritten, also for trees that only recovery ends', async () => {
   const state = new MemoryState();
   const folder = sandbox();
   const store = memoryStore({ state });
@@ -161,7 +161,7 @@ test('S4-43: what a crash left unwritten is written by the next opening, also of
   left.finished.catch(() => undefined);
   await settled();
   expect(await all(store.runRecords.trees())).toEqual([]);
-  // Gone, without a close.
+  // A crash: the process is gone without a close.
   state.loseLock();
   const second = await Bench.open({ store: memoryStore({ state }), sandbox: folder });
   expect(second.turnpike.recovery).toMatchObject({ interrupted: 1 });
@@ -173,7 +173,7 @@ test('S4-43: what a crash left unwritten is written by the next opening, also of
   await second.close();
 });
 
-test('S4-24 S4-70: what comes to a tree after its end does not change what is written, and is read with it', async () => {
+test('S4-24 S4-70: entries after the end of a tree do not change the stored records, and are read with them', async () => {
   const state = new MemoryState();
   const unsure = {
     gather: () => ({ paths: [{ status: 'absent' as const }], usage: { bytes: 0, files: 0 } }),
@@ -201,7 +201,7 @@ test('S4-24 S4-70: what comes to a tree after its end does not change what is wr
   await bench.close();
 });
 
-/** Puts a tree into the store as an engine would have, with its end where it has ended. */
+/** Puts a tree into the store like an engine, with its end if it has ended. */
 async function commit(store: LedgerStore, epoch: number, driver: TreeDriver, isSaidToEnd = false): Promise<void> {
   const batch = new BatchBuilder();
   const { tree_id } = driver;
@@ -226,13 +226,13 @@ function writerOn(store: LedgerStore, clock = new ManualClock()): RunRecordWrite
   return new RunRecordWriter({ store, clock, log, defer: (task) => void setImmediate(task) });
 }
 
-/** What verification says of the records; the marks of these trees were not committed. */
+/** The findings of a verification about the records; the marks of these trees were not committed. */
 async function recordProblems(store: LedgerStore) {
   const verdict = await new LedgerReader(store, memoryHeadStore(await store.head())).verify();
   return verdict.ok ? [] : verdict.problems.filter(({ rule }) => !rule.startsWith('mark.'));
 }
 
-/** A store with one tree in it, and everything of it that can be recorded. */
+/** A store with one tree, all of whose ended runs can be recorded. */
 async function recordedStore(driver: TreeDriver, store: LedgerStore = memoryStore()): Promise<LedgerStore> {
   await commit(store, await store.acquire(), driver);
   const writer = writerOn(store);
@@ -241,10 +241,10 @@ async function recordedStore(driver: TreeDriver, store: LedgerStore = memoryStor
   return store;
 }
 
-/** How many random trees are recorded. */
+/** The number of random trees to record. */
 const RANDOM_TREES = sized(30, 100);
 
-test(`S4-01 S4-02 S4-08: of ${RANDOM_TREES} random trees all that have ended are recorded, and verification agrees`, async () => {
+test(`S4-01 S4-02 S4-08: all ended trees of ${RANDOM_TREES} random ones are recorded, and verification succeeds`, async () => {
   let ended = 0;
   for (let seed = 7_001; seed <= 7_000 + RANDOM_TREES; seed += 1) {
     const driver = randomTree(seed, { close: seed % 3 > 0 });
@@ -259,18 +259,18 @@ test(`S4-01 S4-02 S4-08: of ${RANDOM_TREES} random trees all that have ended are
   expect(said).toEqual([]);
 });
 
-/** Sees what is saved, and can be told to go wrong. */
+/** Observes saves, and can be made to fail. */
 class Watched extends FaultyStore {
   readonly saved: RecordBatch[] = [];
   loads = 0;
-  /** Answers of the next saves, before they are saved. */
+  /** Results of the next saves, returned in place of saving. */
   answers: (boolean | Error)[] = [];
-  /** A tree whose entries cannot be read as they are. */
+  /** A tree whose entries cannot be parsed. */
   broken: string | null = null;
-  /** Saves wait for it. */
+  /** Saves wait for this promise. */
   gate: Promise<unknown> = Promise.resolve();
   looks = 0;
-  /** Trees that were begun to be read, and what is done with the first of them. */
+  /** The number of trees whose reading has started, and a hook at the first of them. */
   reads = 0;
   reading: () => void = () => undefined;
 
@@ -315,13 +315,13 @@ async function* torn(entries: AsyncIterable<TreeEntry>): AsyncIterable<TreeEntry
 const RUNS = 2 * RECORDS_IN_MEMORY_MAX + 40;
 const PATIENT = editedPolicy({ actions: [['denials_per_run_max: 10', `denials_per_run_max: ${RUNS + 1}`]] });
 
-test('S4-43: of a tree of many runs only some records are held, and each is written as the whole tree says', async () => {
+test('S4-43: only some records of a tree of many runs are in memory, and each is written completely', async () => {
   const driver = new TreeDriver({ policies: PATIENT }).ready();
   const early = `${driver.tree_id}.1.1.1`;
   driver.act('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' });
   driver.result(early, { status: 'unknown' });
   for (let run = 0; run < RUNS; run += 1) driver.act('DELETE_FILE', { path: '/sandbox/a.sh' });
-  // What is told of a run that has ended long ago.
+  // An event of a run that ended long ago.
   const actor = { actor_type: 'human', actor_id: 'operator-1' } as const;
   driver.send({ kind: 'resolve', run_id: early, outcome: 'done', actor, role_id: 'OPERATOR', note: 'Looked.' });
   driver.cancel();
@@ -332,12 +332,12 @@ test('S4-43: of a tree of many runs only some records are held, and each is writ
   for (const { records } of store.saved) expect(records.length).toBeLessThanOrEqual(RECORDS_IN_MEMORY_MAX);
   const texts = store.saved.flatMap(({ records }) => records.filter(({ run_id }) => run_id === early));
   expect(new Set(texts.map(({ text }) => text)).size).toBe(2);
-  // Nobody takes the first ones for the whole before the tree is recorded.
+  // No reader takes the first records for all of them before the tree is recorded.
   expect(store.saved.slice(0, -1).flatMap(({ trees }) => trees)).toEqual([]);
   expect(await recordProblems(store)).toEqual([]);
   const reader = new LedgerReader(store, memoryHeadStore(await store.head()));
   expect(await reader.run(early)).toMatchObject({ status: 'failed', error: { error_code: 'OUTCOME_UNKNOWN' } });
-  // Nor does verification hold more than what lives.
+  // Verification does not keep more than the live runs in memory either.
   let most = 0;
   class Counted extends RunRecords {
     override fold(entry: Entry): void {
@@ -359,7 +359,7 @@ test('S4-43: of a tree of many runs only some records are held, and each is writ
   expect(await verified(store.runRecords)).toMatchObject({ ok: true });
   expect(most).toBeGreaterThan(2);
   expect(most).toBeLessThan(8);
-  // A record that is as it was before its run was heard of again is found, though it was let go of.
+  // A stale record is found, although it was dropped from memory: it lacks the later event of its run.
   const [before] = texts;
   const table = store.runRecords;
   const outdated: RunRecordTable = {
@@ -370,7 +370,7 @@ test('S4-43: of a tree of many runs only some records are held, and each is writ
   expect(await verified(outdated)).toMatchObject({ ok: false, problems });
 });
 
-/** A store in which `count` trees have ended, as a process left them that is gone. */
+/** A store in which `count` trees have ended, left by an earlier process. */
 async function leftBehind(count: number): Promise<{ readonly store: Watched; readonly trees: readonly string[] }> {
   const store = new Watched(memoryStore());
   const epoch = await store.acquire();
@@ -385,7 +385,7 @@ async function leftBehind(count: number): Promise<{ readonly store: Watched; rea
 const recordedIn = async (store: LedgerStore): Promise<readonly string[]> =>
   (await all(store.runRecords.trees())).map(({ tree_id }) => tree_id);
 
-test('an old home is caught up stretch by stretch, with pauses; closing does the rest without any', async () => {
+test('the trees of an old home are recorded in stretches, with pauses; closing records the rest without pauses', async () => {
   const { store, trees } = await leftBehind(200);
   const entries = (await store.head()).size / trees.length;
   const clock = new ManualClock();
@@ -409,10 +409,10 @@ test('an old home is caught up stretch by stretch, with pauses; closing does the
   expect(said).toEqual([]);
 });
 
-test('where others keep it waiting it pauses longer, up to a second', async () => {
+test('in a busy process it pauses longer, up to a second', async () => {
   const { store } = await leftBehind(200);
   const clock = new ManualClock();
-  // What the others do meanwhile takes ten seconds, or ten milliseconds.
+  // Other work takes ten seconds or ten milliseconds in the meantime.
   for (const [others, pause] of [
     [10_000, PAUSE_MS_MAX],
     [10, 300],
@@ -459,7 +459,7 @@ test('however many trees end while it is busy, it looks for them once more', asy
   await writer.close();
 });
 
-test('S4-70: what is recorded is not recorded again by the next opening', async () => {
+test('S4-70: recorded trees are not recorded again by the next opening', async () => {
   const { store, trees } = await leftBehind(3);
   for (let opening = 1; opening <= 2; opening += 1) {
     const writer = writerOn(store);
@@ -470,7 +470,7 @@ test('S4-70: what is recorded is not recorded again by the next opening', async 
   expect(await recordedIn(store)).toEqual(trees);
 });
 
-test('a failure to write is logged, keeps nobody waiting, and is made good with the next tree that ends', async () => {
+test('a failed write is logged, blocks no work, and is repeated with the next tree that ends', async () => {
   const store = new Watched(memoryStore());
   const bench = await Bench.open({ store, sandbox: sandbox(), log });
   const first = await bench.turnpike.startAgent();
@@ -491,7 +491,7 @@ test('a failure to write is logged, keeps nobody waiting, and is made good with 
   await bench.close();
 });
 
-test('while another transaction is open it tries again, but not for ever', async () => {
+test('while another transaction is open it retries, a limited number of times', async () => {
   const { store, trees } = await leftBehind(1);
   store.answers = [false, false];
   const writer = writerOn(store);
@@ -508,7 +508,7 @@ test('while another transaction is open it tries again, but not for ever', async
   expect(other.store.answers).toHaveLength(100);
 });
 
-test('a tree that cannot be derived is set aside, and the others are recorded', async () => {
+test('a tree that cannot be folded is set aside, and the others are recorded', async () => {
   const { store, trees } = await leftBehind(3);
   store.broken = trees[1]!;
   const writer = writerOn(store);
@@ -527,7 +527,7 @@ test('a tree that cannot be derived is set aside, and the others are recorded', 
   expect(await recordProblems(store)).toEqual([]);
 });
 
-test('S4-43: a tree that is said to have ended, and in which a run lives, is not recorded', async () => {
+test('S4-43: a tree that is declared ended but has a live run is not recorded', async () => {
   const store = memoryStore();
   await commit(store, await store.acquire(), new TreeDriver().ready(), true);
   const writer = writerOn(store);
@@ -537,7 +537,7 @@ test('S4-43: a tree that is said to have ended, and in which a run lives, is not
   expect(await all(store.runRecords.trees())).toMatchObject([{ seq: 0 }]);
 });
 
-test('closing does not wait for ever', async () => {
+test('closing has a timeout', async () => {
   const { store } = await leftBehind(1);
   store.gate = new Promise(() => undefined);
   const clock = new ManualClock();
@@ -553,7 +553,7 @@ test('closing does not wait for ever', async () => {
   expect(clock.timers).toBe(0);
 });
 
-test('D2: when the ledger could not be written, nothing is tried any more', async () => {
+test('D2: after a failed write of the ledger nothing is tried any more', async () => {
   const store = new Watched(memoryStore());
   const bench = await Bench.open({ store, sandbox: sandbox(), log });
   const agent = await bench.turnpike.startAgent();

@@ -1,5 +1,5 @@
-// Run trees that are asked for again while they go on: each entry is folded once, and what is told is what a fold from
-// the first entry tells.
+// Run trees that are read again while they grow: each entry is folded once, and the result equals a fold from the first
+// entry.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { RunTreeFold } from '../../../src/runtime/ledger/run-tree.js';
@@ -11,7 +11,7 @@ import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js
 import { systemPace } from '../../../src/adapters/system/system-pace.js';
 import { proposal } from '../../fixtures/tree.js';
 
-/** Counts what is read of trees, and may fail in the middle. */
+/** Counts the entries that are read of trees, and may fail in the middle. */
 class Counting extends FaultyStore {
   read = 0;
   failsAfter = Infinity;
@@ -50,7 +50,7 @@ async function working(): Promise<{
   return { store, tree_id: run.run_id.split('.', 1)[0] ?? '', step, end: () => run.end() };
 }
 
-test('S4-08: a live tree is folded on from where it stood, for all who ask at once, and tells the same', async () => {
+test('S4-08: a live tree is folded on from its last position, once for all concurrent readers, with equal results', async () => {
   const { store: inner, tree_id, step } = await working();
   const store = new Counting(inner);
   const folds = foldsOf(store);
@@ -65,7 +65,7 @@ test('S4-08: a live tree is folded on from where it stood, for all who ask at on
   expect(store.read).toBe(entries);
 });
 
-test('a tree that was told is not changed by what comes later', async () => {
+test('a returned tree is not changed by later entries', async () => {
   const { store, tree_id, step } = await working();
   const folds = foldsOf(store);
   await step();
@@ -76,7 +76,7 @@ test('a tree that was told is not changed by what comes later', async () => {
   expect(JSON.stringify(before.runs)).toBe(text);
 });
 
-test('where reading fails nobody is told a part of a tree, and the next who asks is told all of it', async () => {
+test('a failed read returns no partial tree, and the next read returns the complete one', async () => {
   const { store: inner, tree_id, step } = await working();
   await step();
   const store = new Counting(inner);
@@ -88,7 +88,7 @@ test('where reading fails nobody is told a part of a tree, and the next who asks
   expect(await folds.get(tree_id)).toEqual(await foldsOf(inner).get(tree_id));
 });
 
-test('a tree that has ended is not kept: it may be archived', async () => {
+test('an ended tree is not cached: it may be archived', async () => {
   const { store: inner, tree_id, end } = await working();
   await end();
   const store = new Counting(inner);
@@ -99,7 +99,7 @@ test('a tree that has ended is not kept: it may be archived', async () => {
   expect(store.read).toBe(2 * read);
 });
 
-test('no more is kept than may be: who was asked for last goes on', async () => {
+test('the cache is limited and keeps the most recently used trees', async () => {
   const { store: inner, tree_id, step } = await working();
   await step();
   const store = new Counting(inner);
@@ -110,7 +110,7 @@ test('no more is kept than may be: who was asked for last goes on', async () => 
   expect(store.read).toBe(2 * read);
 });
 
-test('a read that is cancelled ends alone: others get the tree, and go on from where it was', async () => {
+test('a cancelled read ends alone: other readers get the tree, and continue from its position', async () => {
   const { store: inner, tree_id, step } = await working();
   for (let n = 0; n < 3; n += 1) await step();
   const store = new Counting(inner);
@@ -133,7 +133,7 @@ test('a read that is cancelled ends alone: others get the tree, and go on from w
   let entries = 0;
   for await (const { seq } of inner.tree(tree_id)) entries = seq + 1;
   expect(store.read).toBe(entries);
-  // Nothing is read for one that had left before its turn came.
+  // No entry is read for a caller that had cancelled before its turn.
   await expect(folds.get(tree_id, control)).rejects.toThrow('aborted');
   expect(store.read).toBe(entries);
 });

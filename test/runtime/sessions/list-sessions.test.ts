@@ -1,4 +1,4 @@
-// A list of sessions reads every session: the pass is divided, charged to its caller, and can be cancelled.
+// Listing reads every session: the pass yields, is charged to its caller, and can be cancelled.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { ReadControl } from '../../../src/ports/pace.js';
@@ -29,7 +29,7 @@ test('yields between the sessions that it reads', async () => {
   expect(pauses).toBeGreaterThanOrEqual(SESSIONS);
 });
 
-test('reads no further when its client has left', async () => {
+test('stops reading when its client has disconnected', async () => {
   const client = new AbortController();
   let read = 0;
   const pause = (): undefined => {
@@ -43,7 +43,7 @@ test('reads no further when its client has left', async () => {
   expect(await http.bench.turnpike.sessions.list()).toHaveLength(SESSIONS);
 });
 
-test('over HTTP is charged to the token that asks', async () => {
+test('over HTTP is charged to the requesting token', async () => {
   const { sessions } = http.bench.turnpike;
   const controls: unknown[] = [];
   const list = sessions.list.bind(sessions);

@@ -1,5 +1,5 @@
-// C93: one authorisation for each effect, whatever the route. An agent that may not pause, end, waive or rebase its
-// session cannot do it by what it may do to its own run either.
+// C93: one authorisation for each effect, on every route. An agent that may not pause, end, waive or rebase its session
+// cannot achieve that through its own run either.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ONE_AUTHORISATION } from '../../../machines/flags.js';
@@ -32,7 +32,7 @@ afterEach(() => http.close());
 
 const statusNow = async () => (await http.bench.turnpike.sessions.status(session_id)).data;
 
-/** Everything that an agent can do to its own run, by each way on which it reaches that. */
+/** Everything that an agent can do to its own run, on each route. */
 const ROUTES: Readonly<Record<string, () => Promise<unknown>>> = {
   'cancel by the library': () => ownRun((run) => run.cancel('I would like a pause')),
   'end by the library': () => ownRun((run) => run.end()),
@@ -55,7 +55,7 @@ async function ownRun(act: (run: AgentRun) => Promise<unknown>): Promise<unknown
 }
 const propose = (payload: object): Promise<unknown> => http.bench.turnpike.submit(run_id, JSON.stringify(payload));
 
-describe('C93: what an agent does to its own run', () => {
+describe('C93: an agent that ends its own run', () => {
   test.each(Object.keys(ROUTES))('leaves its session running: %s', async (route) => {
     const before = await statusNow();
     await ROUTES[route]?.();
@@ -65,13 +65,13 @@ describe('C93: what an agent does to its own run', () => {
     );
     expect(events.filter((event) => ['pause', 'end', 'fail', 'resume', 'rebase'].includes(event))).toEqual([]);
     const { sessions } = http.bench.turnpike;
-    // The step is still to be reported, as after any other end of its run.
+    // The step must still be reported, as after any other end of its run.
     expect(await sessions.next(session_id, { context_usage_pct: 2 }, BY)).toMatchObject({
       error: { code: 'STEP_RESULT_REQUIRED' },
     });
   });
 
-  test('and a session refuses it the commands of maintainers', async () => {
+  test('cannot use the session commands of maintainers', async () => {
     const { sessions } = http.bench.turnpike;
     const override = { reason_code: 'testing' } as const;
     const calls = {
@@ -98,7 +98,7 @@ describe('C93: in the kernel', () => {
     return d;
   };
 
-  test.each([`${SESSION}.1`, SESSION])('a cancel of %s is refused, recorded and moves nothing', (run) => {
+  test.each([`${SESSION}.1`, SESSION])('a cancel of %s is rejected, recorded and changes nothing', (run) => {
     const d = begun([ONE_AUTHORISATION]);
     const before = d.session;
     const decision = d.cancel(run, 'operator');
@@ -107,13 +107,13 @@ describe('C93: in the kernel', () => {
     expect(decision.entries.map(({ entry }) => entry.type)).toEqual(['input', 'audit_event']);
   });
 
-  test('a cancel of the run of a step ends that run alone', () => {
+  test('a cancel of the run of a step ends only that run', () => {
     const d = begun([ONE_AUTHORISATION]);
     expect(d.cancel(`${SESSION}.1.1`, 'operator').refused).toBe(false);
     expect(d.session.status).toBe('running');
   });
 
-  test('U-06: a tree without flag 9 does as it did: its activation is cancelled, and the session pauses', () => {
+  test('U-06: a tree without flag 9 behaves as before: its activation is cancelled, and the session pauses', () => {
     const d = begun([]);
     expect(d.cancel(`${SESSION}.1`, 'operator').refused).toBe(false);
     expect(d.session.status).toBe('paused');

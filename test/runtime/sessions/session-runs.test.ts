@@ -72,14 +72,14 @@ const start = async (over: object = {}, open: BenchOptions = {}) => {
   return dataOf(started).session_id;
 };
 
-test('S3-06: a session is worked through by reports, and its work by proposals into the runs of its steps', async () => {
+test('S3-06: a session progresses by reports, and its work by proposals to the runs of its steps', async () => {
   const id = await start();
   let answer = await sessions().next(id, {}, RUNNER);
   expect(stepOf(answer)).toMatchObject({ type: 'implement_task', task_id: 't1', run_id: `${id}.1.1` });
   expect(await write(answer, '/sandbox/a.md')).toMatchObject({ outcome: 'SUCCESS' });
   answer = await sessions().next(id, { last_step_result: reportOf(answer, { files_touched: ['a.md'] }) }, RUNNER);
   expect(stepOf(answer)).toMatchObject({ type: 'implement_task', task_id: 't2', run_id: `${id}.1.2` });
-  // Said, and not done by any run of the step.
+  // The report claims a file that no run of the step has changed.
   answer = await sessions().next(id, { last_step_result: reportOf(answer, { files_touched: ['b.md'] }) }, RUNNER);
   expect(dataOf(answer)).toMatchObject({ status: 'completed', loop_signal: 'spec_complete' });
   const consumed = (await bench.entries()).flatMap((entry) =>
@@ -88,7 +88,7 @@ test('S3-06: a session is worked through by reports, and its work by proposals i
   expect(consumed).toEqual(['mediated', 'unmediated']);
 });
 
-test('C65: of a session that has completed, the last report still gets its answer, to the byte, and for a while', async () => {
+test('C65: the last report of a completed session gets its answer again, byte for byte, for a limited time', async () => {
   const id = await start();
   let answer = await sessions().next(id, {}, RUNNER);
   answer = await sessions().next(id, { last_step_result: reportOf(answer) }, RUNNER);
@@ -101,7 +101,7 @@ test('C65: of a session that has completed, the last report still gets its answe
   expect(dataOf(await sessions().next(id, {}, RUNNER)).next_step).toBeNull();
 });
 
-test('D10: a proof is nowhere in the ledger, and the key that makes it is for its owner alone', async () => {
+test('D10: a step proof is nowhere in the ledger, and only the owner can read its key', async () => {
   const id = await start();
   const answer = await sessions().next(id, {}, RUNNER);
   const { step_proof = '' } = stepOf(answer);
@@ -113,7 +113,7 @@ test('D10: a proof is nowhere in the ledger, and the key that makes it is for it
   expect(readFileSync(key, 'utf8')).toMatch(/^[0-9a-f]{64}\n$/);
 });
 
-test('D10: a key that is lost costs the proof that is outstanding: after a pause for refused reports there is another', async () => {
+test('D10: a lost key invalidates the outstanding proof: after a pause for rejected reports there is a new one', async () => {
   const id = await start();
   await sessions().next(id, {}, RUNNER);
   const first = bench;
@@ -131,7 +131,7 @@ test('D10: a key that is lost costs the proof that is outstanding: after a pause
   });
 });
 
-test('C64: after a crash the step is there still, with the proof that it had, and its report is taken once', async () => {
+test('C64: after a crash the step is still outstanding with the same proof, and its report is accepted once', async () => {
   const id = await start();
   const told = await sessions().next(id, {}, RUNNER);
   const first = bench;
@@ -147,7 +147,7 @@ test('C64: after a crash the step is there still, with the proof that it had, an
   expect((await sessions().next(id, other, RUNNER)).error?.code).toBe('STEP_PROOF_CONFLICT');
 });
 
-test('a spec has one session: the same start gives it again, another is refused, and force takes its place', async () => {
+test('a spec has one session: an equal start returns it, another start is refused, and force replaces it', async () => {
   const id = await start({ idempotencyKey: 'k1' });
   const options = { spec: spec(), case: 'case-local', by: ANNA } as const;
   const again = await sessions().start({ ...options, idempotencyKey: 'k1' });
@@ -159,7 +159,7 @@ test('a spec has one session: the same start gives it again, another is refused,
   expect((await sessions().list('spec-a')).map(({ status }) => status).sort()).toEqual(['ended', 'ended', 'running']);
 });
 
-test('a spec whose file changes its structure fails the session, until that is rebased', async () => {
+test('a structural change of the spec file fails the session until it is rebased', async () => {
   bench = await Bench.open();
   const file = join(bench.folder, 'spec.json');
   writeFileSync(file, JSON.stringify(spec()));
@@ -174,11 +174,11 @@ test('a spec whose file changes its structure fails the session, until that is r
   expect((await sessions().resume(id, { force: true }, ANNA)).error?.code).toBe('SPEC_REBASE_REQUIRED');
   expect((await sessions().rebase(id, { spec: file }, RUNNER)).error?.code).toBe('AUTHORIZATION');
   expect(dataOf(await sessions().rebase(id, { spec: file }, ANNA)).status).toBe('running');
-  // What was reported stays done.
+  // The reported step stays done.
   expect(stepOf(await sessions().next(id, {}, RUNNER))).toMatchObject({ task_id: 't2' });
 });
 
-test('a spec whose file has gone is found again where its session was rebased to', async () => {
+test('a moved spec file is found again at the path of the rebase', async () => {
   bench = await Bench.open();
   const [file, moved] = ['spec.json', 'moved.json'].map((name) => join(bench.folder, name)) as [string, string];
   writeFileSync(file, JSON.stringify(spec()));
@@ -212,10 +212,10 @@ const CHECKED: SessionSpec = spec({
   ],
 });
 
-test('C68 C70: verifications and reviews are runs of the platform, and what they come to decides', async () => {
+test('C68 C70: verifications and reviews are runs of the platform, and their results decide', async () => {
   const id = await start({ spec: CHECKED });
   let answer = await sessions().next(id, {}, RUNNER);
-  // Said to be done, and not done.
+  // Reported as done, but not done.
   answer = await sessions().next(id, { last_step_result: reportOf(answer) }, RUNNER);
   expect(stepOf(answer).type).toBe('execute_verification');
   const { step_id } = stepOf(answer);
@@ -225,7 +225,7 @@ test('C68 C70: verifications and reviews are runs of the platform, and what they
   expect((await sessions().next(id, { last_step_result: lie }, RUNNER)).error?.code).toBe(
     'ERROR_VERIFICATION_RECEIPT_INVALID',
   );
-  // Mended within the step, and run again.
+  // Corrected within the step, and run again.
   expect(await write(answer, '/sandbox/a.md')).toMatchObject({ outcome: 'SUCCESS' });
   const passed = dataOf(await sessions().verify(id, { step_id }, RUNNER));
   expect(passed).toMatchObject({ verification_receipt: { exit_code: 0 }, output: 'x' });
@@ -248,7 +248,7 @@ test('C68 C70: verifications and reviews are runs of the platform, and what they
   expect(dataOf(answer)).toMatchObject({ status: 'completed', satisfied_gates: ['p1'] });
 });
 
-test('C68: what a command leaves in the sandbox counts: recorded with the check, and no agent writes beyond the quota', async () => {
+test('C68: files that a command leaves in the sandbox count: recorded with the check, and against the quota of agents', async () => {
   const [phase] = CHECKED.phases;
   if (phase === undefined) throw new Error('no phase');
   const [made] = phase.tasks;
@@ -256,7 +256,7 @@ test('C68: what a command leaves in the sandbox counts: recorded with the check,
   const fill: SpecTask = { id: 'v1', type: 'verify', title: 'It fills', command: ['truncate', '-s', '1T', 'large'] };
   const id = await start({ spec: spec({ id: 'spec-q', phases: [{ id: 'p1', title: 'One', tasks: [made, fill] }] }) });
   let answer = await sessions().next(id, {}, RUNNER);
-  // The account of the sandbox is known from here on.
+  // From here on the account of the sandbox is in memory.
   expect(await write(answer, '/sandbox/a.md')).toMatchObject({ outcome: 'SUCCESS' });
   answer = await sessions().next(id, { last_step_result: reportOf(answer) }, RUNNER);
   const { step_id } = stepOf(answer);
@@ -274,7 +274,7 @@ test('C68: what a command leaves in the sandbox counts: recorded with the check,
   expect(results.join()).toContain('"sandbox_usage":{"bytes":1099511627777,"files":2}');
 });
 
-test('what commands of a killed process have left is removed when its home is opened, and nothing else is', async () => {
+test("opening a home removes the remains of a killed process's commands, and nothing else", async () => {
   await start();
   const first = bench;
   await first.turnpike.close();
@@ -289,7 +289,7 @@ test('what commands of a killed process have left is removed when its home is op
   expect(statSync(scratch).mode & 0o777).toBe(0o700);
 });
 
-test('commands have their folders in the home while they run', async () => {
+test('running commands have their folders in the home', async () => {
   const where: SpecTask = { id: 'v1', type: 'verify', title: 'Where', command: ['sh', '-c', 'echo $TMPDIR'] };
   const told = spec({ id: 'spec-w', phases: [{ id: 'p1', title: 'One', tasks: [where] }] });
   const id = await start({ spec: told }, { wall: 'off' });
@@ -299,7 +299,7 @@ test('commands have their folders in the home while they run', async () => {
   expect(readdirSync(join(bench.home, 'scratch'))).toEqual([]);
 });
 
-test('C68: what is run is what the session began with, whatever the file says by then', async () => {
+test("C68: the command is that of the spec at the session's start, whatever the file contains by then", async () => {
   bench = await Bench.open();
   const file = join(bench.folder, 'spec.json');
   const saying = (word: string): SessionSpec => {
@@ -318,7 +318,7 @@ test('C68: what is run is what the session began with, whatever the file says by
   expect(dataOf(await sessions().verify(id, { step_id: again.step_id }, RUNNER)).output).toBe('third\n');
 });
 
-describe('whatever is handed over, the answer is a value or a usage error', () => {
+describe('any argument leads to an answer or a usage error', () => {
   test.each([
     ['wide', { note: Array.from({ length: 300_000 }, () => 1) }],
     ['deep', { note: [[[[[[[[[[1]]]]]]]]]] }],
@@ -330,7 +330,7 @@ describe('whatever is handed over, the answer is a value or a usage error', () =
     expect(refused).toMatchObject({ error: { code: 'VALIDATION_ERROR' } });
   });
 
-  test('a spec that JSON cannot say', async () => {
+  test('a spec that JSON cannot represent', async () => {
     bench = await Bench.open();
     const circle: Record<string, unknown> = { ...spec() };
     circle['phases'] = [circle];
@@ -343,7 +343,7 @@ describe('whatever is handed over, the answer is a value or a usage error', () =
     expect(await sessions().list()).toEqual([]);
   });
 
-  test('a spec file that can no longer be looked at', async () => {
+  test('a spec file that can no longer be read', async () => {
     bench = await Bench.open();
     const file = join(bench.folder, 'spec.json');
     writeFileSync(file, JSON.stringify(spec()));

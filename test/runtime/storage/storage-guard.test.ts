@@ -1,5 +1,5 @@
-// What is admitted by the space and by the budgets that there are. The disk is one in memory, of which a test says how
-// much is free.
+// What the storage guard admits for a given free space and given budgets. The disk is simulated: the test sets its free
+// space.
 
 import { describe, expect, test } from '@jest/globals';
 import { winstonLog } from '../../../src/adapters/system/winston-log.js';
@@ -16,7 +16,7 @@ import type { StorageOptions } from '../../../src/runtime/storage/storage-option
 const MIB = 2 ** 20;
 const ME: StorageAccountIds = { tree_id: 'run_a', case_id: 'case-a', actor_id: 'anna' };
 
-/** `free` is without what is reserved. */
+/** `free` excludes the reserve. */
 class Disk implements DiskSpace {
   reserved = 0;
   free: number;
@@ -56,7 +56,7 @@ const codeOf = (work: Promise<unknown>): Promise<unknown> =>
   );
 const nothing = (): Promise<void> => Promise.resolve();
 
-/** One append of a tree, with an input at `time` and so many bytes of content. */
+/** One append to a tree, with an input at `time` and some bytes of content. */
 function appendOf(bytes: number, time = '2026-01-01T00:00:00.000Z', over: Partial<TreeAppend> = {}): TreeAppend {
   const entry = { type: 'input', body: { kind: 'proposal', time } };
   const artifact = { kind: 'raw_payload', case_id: 'case-a', bytes: new Uint8Array(bytes) };
@@ -70,7 +70,7 @@ function appendOf(bytes: number, time = '2026-01-01T00:00:00.000Z', over: Partia
   } as unknown as TreeAppend;
 }
 
-/** The same, where the input starts an agent. */
+/** The same append, with an input that starts an agent. */
 function startedBy(actor_id: string, append: TreeAppend): TreeAppend {
   const [first] = append.entries;
   const { body } = first?.entry as { body: object };
@@ -80,7 +80,7 @@ function startedBy(actor_id: string, append: TreeAppend): TreeAppend {
 }
 
 describe('the free space of the disk', () => {
-  test('below the low-water mark no run starts, and large content is refused; small content is not', async () => {
+  test('below the low-water mark no run starts, and only small content is accepted', async () => {
     const disk = new Disk(50 * MIB);
     const guard = guardOf(disk);
     expect(disk.reserved).toBe(MIB);
@@ -94,7 +94,7 @@ describe('the free space of the disk', () => {
     expect(await codeOf(guard.admitStart(ME, nothing))).toBe('taken');
   });
 
-  test('a commit that has no room gets the reserve; then nothing is taken until there is room for both again', async () => {
+  test('a commit without room gets the reserve; then nothing is accepted until there is room for both again', async () => {
     const disk = new Disk(50 * MIB);
     const guard = guardOf(disk);
     disk.free = MIB / 4;
@@ -110,7 +110,7 @@ describe('the free space of the disk', () => {
     expect(disk.reserved).toBe(MIB);
   });
 
-  test('a reserve that an earlier process has left is taken over, or given back where the disk is low', () => {
+  test('the reserve of an earlier process is reused, or given up if the disk is low', () => {
     const disk = new Disk(5 * MIB);
     disk.reserved = MIB;
     guardOf(disk);
@@ -122,7 +122,7 @@ describe('the free space of the disk', () => {
     expect([disk.reserved, disk.free]).toEqual([0, 2 * MIB]);
   });
 
-  test('where it is not known, or cannot be measured, budgets alone decide', async () => {
+  test('if it is unknown or cannot be measured, only budgets decide', async () => {
     const unknown: DiskSpace = {
       measure: () => null,
       reservedBytes: () => 0,
@@ -137,7 +137,7 @@ describe('the free space of the disk', () => {
     }
   });
 
-  test('marks are options, and checked', async () => {
+  test('marks are validated options', async () => {
     const disk = new Disk(50 * MIB);
     expect(await codeOf(guardOf(disk, { freeBytesMin: 50 * MIB, reservedBytes: 7 }).admitStart(ME, nothing))).toBe(
       'STORAGE_LOW',
@@ -151,7 +151,7 @@ describe('the free space of the disk', () => {
 describe('storage budgets', () => {
   const CALLERS = 64;
 
-  test.each(['runBytes', 'caseBytes', 'actorBytes'] as const)('%s holds for 64 callers at once', async (name) => {
+  test.each(['runBytes', 'caseBytes', 'actorBytes'] as const)('%s holds for 64 concurrent callers', async (name) => {
     const guard = guardOf(null, { [name]: 10 * 100_000 });
     let go: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => (go = resolve));
@@ -159,11 +159,11 @@ describe('storage budgets', () => {
     go();
     const taken = (await Promise.all(codes)).filter((code) => code === 'taken');
     expect(taken).toHaveLength(10);
-    // What came to nothing is there again.
+    // The bytes of failed work are available again.
     expect(await codeOf(guard.admitContent(ME, 1, nothing))).toBe('taken');
   });
 
-  test('are charged with what is recorded; those of others go on', async () => {
+  test('are charged with recorded bytes; other budgets are unaffected', async () => {
     const guard = guardOf(null, { caseBytes: 200_000 });
     guard.onCommitted({ epoch: 1, trees: [appendOf(130_000, undefined, { opened: { case_id: 'case-a' } })] });
     expect(await codeOf(guard.admitContent(ME, 1, nothing))).toBe('STORAGE_BUDGET');
@@ -192,7 +192,7 @@ describe('storage budgets', () => {
     expect(book.admit({ ...other, actor_id: 'berta' }, 999)).toHaveProperty('accounts');
   });
 
-  test('of an actor begin again with the hour, also where nothing was recorded since', async () => {
+  test('of an actor start again with the hour, even if nothing was recorded since', async () => {
     let now = Date.parse('2026-01-01T10:30:00.000Z');
     const guard = guardOf(null, { actorBytes: 100_000 }, { now: () => now });
     guard.onCommitted({ epoch: 1, trees: [startedBy('anna', appendOf(100_000, '2026-01-01T10:30:00.000Z'))] });
@@ -202,7 +202,7 @@ describe('storage budgets', () => {
   });
 
   test.each(['access', 'vote', 'resolve'])(
-    'what a person’s `%s` records counts for the person, and never for the agent whose tree it is',
+    'what a person’s `%s` records counts for the person, never for the agent of the tree',
     (kind) => {
       const berta = { actor_type: 'human', actor_id: 'berta' };
       const body = { kind, time: '', actor: berta, approver: { actor: berta } };
@@ -217,7 +217,7 @@ describe('storage budgets', () => {
         if (known) book.committed({ epoch: 1, trees: [startedBy('anna', appendOf(0))] });
         book.committed({ epoch: 1, trees: [answered] });
         expect(book.admit({ tree_id: null, case_id: null, actor_id: 'berta' }, 1)).toBe('actor');
-        // The tree is not taken for the reader's either.
+        // The tree does not become the reader's either.
         book.committed({ epoch: 1, trees: [startedBy('anna', appendOf(1_000))] });
         expect(book.admit(ME, 5_000)).toHaveProperty('accounts');
       }
@@ -238,7 +238,7 @@ describe('storage budgets', () => {
     expect(recordedBytes({ entries, artifacts: [] })).toBeGreaterThan(4_500);
   });
 
-  test('count an entry and a content with what the database adds to them', () => {
+  test('count an entry and a content with the overhead of the database', () => {
     expect(recordedBytes(appendOf(1_000))).toBeGreaterThan(1_500);
   });
 });

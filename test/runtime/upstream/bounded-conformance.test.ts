@@ -1,4 +1,4 @@
-// What an upstream server may cost whoever looks at it: its list, its schemas, and what is held against them.
+// Limits on the cost of an upstream server: its tool list, its schemas, and the validation against them.
 
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../src/contract/json.js';
@@ -14,7 +14,7 @@ const listOf = (items: JsonObject): WalkedSchema => {
   return schema;
 };
 
-test('a page of a list is judged when it comes: what is too large is not held until the last one', async () => {
+test('each page of a tool list is checked on arrival, so a definition that is too large is not kept', async () => {
   const first = { name: 'act', inputSchema: { type: 'object' }, more: 'x'.repeat(100_000) };
   const link = {
     listTools: (cursor: string | null) => {
@@ -32,20 +32,20 @@ test.each([
   ['an enum', { enum: times(1_000, (i) => `value-${i}-xxxxxxxxxxxxxxxxxx`) }],
   ['a description', { type: 'string', description: 'x'.repeat(8_000) }],
   ['the names of members', { type: 'object', properties: { ['x'.repeat(20_000)]: {} } }],
-])('%s that is referred to a thousand times is as large as it then is', (_what, shared) => {
+])('%s that is referenced a thousand times counts a thousand times', (_what, shared) => {
   const properties = Object.fromEntries(times(900, (i) => [`p${i}`, { $ref: '#/$defs/e' }]));
   const schema = { type: 'object', properties, $defs: { e: shared } } as unknown as JsonObject;
   expect(JSON.stringify(schema).length).toBeLessThan(65_536);
   expect(weakenSchema(schema)).toMatchObject({ problem: expect.stringContaining('more than 131072 characters') });
 });
 
-describe('a value is held against a schema', () => {
+describe('a value is validated against a schema', () => {
   test.each([
     ['of which all parts hold', { allOf: times(900, () => ({ minimum: 0 })) }, 7],
     ['of which one part holds', { anyOf: times(900, (i) => ({ const: i })) }, 899],
     ['with constants that are objects', { enum: times(900, (i) => ({ a: i })) }, { a: 899 }],
     ['with many members', { properties: Object.fromEntries(times(1_900, (i) => [`p${i}`, {}])) }, { a: 1 }],
-  ])('only where that is no work of minutes: %s', (_what, items, item) => {
+  ])('only if that takes bounded time: %s', (_what, items, item) => {
     const schema = listOf(items);
     expect(isConformingValue(schema, { x: times(20, () => item) })).toBe(true);
     const begin = process.cpuUsage();
@@ -53,7 +53,7 @@ describe('a value is held against a schema', () => {
     expect(process.cpuUsage(begin).user / 1_000).toBeLessThan(5_000);
   });
 
-  test('also a large one, where the schema is not', () => {
+  test('also a large value, if the schema is small', () => {
     const schema = listOf({ type: 'object', properties: { id: { type: 'integer' }, kind: { enum: ['a', 'b'] } } });
     expect(isConformingValue(schema, { x: times(20_000, (id) => ({ id, kind: 'a' })) })).toBe(true);
     expect(isConformingValue(schema, { x: [{ id: 'no' }] })).toBe(false);

@@ -1,5 +1,5 @@
-// Schemas of upstream servers: what is walked refuses nothing that they accept, what is held can be registered, and
-// whatever goes through one way comes back the other.
+// Schemas of upstream servers: the weakened schema accepts what they accept, the converted one can be registered, and
+// values survive the conversion in both directions.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -15,7 +15,7 @@ import {
 import { weakenSchema, type WalkedSchema } from '../../../src/runtime/upstream/weaken-schema.js';
 import { scanJson } from '../../../src/step/json-scanner.js';
 
-/** As it would come from a server. */
+/** Parsed, like a message of a server. */
 function parsed(value: unknown): JsonObject {
   const scanned = scanJson(JSON.stringify(value), 64);
   if (!scanned.ok) throw new Error(scanned.problem);
@@ -23,7 +23,7 @@ function parsed(value: unknown): JsonObject {
 }
 const walked = (schema: object): WalkedSchema => weakenSchema(parsed(schema));
 
-describe('what is walked', () => {
+describe('the weakened schema', () => {
   test.each<[string, object, readonly unknown[], readonly unknown[]]>([
     ['types', { type: ['string', 'null'] }, ['a', null], [1, {}]],
     ['bounds', { type: 'integer', minimum: 1, exclusiveMaximum: 3 }, [1, 2], [0, 3, 1.5]],
@@ -43,7 +43,7 @@ describe('what is walked', () => {
     ['references into lists', { anyOf: [{ type: 'number' }], items: { $ref: '#/anyOf/0' } }, [1], ['a']],
     ['nothing', { properties: { a: false } }, [{}], [{ a: 1 }]],
     ['distinct items', { uniqueItems: true }, [[1, 2]], [[1, 1]]],
-  ])('holds %s', (_what, schema, accepted, refused) => {
+  ])('keeps %s', (_what, schema, accepted, refused) => {
     const schema_ = walked(schema);
     expect(accepted.map((value) => Check(schema_, parsed({ value })['value']))).toEqual(accepted.map(() => true));
     expect(refused.map((value) => Check(schema_, parsed({ value })['value']))).toEqual(refused.map(() => false));
@@ -60,11 +60,11 @@ describe('what is walked', () => {
     ['counting what is contained', { contains: { type: 'string' }, minContains: 0 }, [1]],
     ['formats', { format: 'email' }, 'nobody'],
     ['what is unevaluated', { unevaluatedProperties: false }, { a: 1 }],
-  ])('leaves out %s', (_what, schema, value) => {
+  ])('omits %s', (_what, schema, value) => {
     expect(Check(walked(schema), parsed({ value })['value'])).toBe(true);
   });
 
-  test('goes round a recursion once', () => {
+  test('expands a recursion once', () => {
     const tree = {
       $defs: { node: { type: 'object', properties: { next: { $ref: '#/$defs/node' }, n: { type: 'number' } } } },
       $ref: '#/$defs/node',
@@ -85,7 +85,7 @@ const closed = (properties: object, required: readonly string[] = []) => ({
 });
 const object = (properties: object, more: object = {}) => ({ type: 'object', properties, ...more });
 
-describe('what is held', () => {
+describe('the registered schema', () => {
   test.each<[string, object, object]>([
     ['nothing', { type: 'object' }, closed({})],
     ['nothing, and says so', { type: 'object', properties: {}, additionalProperties: false }, closed({})],
@@ -139,11 +139,11 @@ describe('what is held', () => {
       object({ a: { type: 'null' } }, { anyOf: [{ required: ['a'] }] }),
       closed({ a: { type: 'null' } }),
     ],
-  ])('%s, as input', (_what, schema, expected) => {
+  ])('for %s, as input', (_what, schema, expected) => {
     expect(fit(schema, 'input').schema).toEqual(expected);
   });
 
-  test('no deeper than the contract can hold it', () => {
+  test('is no deeper than the contract allows', () => {
     const nested = (depth: number): object => object({ n: depth === 0 ? {} : nested(depth - 1) });
     const held = convertInputSchema(walked(nested(16)));
     expect(findSchemaProblem(held.schema)).toBeNull();
@@ -154,7 +154,7 @@ describe('what is held', () => {
     expect(JSON.stringify(decodeInput(held, given))).toBe(JSON.stringify(input(12, 7)));
   });
 
-  test('an answer is cut to what is named, except where nobody knows what that is', () => {
+  test('an answer is reduced to its named members, unless they are unknown', () => {
     const item = object({ a: { type: 'number' } });
     const schema = walked(object({ one: item, either: { anyOf: [item, { type: 'null' }] } }));
     const held = convertOutputSchema(schema);
@@ -165,7 +165,7 @@ describe('what is held', () => {
   });
 });
 
-/** Schemas with all that is known, and values that come near them. */
+/** Schemas with all known keywords, and values that nearly conform to them. */
 const schemas = fc.letrec<{ schema: object; leaf: object }>((tie) => ({
   leaf: fc.oneof(
     fc.constantFrom<object>({}, { type: 'string' }, { type: 'number' }, { type: 'boolean' }, { type: 'null' }),
@@ -210,13 +210,13 @@ const documents = schemas.schema.map((schema) => ({
   },
 }));
 
-describe('whatever a server sends', () => {
+describe('for arbitrary schemas', () => {
   const usable = (schema: object): WalkedSchema | null => {
     const made = walked(schema);
     return typeof made['problem'] === 'string' ? null : made;
   };
 
-  test('what its own schema accepts, the walked one does', () => {
+  test('the weakened schema accepts every value that the original accepts', () => {
     fc.assert(
       fc.property(documents, values.value, (schema, value) => {
         const weaker = usable(schema);
@@ -227,7 +227,7 @@ describe('whatever a server sends', () => {
     );
   });
 
-  test('what the walked schema of an answer accepts is held, and can be registered', () => {
+  test('every answer that the weakened schema accepts can be registered and encoded', () => {
     fc.assert(
       fc.property(documents, values.value, (schema, value) => {
         const weaker = usable(schema);
@@ -243,7 +243,7 @@ describe('whatever a server sends', () => {
     );
   });
 
-  test('an input that is held comes to its server as it was meant', () => {
+  test('a decoded input is the input that the server expects', () => {
     fc.assert(
       fc.property(documents, values.value, (schema, value) => {
         const weaker = usable({ type: 'object', properties: { v: schema }, $defs: schema.$defs });
@@ -263,5 +263,5 @@ describe('whatever a server sends', () => {
   });
 });
 
-/** By the validator itself, which knows all of JSON Schema. */
+/** By the validator itself, which supports all of JSON Schema. */
 const accepts = (schema: object, value: Json): boolean => Check(schema as never, parsed({ value })['value']);

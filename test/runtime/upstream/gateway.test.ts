@@ -1,5 +1,5 @@
-// Tools of upstream MCP servers behind the gateway, end to end: real servers in processes of their own, a whole
-// Turnpike in front of them, and what reached the servers as they wrote it down themselves.
+// Tools of upstream MCP servers behind the gateway, end to end: real servers in processes of their own, a complete
+// Turnpike in front of them, and the requests that the servers logged.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ const SAY = { name: 'say', description: 'Say a word.', inputSchema: object({ wor
 const WIPE = { name: 'wipe', description: 'Wipe it all.', inputSchema: object() };
 
 describe('the reference server for files', () => {
-  test('S4-14 S4-19: a tool that the lane lists is called, and one that it does not list is not', async () => {
+  test('S4-14 S4-19: a tool of the lane is called, and one that the lane does not list is not', async () => {
     const root = join(ground.folder, 'root');
     mkdirSync(root);
     writeFileSync(join(root, 'note.txt'), 'Hello from upstream.\n');
@@ -58,7 +58,7 @@ describe('the reference server for files', () => {
     expect(await agent.submit(call('files.write_file', written))).toMatchObject({ outcome: 'DENIED' });
     expect(await lastTrace(bench)).toMatchObject({ rule_id: 'lane.tool_not_allowed' });
     expect(readFileSync(join(root, 'note.txt'), 'utf8')).toBe('Hello from upstream.\n');
-    // The server's own walls stand as well: it says so, which is certain.
+    // The server's own restrictions apply, too: its error is certain.
     expect(await agent.submit(call('files.read_text_file', { path: '/etc/hostname' }))).toMatchObject({
       outcome: 'EXECUTION_ERROR',
     });
@@ -68,7 +68,7 @@ describe('the reference server for files', () => {
   });
 });
 
-test('a server over HTTP is the same, and a change that it cannot announce is found within ten seconds', async () => {
+test('over HTTP behaves the same, and a change that it cannot announce is found within ten seconds', async () => {
   const web = await startHttpUpstream();
   try {
     const clock = new ManualClock();
@@ -91,7 +91,7 @@ test('a server over HTTP is the same, and a change that it cannot announce is fo
   }
 });
 
-test('a Turnpike that is opened with a folder has its servers, tells of their problems, and ends them', async () => {
+test('a Turnpike that is opened with a folder connects to its servers, reports their problems, and ends them', async () => {
   const server = ground.spy({ tools: [SAY, WIPE] });
   const pins = (await ground.pins(server)).pins;
   const write = (name: string, value: object): void =>
@@ -112,7 +112,7 @@ test('a Turnpike that is opened with a folder has its servers, tells of their pr
   await until(() => !ground.alive('spy'));
 });
 
-test('S4-33: a tool that the lane does not list never reaches the server', async () => {
+test('S4-33: a call of a tool that the lane does not list never reaches the server', async () => {
   const server = ground.spy({ tools: [SAY, WIPE] });
   const upstreams = await ground.connect([server], await ground.pins(server));
   const bench = await ground.bench(upstreams, ['spy.say']);
@@ -124,7 +124,7 @@ test('S4-33: a tool that the lane does not list never reaches the server', async
   expect(ground.calls()).toEqual(['say']);
 });
 
-test('a call carries its input, its idempotency key and nothing else of ours; the child has a clean environment', async () => {
+test('a call contains its input and idempotency key and no other data; the child process has a clean environment', async () => {
   process.env['TURNPIKE_TEST_NAMED'] = 'named';
   process.env['TURNPIKE_TEST_SECRET'] = 'secret';
   const server = ground.spy({ tools: [SAY] }, { env: ['TURNPIKE_TEST_NAMED'] });
@@ -150,28 +150,25 @@ describe('pins', () => {
     ['a member that nobody knows', { ...SAY, later: { hidden: 'instruction' } }],
   ] as const;
 
-  test.each(pinnedElse)(
-    'a tool of which %s has changed is refused until it is pinned again',
-    async (_what, changed) => {
-      const server = ground.spy({ tools: [SAY, WIPE] });
-      const pins = await ground.pins(server);
-      ground.behave({ tools: [changed, WIPE] });
-      const upstreams = await ground.connect([server], pins);
-      expect(upstreams.problems).toMatchObject([{ tool: 'spy.say', problem: 'changed' }]);
-      const bench = await ground.bench(upstreams, ['spy.say', 'spy.wipe']);
-      const agent = await bench.turnpike.startAgent(CASE_AGENT);
-      expect(await agent.submit(call('spy.say', { word: 'yes' }))).toMatchObject({ outcome: 'DENIED' });
-      expect(await lastTrace(bench)).toMatchObject({ rule_id: 'tool.not_registered' });
-      expect(await agent.submit(call('spy.wipe', {}))).toMatchObject({ outcome: 'SUCCESS' });
-      expect(ground.calls()).toEqual(['wipe']);
+  test.each(pinnedElse)('a tool whose %s has changed is rejected until it is pinned again', async (_what, changed) => {
+    const server = ground.spy({ tools: [SAY, WIPE] });
+    const pins = await ground.pins(server);
+    ground.behave({ tools: [changed, WIPE] });
+    const upstreams = await ground.connect([server], pins);
+    expect(upstreams.problems).toMatchObject([{ tool: 'spy.say', problem: 'changed' }]);
+    const bench = await ground.bench(upstreams, ['spy.say', 'spy.wipe']);
+    const agent = await bench.turnpike.startAgent(CASE_AGENT);
+    expect(await agent.submit(call('spy.say', { word: 'yes' }))).toMatchObject({ outcome: 'DENIED' });
+    expect(await lastTrace(bench)).toMatchObject({ rule_id: 'tool.not_registered' });
+    expect(await agent.submit(call('spy.wipe', {}))).toMatchObject({ outcome: 'SUCCESS' });
+    expect(ground.calls()).toEqual(['wipe']);
 
-      const again = await ground.connect([server], await ground.pins(server));
-      expect(again.problems).toEqual([]);
-      expect(again.tools.map(({ definition }) => definition.name)).toEqual(['spy.say', 'spy.wipe']);
-    },
-  );
+    const again = await ground.connect([server], await ground.pins(server));
+    expect(again.problems).toEqual([]);
+    expect(again.tools.map(({ definition }) => definition.name)).toEqual(['spy.say', 'spy.wipe']);
+  });
 
-  test('a tool that nobody has pinned does not exist, and what is pinned and gone is told', async () => {
+  test('a tool without a pin does not exist, and a pinned tool that is missing is reported', async () => {
     const server = ground.spy({ tools: [SAY] });
     const pins = await ground.pins(server);
     ground.behave({ tools: [WIPE] });
@@ -183,7 +180,7 @@ describe('pins', () => {
     ]);
   });
 
-  test('the order of members, and of tools, changes no pin', async () => {
+  test('the order of members and of tools changes no pin', async () => {
     const server = ground.spy({ tools: [SAY, WIPE] });
     const pins = await ground.pins(server);
     ground.behave({ tools: [WIPE, Object.fromEntries(Object.entries(SAY).reverse())] });
@@ -194,7 +191,7 @@ describe('pins', () => {
 describe('a definition that changes while it is in use', () => {
   const CHANGED = { ...SAY, description: 'Say a word, twice.' };
 
-  test('is noticed before the next call, where the server tells, and stays refused when it changes back', async () => {
+  test('is rejected before the next call if the server announces it, and stays rejected when it changes back', async () => {
     const server = ground.spy({ tools: [SAY, WIPE], changed: true });
     const bench = await ground.bench(await ground.connect([server], await ground.pins(server)), [
       'spy.say',
@@ -214,7 +211,7 @@ describe('a definition that changes while it is in use', () => {
     expect(ground.asked().flatMap(({ arguments: input }) => input ?? [])).toEqual([{ word: 'one' }, {}]);
   });
 
-  test('of an idempotent tool is noticed within ten seconds, where the server keeps quiet', async () => {
+  test('of an idempotent tool is noticed within ten seconds if the server does not announce it', async () => {
     const clock = new ManualClock();
     const server = ground.spy({ tools: [SAY] }, { tools: [{ tool: 'say', idempotent: true }] });
     const upstreams = await ground.connect([server], await ground.pins(server), clock);
@@ -230,7 +227,7 @@ describe('a definition that changes while it is in use', () => {
     expect(ground.calls()).toEqual(['say']);
   });
 
-  test('a tool that is listed no more is not called, and is when it is listed again', async () => {
+  test('a tool that is no longer listed is not called, and is called when it is listed again', async () => {
     const clock = new ManualClock();
     const server = ground.spy({ tools: [SAY] });
     const upstreams = await ground.connect([server], await ground.pins(server), clock);
@@ -249,10 +246,10 @@ describe('a definition that changes while it is in use', () => {
   });
 });
 
-describe('what a server says of its own tools changes nothing', () => {
+describe('statements of a server about its own tools change nothing', () => {
   const HINTS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
-  test('annotations, in what is registered', async () => {
+  test('annotations, in the registration', async () => {
     const bare = ground.spy({ tools: [WIPE] });
     const [plain] = (await ground.connect([bare], await ground.pins(bare))).tools;
     ground.behave({ tools: [{ ...WIPE, annotations: HINTS }] });
@@ -265,7 +262,7 @@ describe('what a server says of its own tools changes nothing', () => {
     });
   });
 
-  test('annotations, in what is allowed: a lane from which nothing may leave does not believe them', async () => {
+  test('annotations, in authorization: a lane without outside tools does not trust them', async () => {
     const server = ground.spy({ tools: [{ ...WIPE, annotations: HINTS }] });
     const upstreams = await ground.connect([server], await ground.pins(server));
     const inner = ground.spy({ tools: [WIPE] }, { name: 'inner', outside: false });
@@ -280,12 +277,12 @@ describe('what a server says of its own tools changes nothing', () => {
     const agent = await bench.turnpike.startAgent(CASE_AGENT);
     expect(await agent.submit(call('spy.wipe', {}))).toMatchObject({ outcome: 'DENIED' });
     expect(await lastTrace(bench)).toMatchObject({ rule_id: 'prohibition.external_export' });
-    // What the deployer says of a server is believed.
+    // Declarations of the deployer about a server are trusted.
     expect(await agent.submit(call('inner.wipe', {}))).toMatchObject({ outcome: 'SUCCESS' });
     expect(ground.calls()).toEqual([]);
   });
 
-  test('instructions and descriptions reach agents without what cannot be seen', async () => {
+  test('instructions and descriptions reach agents without invisible characters', async () => {
     const description = `Wipe\u202e it\n\nall.${'\u{e0041}'.repeat(20)}\u0007`;
     const server = ground.spy({ tools: [{ ...WIPE, description }] });
     const [tool] = (await ground.connect([server], await ground.pins(server))).tools;
@@ -293,7 +290,7 @@ describe('what a server says of its own tools changes nothing', () => {
   });
 });
 
-test('what the deployer says of a tool holds for it, and of a server for its other tools', async () => {
+test('declarations of the deployer apply to a tool, and those for a server to its other tools', async () => {
   const dashed = { ...SAY, name: 'say-it' };
   const tools = [{ tool: 'say-it', as: 'say_it', idempotent: true, timeout_ms: 5_000 }];
   const server = ground.spy({ tools: [dashed, WIPE] }, { outside: false, confidentiality: ['contains_pii'], tools });
@@ -309,7 +306,7 @@ test('what the deployer says of a tool holds for it, and of a server for its oth
   expect(ground.calls()).toEqual(['say-it']);
 });
 
-describe('what becomes of a call', () => {
+describe('the outcome of a call', () => {
   async function called(result: object, more: { readonly outputSchema?: object; readonly bytes?: number } = {}) {
     const { outputSchema, bytes = 1_048_576 } = more;
     const tool = outputSchema === undefined ? WIPE : { ...WIPE, outputSchema };
@@ -322,13 +319,13 @@ describe('what becomes of a call', () => {
   }
   const text = (words: string) => ({ type: 'text', text: words });
 
-  test('an error of the tool is certain: it has ended without success', async () => {
+  test('an error of the tool is certain: it ended without success', async () => {
     const { response, run } = await called({ content: [text('no such thing')], isError: true });
     expect(response).toMatchObject({ outcome: 'EXECUTION_ERROR' });
     expect(run).toMatchObject({ status: 'failed', error: { error_code: 'FAILED', retryable: false } });
   });
 
-  test('a large answer is cut where it says so', async () => {
+  test('a large answer is truncated and marked', async () => {
     const { response } = await called({ content: [text('a'.repeat(9_000)), text('b')] }, { bytes: 8_192 });
     const { result } = response as { readonly result: { content: { text: string }[]; complete: boolean } };
     expect(result.complete).toBe(false);
@@ -336,7 +333,7 @@ describe('what becomes of a call', () => {
     expect(Buffer.byteLength(JSON.stringify(result))).toBeLessThanOrEqual(8_192);
   });
 
-  test('the structured part is what its schema names, and no more', async () => {
+  test('the structured part has exactly the members of its schema', async () => {
     const outputSchema = object({ n: { type: 'integer' }, map: { type: 'object' } }, { required: ['n'] });
     const structuredContent = { n: 1, map: { any: ['thing'] }, extra: 'not named' };
     const { response } = await called({ content: [], structuredContent }, { outputSchema });
@@ -350,13 +347,13 @@ describe('what becomes of a call', () => {
     ['an answer that does not conform to its own schema', { content: [], structuredContent: { n: 'one' } }],
     ['an answer that only its own schema refuses', { content: [], structuredContent: { n: 7 } }],
     ['an answer without the structured part that it promises', { content: [text('1')] }],
-  ])('%s is unknown: it may have happened', async (_what, result) => {
+  ])('%s is unknown: the call may have happened', async (_what, result) => {
     const outputSchema = object({ n: { type: 'integer', multipleOf: 5 } }, { required: ['n'] });
     const { run } = await called(result, { outputSchema });
     expect(run).toMatchObject({ status: 'failed', error: { error_code: 'OUTCOME_UNKNOWN' } });
   });
 
-  test('one that is not answered in time is unknown, and the server is told', async () => {
+  test('a call that exceeds its timeout is unknown, and the server is notified', async () => {
     const server = ground.spy({ tools: [WIPE], results: { wipe: { hangs: true } } }, { timeout_ms: 1_000 });
     const bench = await ground.bench(await ground.connect([server], await ground.pins(server)), ['spy.wipe']);
     const agent = await bench.turnpike.startAgent(CASE_AGENT);
@@ -371,7 +368,7 @@ describe('what becomes of a call', () => {
   });
 });
 
-describe('input that the contract cannot hold as it is', () => {
+describe('input that the contract cannot represent directly', () => {
   const inputSchema = object(
     {
       url: { type: 'string', pattern: '^(a+)+$' },
@@ -381,17 +378,17 @@ describe('input that the contract cannot hold as it is', () => {
     { required: ['url'], $schema: 'https://json-schema.org/draft/2020-12/schema' },
   );
 
-  test('is a text of JSON in its place, and is held against the schema of the server before it is sent', async () => {
+  test("is a string of JSON, and is validated against the server's schema before it is sent", async () => {
     const server = ground.spy({ tools: [{ ...SAY, inputSchema }] });
     const bench = await ground.bench(await ground.connect([server], await ground.pins(server)), ['spy.say']);
     const agent = await bench.turnpike.startAgent(CASE_AGENT);
     const say = (input: object) => agent.submit(call('spy.say', input));
     expect(await say({ url: 'b', headers: '{"x-a":"1"}', size: 10 })).toMatchObject({ outcome: 'SUCCESS' });
     expect(ground.asked().at(-1)?.arguments).toEqual({ url: 'b', headers: { 'x-a': '1' }, size: 10 });
-    // What the contract can say is said before anything is asked for.
+    // Violations of the contract's schema are rejected before the server is contacted.
     expect(await say({ url: 'b', headers: { 'x-a': '1' } })).toMatchObject({ error: { error_code: 'INVALID_ARGS' } });
     expect(await say({ url: 'b', more: 1 })).toMatchObject({ error: { error_code: 'INVALID_ARGS' } });
-    // What only the server's schema says, before it is sent.
+    // Violations of only the server's schema are rejected before the input is sent.
     for (const input of [
       { url: 'b', size: 7 },
       { url: 'b', headers: '{"x-a":1}' },

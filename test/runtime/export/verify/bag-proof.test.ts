@@ -1,4 +1,4 @@
-// What a bag proves: with the key of the ledger, everything in it is in the log of that key; without, nothing.
+// What a bag proves: with the key of the ledger, that everything in it is in the log of that key; without it, nothing.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
@@ -64,17 +64,17 @@ describe('a bag with a proof', () => {
     expect([refused.valid, rulesOf(refused)]).toEqual([false, ['bundle.proof_unsigned']]);
   });
 
-  test('S4-77: is valid and unauthenticated where no key is named', async () => {
+  test('S4-77: is valid and unauthenticated without a key', async () => {
     const report = await verified(good, null);
     expect([report.valid, report.authentication]).toMatchObject([true, { verdict: 'unauthenticated' }]);
   });
 
-  test('signed again without a change, it is as good as before', async () => {
+  test('verifies after signing it again without a change', async () => {
     expect(digestsOf(signedAgain(good))).toEqual(digestsOf(good));
     expect(await verified(signedAgain(good))).toMatchObject({ valid: true });
   });
 
-  test('whose key is another is refused before it is read', async () => {
+  test('with another key is rejected before it is read', async () => {
     const folder = at('early');
     lay(folder, good);
     const tree = openBagFolder(folder);
@@ -93,13 +93,13 @@ describe('a bag with a proof', () => {
   });
 });
 
-describe('a bag without one', () => {
+describe('a bag without a proof', () => {
   const stripped = (): Files => {
     const rest = Object.entries(good).filter(([path]) => !['data/proof.json', 'data/entries.jsonl'].includes(path));
     return Object.fromEntries(rest);
   };
 
-  test('is read as before, and is called unauthenticated', async () => {
+  test('is read as before, and is unauthenticated', async () => {
     const store = await ledgerOf([...STORY, askedForExport(SECOND)]);
     await assembleBundle(store, requestFor(at('older'), { approvals: [] }));
     const older = filesOf(at('older'));
@@ -112,7 +112,7 @@ describe('a bag without one', () => {
     expect(digestsOf(made)).toEqual(digestsOf(older));
   });
 
-  test('whose proof was taken away, and which says that it has one, is not valid', async () => {
+  test('that declares one, which was removed, is invalid', async () => {
     const report = await verified(sealed(stripped()));
     expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.info_differs']]);
     const half = await verified(sealed({ ...stripped(), 'data/entries.jsonl': good['data/entries.jsonl']! }), null);
@@ -120,7 +120,7 @@ describe('a bag without one', () => {
   });
 });
 
-/** Denials that became allows, in every place in which they stand. */
+/** Changes denials to allows wherever they occur. */
 function lie(files: Files): Files {
   const replaced = (text: string): string => text.replaceAll('"outcome":"failure"', '"outcome":"success"');
   const entries = linesIn(files, 'data/entries.jsonl').map((line) => {
@@ -252,8 +252,8 @@ const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] =
   ],
 ];
 
-describe('a bag that was changed and made a good bag again', () => {
-  test.each(CHANGES)('where %s, is refused, with and without the signature of the key', async (_what, change, rule) => {
+describe('a bag that was changed and is again a valid BagIt bag', () => {
+  test.each(CHANGES)('with %s is rejected, with and without the signature of the key', async (_what, change, rule) => {
     const unsigned = await verified(sealed(change(good)));
     expect([unsigned.valid, unsigned.authentication?.verdict]).toEqual([false, 'unauthenticated']);
     const signed = await verified(signedAgain(change(good)));
@@ -262,7 +262,7 @@ describe('a bag that was changed and made a good bag again', () => {
     expect((await verified(signedAgain(change(good)), null)).valid).toBe(false);
   });
 
-  test('with another reason or approval than its export run was asked for, is refused', async () => {
+  test('with another reason or approval than its export run requested is rejected', async () => {
     const bench = await Bench.open();
     const by = { actor: 'anna', role: 'ATTORNEY_ADMIN', case: 'case-local' };
     await (await bench.turnpike.startAgent()).end();
@@ -280,7 +280,7 @@ describe('a bag that was changed and made a good bag again', () => {
     await bench.close();
   });
 
-  test('with a manifest that says something else is refused, also where the key has signed it', async () => {
+  test('with another manifest is rejected, even if the key has signed it', async () => {
     const manifest = json<ExportBundle>(good, 'data/manifest.json');
     const changed = withJson(good, 'data/manifest.json', { ...manifest, export_reason: 'another one' });
     expect((await verified(sealed(changed))).valid).toBe(false);
@@ -292,7 +292,7 @@ describe('a bag that was changed and made a good bag again', () => {
     ['an agent run', `${TREE}.1`],
     ['a run of an agent that is in the tree of the export', `${SECOND}.1`],
     ['the root of the export', SECOND],
-  ])('S4-77: that names %s as its export run is refused: nobody has signed bag-info.txt', async (_which, run_id) => {
+  ])('S4-77: that names %s as its export run is rejected: bag-info.txt is not signed', async (_which, run_id) => {
     const [root] = run_id.split('.');
     const info = good['bag-info.txt']!.toString().replace(
       /Turnpike-Run-Id: .*\nTurnpike-Root-Run-Id: .*\n/,
@@ -303,18 +303,18 @@ describe('a bag that was changed and made a good bag again', () => {
     expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.request_differs']]);
   });
 
-  test('S4-77: that names another root for its export run is refused', async () => {
+  test('S4-77: that names another root for its export run is rejected', async () => {
     const info = good['bag-info.txt']!.toString().replace(/(Turnpike-Root-Run-Id: ).*\n/, `$1${TREE}\n`);
     const report = await verified(sealed({ ...good, 'bag-info.txt': Buffer.from(info) }));
     expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.info_differs']]);
   });
 
-  test('S4-77: in whose log nobody has asked for the export is refused', async () => {
+  test('S4-77: whose log contains no request of the export is rejected', async () => {
     await assembleBundle(await ledgerOf(), requestFor(at('unasked'), { approvals: [] }), { signer });
     expect(rulesOf(await verified(filesOf(at('unasked'))))).toEqual(['bundle.request_differs']);
   });
 
-  test('S4-78: with the approval of a vote that did not count is refused', async () => {
+  test('S4-78: with the approval of a vote that did not count is rejected', async () => {
     const bench = await Bench.open({
       edit: (name, text) =>
         name === 'actions'
@@ -344,7 +344,7 @@ describe('a bag that was changed and made a good bag again', () => {
   });
 });
 
-test('every rule of proofs is broken by some case', () => {
+test('every rule about proofs is violated by some case', () => {
   const broken = new Set([...CHANGES.map(([, , rule]) => rule), 'bundle.proof_unsigned', 'bundle.request_differs']);
   expect([...broken]).toEqual(expect.arrayContaining([...RULES_OF_PROOFS]));
   expect(Object.keys(EXPORT_BAG_RULES)).toEqual(expect.arrayContaining([...RULES_OF_PROOFS]));

@@ -1,4 +1,4 @@
-// Every rule that a bundle can break: real bundles, changed in one thing, and made good bags again.
+// Every rule that a bag can violate: real bags with one change, made valid BagIt bags again.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { BAG_RULES } from '../../../../src/bagit/bag-finding.js';
@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 const CASES: readonly BundleCase[] = [...CONTENT_CASES, ...MANIFEST_CASES, ...RUN_CASES, ...EVENT_CASES];
 
-describe('S4-77: a bundle that is a good bag is looked at further', () => {
+describe('S4-77: the content of a valid BagIt bag is verified', () => {
   test.each(CASES)('%s', async (_title, change, broken) => {
     const report = await check(sealed(change(good)));
     expect(rules(report)).toEqual([...broken].sort());
@@ -28,9 +28,9 @@ describe('S4-77: a bundle that is a good bag is looked at further', () => {
   });
 });
 
-describe('RFC 8493: first of all it is a bag', () => {
+describe('RFC 8493: it is verified as a bag first', () => {
   test.each(['data/artifacts', AUDIT, RUNS, MANIFEST, 'data/policies', 'data/machines', 'bag-info.txt'])(
-    'a byte of %s that was changed is found by its digests',
+    'a changed byte of %s is found by its digests',
     async (start) => {
       const path = Object.keys(good).find((name) => name.startsWith(start))!;
       const content = Buffer.from(good[path]!);
@@ -43,14 +43,14 @@ describe('RFC 8493: first of all it is a bag', () => {
     },
   );
 
-  test('a bag that does not say that it is a bundle is judged as a bag only', async () => {
+  test('a bag that does not declare itself as one of Turnpike is verified only as a bag', async () => {
     const plain = sealed(info('Turnpike-Bundle: 1\n', '')(bytes('data/more.txt', 'x')(good)));
     expect(await check(plain)).toMatchObject({ valid: true, findings: [], bundle: null });
     const empty = { 'bagit.txt': good['bagit.txt']!, 'data/a': Buffer.from('a') };
     expect(await check(empty)).toMatchObject({ valid: false, bundle: null });
   });
 
-  test('a bundle without SHA-256 has nothing that vouches for it', async () => {
+  test('a bag without SHA-256 is rejected', async () => {
     const weak = Object.fromEntries(
       Object.entries(sealed(good)).filter(([path]) => !path.endsWith('manifest-sha256.txt')),
     );
@@ -60,7 +60,7 @@ describe('RFC 8493: first of all it is a bag', () => {
   });
 });
 
-test('every rule is broken by some case', () => {
+test('every rule is violated by some case', () => {
   const broken = new Set<string>([...CASES.flatMap(([, , found]) => found), 'bundle.file_changed', ...RULES_OF_PROOFS]);
   expect([...broken].sort()).toEqual(Object.keys(EXPORT_BAG_RULES).sort());
 });

@@ -1,4 +1,4 @@
-// Verifications and reviews as effects: real programs in a real sandbox, real code of a service, hostile answers.
+// Verifications and reviews as effects: real programs in a real sandbox, real callbacks of a service, hostile answers.
 
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -85,7 +85,7 @@ const messagesOf = ({ findings }: JsonObject): readonly string[] =>
   (Array.isArray(findings) ? findings : []).map((finding) => (isJsonObject(finding) ? text(finding['message']) : ''));
 
 describe('RUN_VERIFICATION', () => {
-  test('S3-28, C68: what the program came to is a whole receipt, but for when it was given', async () => {
+  test('S3-28, C68: the result of the program is a complete receipt, except for its time', async () => {
     const command = [...node('console.log("2 passed")')];
     const result = resultOf(await checks.run(verification(command)));
     expect(result).toEqual({
@@ -109,7 +109,7 @@ describe('RUN_VERIFICATION', () => {
     expect(isConforming(VerificationReceipt, receipt)).toBe(true);
   });
 
-  test('C67: one that fails is done, with its exit code; one that takes too long has 124', async () => {
+  test('C67: a failing program is done, with its exit code; one that exceeds its timeout has 124', async () => {
     expect(await checks.run(verification(node('process.exit(3)')))).toMatchObject({
       status: 'done',
       result: { exit_code: 3 },
@@ -119,7 +119,7 @@ describe('RUN_VERIFICATION', () => {
     expect(await checks.run(verification(['no-such-program']))).toMatchObject({ result: { exit_code: 127 } });
   });
 
-  test('a folder that is not as it should be is a failure of the work, with a receipt', async () => {
+  test('an unusable working directory is a failure of the work, with a receipt', async () => {
     writeFileSync(join(commands.home, 'file'), '');
     symlinkSync('/', join(commands.home, 'out'));
     for (const cwd of ['/sandbox/none', '/sandbox/file', '/sandbox/out']) {
@@ -129,7 +129,7 @@ describe('RUN_VERIFICATION', () => {
     }
   });
 
-  test('what this machine cannot do is no failure of the work: the effect has certainly not happened', async () => {
+  test('a command that this machine cannot run is not a failure of the work: it was certainly not executed', async () => {
     mkdirSync(join(commands.base, 'none'));
     writeFileSync(join(commands.base, 'none/bwrap'), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
     const unwalled = checksWith(null, 'required', { programs: [join(commands.base, 'none')] });
@@ -138,7 +138,7 @@ describe('RUN_VERIFICATION', () => {
     expect(await checks.run(verification(['-c']))).toMatchObject({ status: 'failed', cause: 'REFUSED' });
   });
 
-  test('a long output is shown by its beginning and its end, and hashed as a whole', async () => {
+  test('a long output is shown by its beginning and end, and hashed completely', async () => {
     const whole = Array.from({ length: 20_000 }, (_, line) => `line ${line}\n`).join('');
     const line = 'process.stdout.write(Array.from({ length: 20000 }, (_, line) => `line ${line}\\n`).join(""))';
     const { output, ...result } = resultOf(await checks.run(verification(node(line))));
@@ -154,7 +154,7 @@ describe('RUN_VERIFICATION', () => {
     });
   });
 
-  test('what is no text can be written down all the same', async () => {
+  test('output that is not UTF-8 can be recorded', async () => {
     const { output } = resultOf(
       await checks.run(verification(node('process.stdout.write(Buffer.from([0x61, 0xff, 0xc3, 0x00, 0x0a]))'))),
     );
@@ -170,7 +170,7 @@ describe('REVIEW_PHASE by a program', () => {
     [1, 'fail'],
     [2, 'warn'],
   ])(
-    'C69: exit code %i and a last line of findings are the verdict %s, and evidence that this home vouches for',
+    'C69: exit code %i and a last line of findings are the verdict %s, and evidence that this home signs',
     async (code, verdict) => {
       const line = JSON.stringify({ findings: [FINDING], summary: 'Read twice.' });
       const result = resultOf(await reviewBy(saying(code, 'reading ...', line, '')));
@@ -196,7 +196,7 @@ describe('REVIEW_PHASE by a program', () => {
     },
   );
 
-  test('it reads the order as JSON, and runs in the folder of the gate', async () => {
+  test('gets the order as JSON, and runs in the folder of the gate', async () => {
     mkdirSync(join(commands.home, 'tools'));
     const line =
       'require("fs").writeFileSync("order", require("fs").readFileSync(0)); console.log(JSON.stringify({ findings: [] }))';
@@ -211,7 +211,7 @@ describe('REVIEW_PHASE by a program', () => {
   });
 
   const OK = '{"findings":[]}';
-  /** Prints much, and then so many findings. */
+  /** Prints much text, and then a number of findings. */
   const many = (count: number) =>
     node(`console.log("x".repeat(100000)); const finding = { severity: "info", message: "m" };
       console.log(JSON.stringify({ findings: Array(${count}).fill(finding) }))`);
@@ -261,23 +261,23 @@ describe('REVIEW_PHASE by a program', () => {
     expect((result['findings'] as unknown[]).every((finding) => isConforming(GateFinding, finding))).toBe(true);
   });
 
-  test('100 findings are not too many, and what it printed before the last line does not matter', async () => {
+  test('100 findings are accepted, and output before the last line does not matter', async () => {
     const result = resultOf(await reviewBy(many(100)));
     expect(result).toMatchObject({ verdict: 'pass' });
     expect(result['findings']).toHaveLength(100);
   });
 
-  test('one that takes too long fails', async () => {
+  test('that exceeds its timeout fails', async () => {
     const result = resultOf(await reviewBy(['sh', '-c', `echo '${OK}'; exec sleep 600`], { timeout_ms: 50 }));
     expect(result).toMatchObject({ verdict: 'fail' });
     expect(messagesOf(result)).toEqual([expect.stringContaining('time')]);
   });
 });
 
-describe('REVIEW_PHASE by code of the service', () => {
+describe('REVIEW_PHASE by a callback of the service', () => {
   const by = (callback: ReviewCallback, more: JsonObject = {}) => checksWith(callback).run(review('callback', more));
 
-  test('its review is the verdict; the order is its own', async () => {
+  test('its review is the verdict, and its order is a copy', async () => {
     const asked: ReviewOrder[] = [];
     const effect = review('callback');
     const before = JSON.stringify(effect.args);
@@ -340,7 +340,7 @@ describe('REVIEW_PHASE by code of the service', () => {
     });
   });
 
-  test('an answer that comes too late is a failure, and the service is told', async () => {
+  test('an answer after the timeout is a failure, and the signal of the callback is aborted', async () => {
     let told = false;
     const reviewing = by(
       (_order, { signal }) =>
@@ -361,7 +361,7 @@ describe('REVIEW_PHASE by code of the service', () => {
     expect(clock.timers).toBe(0);
   });
 
-  test('where there is none, the effect has certainly not happened', async () => {
+  test('without a callback, the effect was certainly not executed', async () => {
     expect(await checks.run(review('callback'))).toMatchObject({ status: 'failed', cause: 'REFUSED' });
   });
 });
@@ -388,12 +388,12 @@ describe('the executor of both', () => {
     ['a word more', verification(['true']), { shell: true }],
     ['no time', verification(['true']), { timeout_ms: 0 }],
     ['a person as the reviewer', review('manual'), {}],
-  ])('%s is not carried out', async (_title, { action, args }, more) => {
+  ])('%s is not executed', async (_title, { action, args }, more) => {
     const answer = await checks.run(granted(effectOf(action, { ...args, ...more })));
     expect(answer).toEqual({ status: 'failed', cause: 'INTERNAL' });
   });
 
-  test('without a case there is nothing to run in', async () => {
+  test('without a case there is no folder to run in', async () => {
     const { args } = verification(['true']);
     expect(await checks.run(granted(effectOf('RUN_VERIFICATION', args, { case_id: null })))).toMatchObject({
       status: 'failed',
@@ -404,7 +404,7 @@ describe('the executor of both', () => {
     });
   });
 
-  test('D8: after a crash, and when it is called off, nobody knows what became of it', async () => {
+  test('D8: after a crash, and after an abort, the outcome is unknown', async () => {
     expect(checks.settle(verification(['true']))).toEqual({ status: 'unknown' });
     const ending = checksWith(() => new Promise(() => undefined));
     const mark = join(commands.home, 'mark');

@@ -1,3 +1,3 @@
-// Specs as large as they may be, and as hostile.
+// Hostile specs of the maximum size.
 
 import './parse-spec.test.js';

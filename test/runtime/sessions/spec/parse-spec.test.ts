@@ -1,4 +1,4 @@
-// Specs as bytes that anybody may have written: every one is read, or refused with a line and a rule, in bounded time.
+// Specs as untrusted bytes: each is parsed, or rejected with a line and a rule, in bounded time.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -12,17 +12,17 @@ import { largeSpec, make, phase, spec, verify } from '../../../fixtures/spec.js'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
-/** `line rule` of the first problem, or what was read. */
+/** `line rule` of the first problem, or the parsed spec. */
 const read = (text: string | Uint8Array): unknown => {
   const { value, problems } = parseSpec(typeof text === 'string' ? bytes(text) : text);
   const [first] = problems;
   return first === undefined ? plain(value) : `${first.line} ${first.rule}`;
 };
 
-describe('the two ways to write a spec', () => {
+describe('the two formats of a spec', () => {
   const one = spec(phase('a', [make('a1', [], { instruction: 'Two\nlines: "quoted".\n' }), verify('a2', ['a1'])]));
 
-  test('say the same', () => {
+  test('give equal results', () => {
     expect(read(JSON.stringify(one))).toEqual(one);
     expect(read(` \r\n\t${JSON.stringify(one, null, 2)}\n`)).toEqual(one);
     expect(read(toYaml(one))).toEqual(one);
@@ -36,14 +36,14 @@ describe('the two ways to write a spec', () => {
     }
   });
 
-  test('are told apart by the first character: what begins with { is not read as YAML when it is no JSON', () => {
+  test('are distinguished by the first character: text that begins with { is never read as YAML', () => {
     expect(read('{a: 1}')).toBe('1 json.syntax');
     expect(read('{"a": 1,}')).toBe('1 json.syntax');
     expect(read('---\n{a: 1}\n')).toEqual({ a: 1 });
   });
 });
 
-describe('what is refused', () => {
+describe('a rejected spec has', () => {
   test.each<readonly [string, string | Uint8Array, string]>([
     ['nothing', '', '1 yaml.not_a_mapping'],
     ['a list', '[]', '1 yaml.not_a_mapping'],
@@ -93,7 +93,7 @@ describe('what is refused', () => {
     }
   });
 
-  test('more parts than a spec may have, however small they are', () => {
+  test('too many parts, however small they are', () => {
     const parts = (count: number): string => `{"a": [${'0,'.repeat(count - 3)}0]}`;
     expect(read(parts(1_000_001))).toBe('1 json.too_complex');
     expect(typeof read(parts(1_000_000))).toBe('object');
@@ -103,19 +103,19 @@ describe('what is refused', () => {
     expect(typeof read(`a: |\n${' b\n'.repeat(499_900)}`)).toBe('object');
   });
 
-  test('a key named like the prototype is one more key in YAML, and is refused as such', () => {
+  test('a key named like the prototype: an extra key in YAML, and rejected as such', () => {
     const { findings } = readSpec(bytes(`${toYaml(spec(phase('a', [verify('v')])))}__proto__: {polluted: 1}\n`), null);
     expect(findings.map(({ line, rule }) => `${line} ${rule}`)).toEqual(['14 schema.unknown_key']);
     expect(Reflect.get({}, 'polluted')).toBeUndefined();
   });
 
-  test('half of a surrogate pair is found in YAML, too', () => {
+  test('a lone surrogate, in YAML too', () => {
     const text = toYaml(spec(phase('a', [make('a1'), verify('v')]))).replace('Write /sandbox/a1.md.', '"\\ud800"');
     expect(readSpec(bytes(text), null)).toMatchObject({ spec: null, findings: [{ rule: 'text.malformed', line: 10 }] });
   });
 });
 
-describe('findings have the line of what they are about', () => {
+describe('findings have the line of their subject', () => {
   const text = `spec_version: 1
 id: demo
 title: Demo
@@ -157,14 +157,14 @@ phases:
     expect(foundIn(JSON.stringify(JSON.parse(json)))).toEqual([inOneLine[1], inOneLine[0], inOneLine[2]]);
   });
 
-  test('of any JSON, the line of every member and item is that of its key or beginning', () => {
+  test('in any JSON, the line of a member or item is that of its key or beginning', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 4 }), fc.constantFrom('', ' ', '\t\t'), (value, indent) => {
         const document = { top: value, 'a"\\,{[\n/~': value };
         const json = JSON.stringify(document, null, indent === '' ? undefined : indent);
         const pointers = [...placesIn(document, '')];
         const lines = findPointerLines(json, pointers);
-        // Written with an indent, everything stands on a line of its own, in this order.
+        // With an indent, every value has a line of its own, in this order.
         const all = json.split('\n');
         const own = all.flatMap((line, index) => (/^\s*[\]}],?$/.test(line) ? [] : [index + 1]));
         expect(lines).toEqual(indent === '' ? pointers.map(() => 1) : own);
@@ -172,18 +172,18 @@ phases:
     );
   });
 
-  test('of a YAML key, whatever it is called', () => {
+  test('for any YAML key', () => {
     expect(foundIn(`${text}"a/b~c": {}\n`)).toEqual([[17, 'schema.unknown_key', '/a~1b~0c']]);
   });
 
-  test('of what is not there, that of what is around it', () => {
+  test('for a missing value, that of the value around it', () => {
     expect(findPointerLines('{"a":\n[1,\n{"b": 1}]}', ['/a/1/c', '/a/7', '/x', '', '/a/1/b/d'])).toEqual([
       3, 1, 1, 1, 3,
     ]);
   });
 });
 
-/** The pointers of a document, in the order in which it is written. */
+/** The pointers of a document, in the order of its text. */
 function* placesIn(value: unknown, at: string): Generator<string> {
   yield at;
   if (typeof value !== 'object' || value === null) return;
@@ -195,20 +195,20 @@ function* placesIn(value: unknown, at: string): Generator<string> {
 describe('time', () => {
   const TASKS = sized(2_000, 10_000);
 
-  /** Of processor time: several times what it takes here, so that only a loop that grows with the square fails. */
+  /** Limit of processor time: several times the usual duration, so that only quadratic loops fail. */
   const cpuMs = (work: () => unknown): number => {
     const start = process.cpuUsage();
     work();
     return process.cpuUsage(start).user / 1_000;
   };
 
-  test(`a JSON spec of ${TASKS} tasks is read and checked well below a second`, () => {
+  test(`a JSON spec of ${TASKS} tasks is parsed and validated in well below a second`, () => {
     const large = bytes(JSON.stringify(largeSpec(TASKS)));
     expect(readSpec(large, null)).toMatchObject({ findings: [] });
     expect(Math.min(...[1, 2, 3].map(() => cpuMs(() => readSpec(large, null))))).toBeLessThan(800);
   });
 
-  test(`a YAML spec of ${TASKS} tasks is read as well`, () => {
+  test(`a YAML spec of ${TASKS} tasks is parsed in time, too`, () => {
     const large = largeSpec(TASKS);
     const yaml = bytes(toYaml(large));
     let result: unknown;
@@ -216,7 +216,7 @@ describe('time', () => {
     expect(plain(result)).toEqual({ findings: [], spec: large });
   });
 
-  /** The whole size only in a campaign. */
+  /** The full size only in a campaign. */
   const fill = (unit: string, size = SPEC_BYTES_MAX - 100): string =>
     unit.repeat(Math.floor(sized(size / 16, size) / unit.length));
   const members = (count: number): string => Array.from({ length: count }, (_, index) => `"k${index}":0`).join(',');
@@ -242,7 +242,7 @@ describe('time', () => {
     ['JSON phases', () => `{"phases":[${fill('{},', 2_400_000)}{}]}`],
     ['JSON tasks', () => `{"phases":[{"tasks":[${fill('{},', 2_400_000)}{}]}]}`],
     ['JSON dependencies', () => `{"phases":[{"tasks":[{"depends_on":[${fill('"a",', 3_000_000)}""]}]}]}`],
-  ])('%s: refused, soon', (_what, text) => {
+  ])('%s: rejected quickly', (_what, text) => {
     const hostile = bytes(text());
     expect(hostile.byteLength).toBeLessThanOrEqual(SPEC_BYTES_MAX);
     let result: unknown;
@@ -251,7 +251,7 @@ describe('time', () => {
   });
 });
 
-describe('any bytes at all', () => {
+describe('arbitrary bytes', () => {
   const good = JSON.stringify(spec(phase('a', [make('a1'), verify('a2')], { reviewer: 'manual' })));
   const damaged = fc
     .record({ yaml: fc.boolean(), from: fc.nat(), length: fc.nat(60), instead: fc.uint8Array({ maxLength: 8 }) })
@@ -261,7 +261,7 @@ describe('any bytes at all', () => {
       return new Uint8Array(Buffer.concat([whole.slice(0, start), instead, whole.slice(start + length)]));
     });
 
-  test('are read, or refused in one line of printable ASCII', () => {
+  test('are parsed, or rejected in one line of printable ASCII', () => {
     fc.assert(
       fc.property(fc.oneof(fc.uint8Array({ maxLength: 300 }), damaged), (input) => {
         const { findings, spec: sound } = readSpec(input, null);
