@@ -12,8 +12,9 @@ import {
   type LanguageModelUsage,
   type ModelMessage,
 } from 'ai';
-import { AgentError, UsageError } from '../errors.js';
+import { AgentError } from '../errors.js';
 import type { Agent, AgentProposal, AgentTurn } from '../ports/agent.js';
+import { usageError } from './system/usage-error.js';
 
 export interface AiSdkAgentOptions {
   /** A model of a provider package. A bare name is refused: the SDK would ask a gateway of its own for it. */
@@ -82,8 +83,6 @@ function requireWholeNumber(name: string, value: number, least: number, most: nu
   if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
   throw usageError(`${name}: a whole number from ${least} to ${most}`);
 }
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
 
 /** One proposal, or an AgentError by the time that was given; a provider that does not let go is left behind. */
 async function proposeWithin(settings: AgentSettings, turn: AgentTurn, signal: AbortSignal): Promise<AgentProposal> {

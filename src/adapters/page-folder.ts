@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { UsageError } from '../errors.js';
+import { usageError } from './system/usage-error.js';
 
 export interface PageFile {
   readonly bytes: Uint8Array;
@@ -30,8 +30,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,120}$/;
  */
 export function readPageFolder(folder: string): ReadonlyMap<string, PageFile> {
   const index = join(folder, 'index.html');
-  if (!existsSync(index))
-    throw new UsageError({ code: 'USAGE', message: `${folder} has no index.html: build the page` });
+  if (!existsSync(index)) throw usageError(`${folder} has no index.html: build the page`);
   const page = readPageFile(index, false);
   const approvals = join(folder, 'approvals.html');
   const files = new Map([

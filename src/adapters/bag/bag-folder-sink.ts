@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path';
 import { BagError } from '../../errors.js';
 import type { BagSink } from '../../ports/bag-tree.js';
 import { errorCode } from '../system/error-code.js';
+import { fsyncDirectory } from '../files/fsync-directory.js';
 
 /** 1980-01-01 UTC, as in a .zip file: when a file was written says nothing about what it holds. */
 const TIME_S = 315_532_800;
@@ -64,7 +65,7 @@ class FolderSink implements BagSink {
   async finish(): Promise<void> {
     await this.#guard(async () => {
       // The deepest first: the time of a directory changes with what is made in it.
-      for (const path of [...this.#directories].reverse()) await syncDirectory(join(this.#draft, path), true);
+      for (const path of [...this.#directories].reverse()) await syncDated(join(this.#draft, path));
     });
     try {
       // Claims the name: renaming a folder replaces an empty one, so it must be ours.
@@ -80,7 +81,7 @@ class FolderSink implements BagSink {
         await rmdir(this.#target).catch(() => undefined);
         throw error;
       }
-      await syncDirectory(dirname(this.#target), false);
+      await fsyncDirectory(dirname(this.#target));
     });
   }
 
@@ -106,10 +107,10 @@ class FolderSink implements BagSink {
   }
 }
 
-async function syncDirectory(path: string, dated: boolean): Promise<void> {
+async function syncDated(path: string): Promise<void> {
   const directory = await open(path, 'r');
   try {
-    if (dated) await directory.utimes(TIME_S, TIME_S);
+    await directory.utimes(TIME_S, TIME_S);
     await directory.sync();
   } finally {
     await directory.close();

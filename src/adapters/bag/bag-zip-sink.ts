@@ -4,11 +4,13 @@ import { existsSync } from 'node:fs';
 import { link, mkdtemp, open, rm, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { BagError, UsageError } from '../../errors.js';
+import { BagError } from '../../errors.js';
 import type { BagSink } from '../../ports/bag-tree.js';
 import { errorCode } from '../system/error-code.js';
 import { centralHeader, endRecords, localHeader, localHeaderBytes, ZIP_FILE_BYTES_MAX } from './zip-format.js';
 import type { ZipRecord } from './zip-format.js';
+import { usageError } from '../system/usage-error.js';
+import { fsyncDirectory } from '../files/fsync-directory.js';
 
 /** Pieces in which the directory of the archive is written. */
 const PIECE_BYTES = 65_536;
@@ -20,7 +22,7 @@ const PIECE_BYTES = 65_536;
  */
 export async function createBagZip(path: string, base = basename(path).replace(/\.zip$/i, '')): Promise<BagSink> {
   if (!/^[^/\\~\0-\x1f\x7f][^/\\\0-\x1f\x7f]*$/.test(base) || base === '.' || base === '..') {
-    throw new UsageError({ code: 'USAGE', message: `${JSON.stringify(base)} cannot be the directory of a bag` });
+    throw usageError(`${JSON.stringify(base)} cannot be the directory of a bag`);
   }
   const target = resolve(path);
   if (existsSync(target)) throw existsError(target);
@@ -84,12 +86,7 @@ class ZipSink implements BagSink {
     }
     await this.#guard(async () => {
       await rm(folder, { recursive: true });
-      const parent = await open(dirname(target), 'r');
-      try {
-        await parent.sync();
-      } finally {
-        await parent.close();
-      }
+      await fsyncDirectory(dirname(target));
     });
   }
 

@@ -4,6 +4,7 @@ import { UsageError } from '../../errors.js';
 import type { BoundaryLineLimits, BoundaryLines, LineFile, LinePlace } from '../../ports/ledger/line-file.js';
 import { errorCode } from '../system/error-code.js';
 import { NotAFile, openRegular, readPieces } from './open-file.js';
+import { usageError } from '../system/usage-error.js';
 
 const NEWLINE = 0x0a;
 const LINE_BYTES_MAX = 256 * 1024 * 1024;
@@ -82,5 +83,3 @@ async function firstLine(file: FileHandle, bytes: number): Promise<Uint8Array | 
 }
 
 const tooLongError = (path: string, max: number): UsageError => usageError(`${path}: a line of more than ${max} bytes`);
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -16,6 +16,7 @@ import { dirname } from 'node:path';
 import { PolicyError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
 import { NotAFile, openRegularSync } from './open-file.js';
+import { fsyncDirectorySync } from './fsync-directory.js';
 
 export interface SmallFileLimits {
   readonly bytesMax: number;
@@ -85,16 +86,7 @@ export function replaceFile(path: string, text: string, mode: number): void {
     rmSync(draft, { force: true });
     throw cause;
   }
-  syncFolder(dirname(path));
-}
-
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r');
-  try {
-    fsyncSync(descriptor);
-  } finally {
-    closeSync(descriptor);
-  }
+  fsyncDirectorySync(dirname(path));
 }
 
 const unreadableError = (path: string, why: string, cause?: unknown): PolicyError =>

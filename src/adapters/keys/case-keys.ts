@@ -27,8 +27,9 @@ import { CASE_KEY_BYTES, caseCipher, type CaseCipher } from './case-cipher.js';
 import { isCaseId } from '../ledger/check-batch.js';
 import { errorCode } from '../system/error-code.js';
 import { readSmallFile, replaceFile } from '../files/small-file.js';
-import { syncDirectory } from '../sqlite/sqlite-database.js';
+import { fsyncDirectorySync } from '../files/fsync-directory.js';
 import { createLruMap } from '../system/lru-map.js';
+import { tamperedError } from '../ledger/store-errors.js';
 
 /** So many keys are kept at hand. */
 const KNOWN_MAX = 1_024;
@@ -137,7 +138,7 @@ export class CaseKeys {
   finishErasures(): void {
     const names = new Set(this.#names());
     // Who was killed may not have made the names durable that are relied on from now on (K1, K2).
-    if (names.size > 0) syncDirectory(this.#directory);
+    if (names.size > 0) fsyncDirectorySync(this.#directory);
     for (const name of names) {
       const [, case_id = '', no = ''] = ERASURE_FILE.exec(name) ?? [];
       if (!names.has(`${case_id}.${no}.key`) || !this.#isErased(case_id, Number(no))) continue;
@@ -195,7 +196,7 @@ export class CaseKeys {
 
   #makeFolder(): void {
     const made = mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
-    if (made !== undefined) syncDirectory(dirname(this.#directory));
+    if (made !== undefined) fsyncDirectorySync(dirname(this.#directory));
   }
 
   /** Overwritten first: a file that is unlinked still lies where it lay. */
@@ -214,7 +215,7 @@ export class CaseKeys {
       closeSync(file);
     }
     unlinkSync(path);
-    syncDirectory(this.#directory);
+    fsyncDirectorySync(this.#directory);
   }
 
   #path(case_id: string, no: number, what: 'key' | 'erased'): string {
@@ -236,5 +237,3 @@ function readText(path: string): string | null {
 }
 
 const statementOf = (case_id: string, no: number): string => `turnpike erasure\n${case_id}\n${no}\n`;
-
-const tamperedError = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_TAMPERED', message });

@@ -15,13 +15,12 @@ import { nanoidIds } from '../system/nanoid-ids.js';
 import { readSmallFile, replaceFile } from '../files/small-file.js';
 import { withFileLock } from '../sqlite/writer-lock.js';
 import { systemClock } from '../system/system-clock.js';
+import { usageError } from '../system/usage-error.js';
 
 const BYTES_MAX = 1_048_576;
 const MODE = 0o600;
 const FORBIDDEN = 0o077;
 const DAY_MS = 86_400_000;
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
 
 /** What somebody is given a token for. */
 export interface TokenGrant {

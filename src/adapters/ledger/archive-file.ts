@@ -11,7 +11,8 @@ import type { LineFile } from '../../ports/ledger/line-file.js';
 import { errorCode } from '../system/error-code.js';
 import { openLineFile } from '../files/line-file.js';
 import { openRegular, readPieces } from '../files/open-file.js';
-import { syncDirectory } from '../sqlite/sqlite-database.js';
+import { fsyncDirectorySync } from '../files/fsync-directory.js';
+import { usageError } from '../system/usage-error.js';
 
 /** Lines are gathered up to so much before they are written. */
 const CHUNK_CHARS = 1_024 * 1_024;
@@ -53,7 +54,7 @@ export async function createArchiveDraft(path: string): Promise<ArchiveDraft> {
       // Between the look and the link it may have become somebody else's: then that one has the name.
       if (!(await isSameFile(file, path))) throw existsError(path);
       rmSync(draft);
-      syncDirectory(dirname(path));
+      fsyncDirectorySync(dirname(path));
     },
     close: async () => {
       await lines?.close();
@@ -91,5 +92,3 @@ export async function hashFile(path: string): Promise<string> {
 }
 
 const existsError = (path: string): UsageError => usageError(`${path} is there already: name a new file`);
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

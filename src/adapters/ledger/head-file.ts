@@ -19,6 +19,8 @@ import { LedgerError } from '../../errors.js';
 import type { ExternalHead, ExternalHeadStore, HeadSeal, LogHead } from '../../ports/ledger/ledger-store.js';
 import { errorCode } from '../system/error-code.js';
 import { readRegular } from '../files/open-file.js';
+import { tamperedError } from './store-errors.js';
+import { fsyncDirectory } from '../files/fsync-directory.js';
 
 const SLOT_BYTES = 1_024;
 /** A block of any disk. */
@@ -179,12 +181,7 @@ async function createFile(path: string, slot: Buffer): Promise<void> {
     await file.close();
   }
   await rename(draft, path);
-  const directory = await openHandle(dirname(path), 'r');
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
+  await fsyncDirectory(dirname(path));
 }
 
 async function readFileHead(path: string, headIn: (slot: Buffer) => SlotHead): Promise<FoundSlot | null> {
@@ -199,12 +196,12 @@ async function readFileHead(path: string, headIn: (slot: Buffer) => SlotHead): P
   const second = headIn(bytes.subarray(SLOT_DISTANCE, SLOT_DISTANCE + SLOT_BYTES));
   if (first === 'foreign' || second === 'foreign') {
     const message = `the head file ${path} holds a head that this ledger's key has not signed: restore it from a backup`;
-    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+    throw tamperedError(message);
   }
   if (second !== null && (first === null || second.size > first.size)) return { head: second, slot: 1 };
   if (first !== null) return { head: first, slot: 0 };
   const message = `the head file ${path} is damaged: restore it from a backup, with the ledger of that time`;
-  throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  throw tamperedError(message);
 }
 
 function slotOf(head: Head, seal: HeadSeal | null): Buffer {

@@ -1,14 +1,15 @@
 import { artifactRef } from '../../contract/artifact-ref.js';
 import type { ArchivedPart, ArchiveTable, ArchiveRemoval } from '../../ports/ledger/archives.js';
 import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
-import { scopedKey, memoryWriterReplacedError } from './memory-keys.js';
+import { scopedKey } from './memory-keys.js';
 import type { MemoryTree } from './memory-tree.js';
 import {
   archivedContentError,
   archivedEntryError,
   archivedTreeError,
   straddlingError,
-} from '../ledger/archived-errors.js';
+  writerReplacedError,
+} from '../ledger/store-errors.js';
 
 /** What a ledger in memory holds: its log by index, its trees, and contents. */
 interface ArchivableState {
@@ -78,7 +79,7 @@ export const memoryArchiveTable = (
   remove: (removal) =>
     withArchives((_archives, remove) => {
       const epoch = remove(removal);
-      if (epoch === null) throw memoryWriterReplacedError(`epoch ${removal.epoch} is over`);
+      if (epoch === null) throw writerReplacedError(`epoch ${removal.epoch} is over`);
       return epoch;
     }),
   tidy: () => Promise.resolve(),

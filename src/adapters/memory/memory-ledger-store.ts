@@ -27,7 +27,7 @@ import type { ArchiveTable } from '../../ports/ledger/archives.js';
 import type { RunRecordTable } from '../../ports/ledger/run-records.js';
 import { checkBatch } from '../ledger/check-batch.js';
 import { memoryArchiveTable } from './memory-archives.js';
-import { memoryNotWriterError, memoryWriterReplacedError, memoryUnavailableError } from './memory-keys.js';
+import { notWriterError, unavailableError, writerReplacedError } from '../ledger/store-errors.js';
 import { MemoryState } from './memory-state.js';
 
 /** A store in memory: on a state of its own, or on one that it shares. */
@@ -54,8 +54,8 @@ class MemoryLedgerStore implements LedgerStore {
     unrecorded: () => this.#list((state) => state.runRecords.unrecorded()),
     save: (batch) =>
       this.#withState((state) => {
-        if (!this.#acquired) throw memoryNotWriterError();
-        if (this.#failed) throw memoryUnavailableError('the ledger could not be written before: open it anew');
+        if (!this.#acquired) throw notWriterError();
+        if (this.#failed) throw unavailableError('the ledger could not be written before: open it anew');
         state.runRecords.save(batch);
         return true;
       }),
@@ -71,7 +71,7 @@ class MemoryLedgerStore implements LedgerStore {
 
   acquire(): Promise<number> {
     return this.#withState((state) => {
-      if (this.#failed) throw memoryUnavailableError('the ledger could not be written before: open it anew');
+      if (this.#failed) throw unavailableError('the ledger could not be written before: open it anew');
       const epoch = state.lock(this);
       this.#acquired = true;
       this.#reopened = false;
@@ -81,7 +81,7 @@ class MemoryLedgerStore implements LedgerStore {
 
   reopen(): Promise<void> {
     return this.#withState(() => {
-      if (!this.#acquired) throw memoryNotWriterError();
+      if (!this.#acquired) throw notWriterError();
       this.#failed = false;
       this.#reopened = true;
     });
@@ -92,7 +92,7 @@ class MemoryLedgerStore implements LedgerStore {
       checkBatch(batch);
       const result = this.#write(() => (this.#acquired && !this.#reopened ? state.commit(batch) : null));
       if (result !== null) return result;
-      throw memoryWriterReplacedError(`epoch ${batch.epoch} is over, or a tree has other entries`);
+      throw writerReplacedError(`epoch ${batch.epoch} is over, or a tree has other entries`);
     });
   }
 
@@ -120,7 +120,7 @@ class MemoryLedgerStore implements LedgerStore {
 
   integrate(integration: Integration): Promise<boolean> {
     return this.#withState((state) => {
-      if (!this.#acquired) throw memoryNotWriterError();
+      if (!this.#acquired) throw notWriterError();
       return state.integrate(integration);
     });
   }
@@ -150,7 +150,7 @@ class MemoryLedgerStore implements LedgerStore {
 
   erase(erasure: Erasure): Promise<ErasureResult> {
     return this.#withState((state) => {
-      if (!this.#acquired) throw memoryNotWriterError();
+      if (!this.#acquired) throw notWriterError();
       return state.erase(erasure);
     });
   }
@@ -167,7 +167,7 @@ class MemoryLedgerStore implements LedgerStore {
 
   /** After an error nothing is written any more: the ledger must be opened anew. */
   #write<T>(work: () => T): T {
-    if (this.#failed) throw memoryUnavailableError('the ledger could not be written before: open it anew');
+    if (this.#failed) throw unavailableError('the ledger could not be written before: open it anew');
     this.#failed = true;
     const written = work();
     this.#failed = false;
@@ -176,7 +176,7 @@ class MemoryLedgerStore implements LedgerStore {
 
   #withState<T>(work: (state: MemoryState) => T): Promise<T> {
     return new Promise((resolve) => {
-      if (this.#closed) throw memoryUnavailableError('the ledger was closed');
+      if (this.#closed) throw unavailableError('the ledger was closed');
       resolve(work(this.#state));
     });
   }

@@ -26,9 +26,10 @@ import type {
 import type { ArchiveRemoval } from '../../ports/ledger/archives.js';
 import { checkProposalId } from '../ledger/check-batch.js';
 import { integrateBatch } from '../ledger/integrate-batch.js';
+import { unavailableError } from '../ledger/store-errors.js';
 import { MemoryArchives } from './memory-archives.js';
 import { MemoryPendingAppends } from './memory-pending-appends.js';
-import { copyBytes, hasRepeated, scopedKey, memoryUnavailableError } from './memory-keys.js';
+import { copyBytes, hasRepeated, scopedKey } from './memory-keys.js';
 import { MemoryRunRecords } from './memory-run-records.js';
 import { MemoryTree } from './memory-tree.js';
 
@@ -88,7 +89,7 @@ export class MemoryState {
   commit(batch: Batch): CommitResult | null {
     const { epoch, trees } = batch;
     if (epoch !== this.#epoch) return null;
-    if (this.#broken) throw memoryUnavailableError('the ledger could not be written: nothing of this was acknowledged');
+    if (this.#broken) throw unavailableError('the ledger could not be written: nothing of this was acknowledged');
     for (const { tree_id } of trees) this.archives.refuseTree(tree_id);
     if (trees.length > 0 && trees.every((append) => this.#trees.get(append.tree_id)?.has(append) === true)) {
       return this.#resultOf(batch);
@@ -107,7 +108,7 @@ export class MemoryState {
 
   /** @returns false, with nothing written, if the log has another size */
   integrate({ from, appends, head }: Integration): boolean {
-    if (this.#broken) throw memoryUnavailableError('the ledger could not be written: nothing of this was acknowledged');
+    if (this.#broken) throw unavailableError('the ledger could not be written: nothing of this was acknowledged');
     if (from !== this.#head.size) return false;
     if (this.#pending === null) throw new InvariantError('nothing is pending: this store integrates in its commits');
     this.#pending.check({ from, appends, head });
@@ -208,7 +209,7 @@ export class MemoryState {
       inputs.map(({ tree_id, input_id }) => scopedKey(tree_id, input_id)),
     );
     if (hasRepeated(proposalKeys, this.#proposals) || hasRepeated(inputKeys, this.#inputs)) {
-      throw memoryUnavailableError('a proposal or an input is marked already: a mark never changes');
+      throw unavailableError('a proposal or an input is marked already: a mark never changes');
     }
   }
 

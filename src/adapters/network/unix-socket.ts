@@ -9,6 +9,7 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { basename, dirname, join } from 'node:path';
 import { UsageError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
+import { usageError } from '../system/usage-error.js';
 
 /** What fits into the address of a socket, without its last null byte. A longer one would be cut off silently. */
 export const SOCKET_PATH_BYTES_MAX = 107;
@@ -137,7 +138,7 @@ async function refuseOther(path: string): Promise<void> {
     throw error;
   });
   if (there === null || there.isSocket()) return;
-  throw new UsageError({ code: 'USAGE', message: `${path} is not a socket: move it away` });
+  throw usageError(`${path} is not a socket: move it away`);
 }
 
 function connectionOf(socket: Socket): SocketConnection {

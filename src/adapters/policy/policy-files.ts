@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import type { PolicyFile } from '../../contract/policy/pins.js';
-import { PolicyError, UsageError } from '../../errors.js';
+import { PolicyError } from '../../errors.js';
 import { NotAFile, openRegular } from '../files/open-file.js';
+import { usageError } from '../system/usage-error.js';
 
 /** Largest policy file, in bytes. The policy loader has the same limit; here it keeps the rest from being read. */
 export const POLICY_BYTES_MAX = 1_048_576;
@@ -15,7 +16,7 @@ export interface PolicySourceOptions {
 export function policyPaths({ actions = 'actions.yaml' }: PolicySourceOptions): Readonly<Record<PolicyFile, string>> {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]*$/u.test(actions)) {
     const message = `the actions policy must be a file name in the policy folder, not ${JSON.stringify(actions)}`;
-    throw new UsageError({ code: 'USAGE', message });
+    throw usageError(message);
   }
   return { lanes: 'policy/lanes.yaml', roles: 'policy/roles.yaml', actions: `policy/${actions}` };
 }

@@ -1,11 +1,13 @@
 // What a database says of a table that is there: its columns, and which of them are unique.
 
 import type { CompiledQuery } from 'kysely';
+import { RecordsError } from '../../errors.js';
 import { builderFor, kysely, type SqlResult, type SqlDialect, type SqlSteps } from './sql-kysely.js';
-import type { ColumnKind } from './sql-table.js';
+import type { SqlStatements } from './sql-statements.js';
+import { CASE_ID, type Column, type ColumnKind, type Table } from './sql-table.js';
 
 /** A table as it was found. */
-export interface FoundTable {
+interface FoundTable {
   /** Which kinds of values each column holds without changing them, by its name. */
   readonly columns: ReadonlyMap<string, ColumnTraits>;
   /** Columns of which no two rows have the same values. */
@@ -21,7 +23,7 @@ export interface ColumnTraits {
 }
 
 /** Looks a table up. Null where nothing has its name; a view has no unique columns. */
-export function* lookUpTable(dialect: SqlDialect, name: string): SqlSteps<FoundTable | null> {
+function* lookUpTable(dialect: SqlDialect, name: string): SqlSteps<FoundTable | null> {
   const queries = dialect === 'sqlite' ? sqliteQueries(name) : postgresQueries(name);
   const existing: SqlResult = yield queries.exists;
   if (existing.rows.length === 0) return null;
@@ -129,3 +131,54 @@ function affinityOf(type: string): readonly ColumnKind[] {
   if (/real|floa|doub/i.test(type)) return ['number'];
   return ['integer', 'number', 'boolean'];
 }
+
+/** The tables that are not there. @throws RecordsError RECORDS_MISMATCH for one that cannot hold its records */
+export function* missingTables(statements: SqlStatements, tables: readonly Table[]): SqlSteps<readonly Table[]> {
+  const missing: Table[] = [];
+  for (const table of tables) {
+    const found = yield* lookUpTable(statements.dialect, table.name);
+    if (found === null) missing.push(table);
+    else refuseTable(statements, table, problemOf(table, found));
+  }
+  return missing;
+}
+
+/** Makes what is not there, where that is allowed. @throws RecordsError RECORDS_MISMATCH before anything is made */
+export function* openTables(statements: SqlStatements, tables: readonly Table[], create: boolean): SqlSteps<void> {
+  const missing = yield* missingTables(statements, tables);
+  for (const table of missing) {
+    if (create) yield statements.createTable(table);
+    else refuseTable(statements, table, 'it is not there');
+  }
+}
+
+function refuseTable(statements: SqlStatements, table: Table, problem: string | null): void {
+  if (problem === null) return;
+  const message = `the table ${table.name}: ${problem}; this would do: ${statements.createTable(table).sql}`;
+  throw new RecordsError({ code: 'RECORDS_MISMATCH', message });
+}
+
+function problemOf(table: Table, { columns, unique }: FoundTable): string | null {
+  const needed = table.scoped ? [CASE_ID, ...table.columns] : table.columns;
+  const identity = table.scoped ? [CASE_ID, ...table.key] : table.key;
+  for (const column of needed) {
+    const problem = findColumnProblem(column, columns.get(column.name), identity.includes(column));
+    if (problem !== null) return problem;
+  }
+  const names = identity.map(({ name }) => name);
+  // Where fewer columns are unique already, all of them are.
+  if (unique.some((group) => group.every((name) => names.includes(name)))) return null;
+  return `it has no unique constraint over (${names.join(', ')})`;
+}
+
+/** What tells rows from each other must do so byte by byte. */
+function findColumnProblem({ name, kind }: Column, found: FoundColumn, identifies: boolean): string | null {
+  if (found === undefined) return `it has no column ${name}`;
+  if (!found.kinds.includes(kind)) return `its column ${name} of type ${found.type} does not hold a ${kind} as it is`;
+  if (name === CASE_ID.name && !PLAIN_TEXT.test(found.type)) return 'its column case_id is no text';
+  return identifies && !found.exact ? `its column ${name} takes different texts for the same` : null;
+}
+
+type FoundColumn = ReturnType<FoundTable['columns']['get']>;
+
+const PLAIN_TEXT = /text|char|clob|blob|^$/i;

@@ -2,7 +2,7 @@
 
 import type { TargetDefinition } from '../../contract/policy/catalogue.js';
 import type { EffectResult } from '../../contract/run/effect.js';
-import { RecordsError, UsageError } from '../../errors.js';
+import { RecordsError } from '../../errors.js';
 import type { RecordDatabase, RecordRead, RecordWrite } from '../../ports/effects/records.js';
 import { settleOnce, writeOnce, type TransactionResult } from './sql-effect-table.js';
 import type { SqlBackend } from './sql-backend.js';
@@ -20,7 +20,8 @@ import {
 import { SqliteBackend } from './sqlite-backend.js';
 import { EFFECTS_TABLE, SqlStatements } from './sql-statements.js';
 import { tablesOf } from './sql-table.js';
-import { openTables } from './sql-tables.js';
+import { openTables } from './sql-catalog.js';
+import { usageError } from '../system/usage-error.js';
 
 /** An upsert that met another one on its way to the same new row finds it there when it comes again. */
 const UPSERTS_MAX = 3;
@@ -48,7 +49,7 @@ export function sqlDatabase({ url, create = false }: SqlDatabaseOptions): Record
   if (/^postgres(?:ql)?:\/\//.test(url)) return new SqlRecords(new PostgresBackend(url), create);
   const [, path = ''] = /^sqlite:([^:\0][^\0]*)$/.exec(url) ?? [];
   if (path !== '') return new SqlRecords(new SqliteBackend(path, create), create);
-  throw new UsageError({ code: 'USAGE', message: 'a database is sqlite:PATH or postgres://...' });
+  throw usageError('a database is sqlite:PATH or postgres://...');
 }
 
 class SqlRecords implements RecordDatabase {

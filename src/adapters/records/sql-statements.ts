@@ -130,7 +130,7 @@ export class SqlStatements {
 
   /**
    * A column as it is compared: by its bytes. A SQLite table may have been made to take `a` for `A`, and no case may
-   * see what is another's; PostgreSQL is looked at before it is used (sql-tables.ts).
+   * see what is another's; PostgreSQL is looked at before it is used (sql-catalog.ts).
    */
   #comparedColumn({ name, kind }: Column): RawBuilder<unknown> {
     const { sql } = kysely();

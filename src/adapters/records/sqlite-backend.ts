@@ -9,11 +9,14 @@ import { errorCode } from '../system/error-code.js';
 import { NotAFile, refuseSpecialFile } from '../files/open-file.js';
 import type { SqlBackend, SqlOutcome } from './sql-backend.js';
 import { runSteps, type SqlResult, type SqlSteps } from './sql-kysely.js';
-import { createSqliteExecutor } from './sqlite-executor.js';
+import type { SqliteConnection, SqliteStatement } from '../sqlite/sqlite-database.js';
 import { APPLICATION_ID } from '../sqlite/sqlite-schema.js';
+import { createLruMap } from '../system/lru-map.js';
 
 /** A statement waits as long for another process, and this one with it. */
 const BUSY_MS = 2_000;
+/** So many statements stay prepared. Agents choose the columns of a read, and so its text. */
+const STATEMENTS_MAX = 256;
 
 /** After these a COMMIT has certainly not happened. After a failed write or fsync it may stand in the file. */
 const NOT_COMMITTED = /^SQLITE_(?:BUSY|CONSTRAINT)/;
@@ -110,6 +113,17 @@ export class SqliteBackend implements SqlBackend {
     this.#connection = { db, execute: createSqliteExecutor(db) };
     return this.#connection;
   }
+}
+
+/** Asks a SQLite connection. Integers come as bigint, so that none is rounded. */
+export function createSqliteExecutor(db: SqliteConnection): (query: CompiledQuery) => SqlResult {
+  const prepared = createLruMap<SqliteStatement>(STATEMENTS_MAX);
+  return ({ sql, parameters }) => {
+    const statement = prepared.get(sql) ?? db.prepare(sql).safeIntegers();
+    prepared.set(sql, statement);
+    if (statement.reader) return { rows: statement.all(...parameters) as SqlResult['rows'], changes: 0 };
+    return { rows: [], changes: statement.run(...parameters).changes };
+  };
 }
 
 function refuseSpecial(file: string): void {

@@ -10,10 +10,10 @@ import type { LedgerRecords, RecordRead, RecordWrite } from '../../ports/effects
 import { runSteps, type SqlResult } from './sql-kysely.js';
 import { putRecord, readRecords, WRITTEN_RESULT, type RecordStorage } from './sql-records.js';
 import { doneRecordResult, failedRecordResult, recordFailureOf, isRowError, readFailureOf } from './sql-errors.js';
-import { createSqliteExecutor } from './sqlite-executor.js';
+import { createSqliteExecutor } from './sqlite-backend.js';
 import { SqlStatements } from './sql-statements.js';
 import { tablesOf } from './sql-table.js';
-import { missingTables } from './sql-tables.js';
+import { missingTables } from './sql-catalog.js';
 import type { SqliteConnection } from '../sqlite/sqlite-database.js';
 
 /** What records need of the ledger's writer. */

@@ -5,7 +5,7 @@
 import { lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import type { ActionName } from '../../contract/policy/actions.js';
 import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../contract/run/effect.js';
-import { SandboxError, UsageError } from '../../errors.js';
+import { SandboxError } from '../../errors.js';
 import { requireCapability } from '../../ports/effects/capability.js';
 import type { Sandbox } from '../../ports/effects/sandbox.js';
 import { lookDirectly, readDirectly } from './sandbox-direct.js';
@@ -24,6 +24,7 @@ import { SandboxUsage } from './sandbox-usage.js';
 import { descriptorAccess, causeOfError, openDirectory, errnoOf, errorFact, factAt } from './sandbox-walk.js';
 import type { SandboxRoot, FileAccess, PathHandle, Obstacle } from './sandbox-walk.js';
 import { unsafeAccess } from './unsafe-access.js';
+import { usageError } from '../system/usage-error.js';
 
 /** Cases whose directory is kept open, with what is known of their usage; the least recently used one goes first. */
 const CASES_OPEN_MAX = 256;
@@ -163,7 +164,7 @@ export class FileSandbox implements Sandbox {
   /** The directory of a case, made on its first use. */
   #open(case_id: string): CaseSandbox | Obstacle {
     // A closed descriptor's number may be somebody else's file by now.
-    if (this.#closed) throw new UsageError({ code: 'USAGE', message: 'the sandbox was closed' });
+    if (this.#closed) throw usageError('the sandbox was closed');
     if (!CASE_ID.test(case_id)) return errorFact('INTERNAL');
     try {
       const cached = this.#cases.get(case_id);

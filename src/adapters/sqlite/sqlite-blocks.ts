@@ -2,8 +2,8 @@
 // comes in one block, so that a step is one row and not nine.
 
 import { isUtf8 } from 'node:buffer';
-import { LedgerError } from '../../errors.js';
 import type { StoredEntry, TreeAppend } from '../../ports/ledger/ledger-store.js';
+import { tamperedError } from '../ledger/store-errors.js';
 
 /** A block ends before it has more entries than this, or more text: readers take it whole. */
 export const BLOCK_ENTRIES_MAX = 256;
@@ -137,7 +137,7 @@ export function entriesOf(row: BlockRow): readonly StoredEntry[] {
   const { log_index, tree_id, seq, types, leaf_hashes, texts } = row;
   const columns: readonly unknown[] = [leaf_hashes, texts];
   if (typeof (types as unknown) !== 'string' || !columns.every((column) => column instanceof Uint8Array)) {
-    throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `the block at entry ${log_index} has lost a column` });
+    throw tamperedError(`the block at entry ${log_index} has lost a column`);
   }
   const typeList = types.split(' ');
   const textList = textsOf(texts);
@@ -187,5 +187,5 @@ function numbersIn(
   } catch {
     // Told below, like everything else that this store has not written.
   }
-  throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `a block names no artifacts: ${artifacts}` });
+  throw tamperedError(`a block names no artifacts: ${artifacts}`);
 }

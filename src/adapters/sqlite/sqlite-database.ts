@@ -1,7 +1,7 @@
 // Opening and making ledger files. Creating and opening are two things, so that a wrong path never becomes a new, empty
 // ledger, and nothing is written to a file before it has been seen to be ours.
 
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../../errors.js';
@@ -9,6 +9,8 @@ import { errorCode } from '../system/error-code.js';
 import { NotAFile, refuseSpecialFile } from '../files/open-file.js';
 import { OWN_PREFIX } from '../records/sql-table.js';
 import { APPLICATION_ID, FORMAT_OLDEST, FORMAT_VERSION, PAGE_BYTES, schemaSteps } from './sqlite-schema.js';
+import { tamperedError } from '../ledger/store-errors.js';
+import { fsyncDirectorySync } from '../files/fsync-directory.js';
 
 /** How long a statement waits for another process: only a program that is not ours can make it wait. */
 const BUSY_MS = 2_000;
@@ -78,7 +80,7 @@ export function createDatabase(file: string): void {
     }
     // A link and not a rename: it fails where a file is.
     linkSync(draft, file);
-    syncDirectory(dirname(file));
+    fsyncDirectorySync(dirname(file));
   } catch (cause) {
     const advice = errorCode(cause) === 'EEXIST' ? 'open the one that is there' : 'its folder must be there and ours';
     throw ledgerUnavailableError(`the ledger ${file} cannot be made: ${advice}`, cause);
@@ -127,23 +129,13 @@ export function truncateWal(db: SqliteConnection): void {
     );
 }
 
-/** Makes the names in a directory durable. */
-export function syncDirectory(path: string): void {
-  const directory = openSync(path, 'r');
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
-  }
-}
-
 const ledgerUnavailableError = (message: string, cause?: unknown): LedgerError =>
   new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
 
 function checkIdentity(db: SqliteConnection, file: string): void {
   if (db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
     const message = `${file} is not a Turnpike ledger: point to the right file, or restore this one from a backup`;
-    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+    throw tamperedError(message);
   }
   const version = formatOf(db);
   if (version >= FORMAT_OLDEST && version <= FORMAT_VERSION) return;
@@ -198,7 +190,7 @@ function checkSchema(db: SqliteConnection, file: string): void {
     model.close();
   }
   const message = `the tables or triggers of ${file} were changed: open it read-only and verify it`;
-  throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  throw tamperedError(message);
 }
 
 /** All but the tables of records, which are made as targets ask for them. They may have no triggers or views either. */

@@ -1,12 +1,48 @@
 // The ledger in one SQLite file (WAL), large contents in files beside it. Whoever opens it can read it, also while
-// another process writes; a writer takes the writer's lock. How it is read and written: sqlite-store.ts. The tables
+// another process writes; a writer takes the writer's lock. The tables
 // and what guards them: sqlite-schema.ts.
 
 import { dirname, join, resolve } from 'node:path';
-import type { ErasureSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { StoredArtifact } from '../../contract/artifact-ref.js';
+import { InvariantError } from '../../errors.js';
+import type {
+  Batch,
+  CommitResult,
+  CursorOptions,
+  EntryPlace,
+  EntryWithContent,
+  ErasureResult,
+  Erasure,
+  ErasureSeal,
+  Integration,
+  LedgerStore,
+  LogHead,
+  MarkKey,
+  MarkOf,
+  OpenTree,
+  PendingAppend,
+  StoredEntry,
+  SnapshotCache,
+  TreeCursorOptions,
+  TreeSummary,
+} from '../../ports/ledger/ledger-store.js';
+import type { ArchiveTable } from '../../ports/ledger/archives.js';
+import type { LedgerRecords } from '../../ports/effects/records.js';
+import type { EndedTree, RunRecordTable } from '../../ports/ledger/run-records.js';
+import type { SqliteArchives } from './content/sqlite-archives.js';
+import { vacuum, removeArchived, sweepContents } from './content/sqlite-archive-removal.js';
+import type { BlockContent } from './sqlite-blocks.js';
+import { asLedgerError, checkWritable, createDatabase, truncateWal, type SqliteConnection } from './sqlite-database.js';
+import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
 import { CaseKeys } from '../keys/case-keys.js';
-import { createDatabase } from './sqlite-database.js';
-import { SqliteLedgerStore } from './sqlite-store.js';
+import { openComponents, type ContentStorage, type SqliteComponents } from './sqlite-components.js';
+import { readPages, type PageReader, type SqliteReader } from './sqlite-reader.js';
+import { notWriterError, unavailableError } from '../ledger/store-errors.js';
+import type { SqliteRunRecords } from './sqlite-run-records.js';
+import type { SqliteTrees } from './sqlite-trees.js';
+import { lockWriter, type WriterLock } from './writer-lock.js';
+import { SqliteWriter } from './sqlite-writer.js';
 
 /** Where a ledger lies. */
 export interface SqliteStoreOptions {
@@ -45,3 +81,256 @@ export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
   const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
   return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, readOnly, stretchRows);
 }
+
+/** A ledger file that is open. How a batch is written: sqlite-writer.ts. */
+class SqliteLedgerStore implements LedgerStore {
+  readonly #file: string;
+  readonly #readOnly: boolean;
+  readonly #contents: ContentStorage;
+  readonly #stretchRows: number | undefined;
+  readonly records: LedgerRecords | null;
+  /** Others after `reopen`. */
+  #parts: SqliteComponents;
+  /** The writer's lock, and the writer unless it has to be acquired again. */
+  #writerState: { readonly lock: WriterLock; readonly writer: SqliteWriter | null } | null = null;
+
+  constructor(file: string, contents: ContentStorage, readOnly: boolean, stretchRows?: number) {
+    this.#file = file;
+    this.#stretchRows = stretchRows;
+    this.#readOnly = readOnly;
+    this.#contents = contents;
+    this.#parts = openComponents(file, contents, readOnly);
+    const transaction = () => this.#writerState?.writer?.records ?? null;
+    this.records = readOnly ? null : new SqliteLedgerRecords(() => this.#db, transaction);
+  }
+
+  get #db(): SqliteConnection {
+    return this.#parts.db;
+  }
+
+  get #reader(): SqliteReader {
+    return this.#parts.reader;
+  }
+
+  get #runRecords(): SqliteRunRecords {
+    return this.#parts.runRecords;
+  }
+
+  get #archives(): SqliteArchives {
+    return this.#parts.archives;
+  }
+
+  get #trees(): SqliteTrees {
+    return this.#parts.trees;
+  }
+
+  readonly snapshots: SnapshotCache = {
+    load: (tree_id) => this.#attempt(() => this.#reader.snapshot(tree_id)),
+  };
+
+  readonly runRecords: RunRecordTable = {
+    unrecorded: () => this.#unrecordedTrees(),
+    save: (batch) => this.#attempt(() => this.#writer.writeDerived(() => this.#runRecords.save(batch))),
+    trees: () => this.#pages(0, (from) => this.#runRecords.trees(from)),
+    recorded: (tree_id) => this.#attempt(() => this.#runRecords.recorded(tree_id)),
+    load: (tree_id, run_id) => this.#attempt(() => this.#runRecords.load(tree_id, run_id)),
+    count: (tree_id) => this.#attempt(() => this.#runRecords.count(tree_id)),
+  };
+
+  readonly archives: ArchiveTable = {
+    parts: () => this.#attempt(() => this.#archives.parts()),
+    tree: (tree_id) => this.#attempt(() => this.#archives.tree(tree_id)),
+    treeCount: () => this.#attempt(() => this.#archives.treeCount()),
+    hasCase: (case_id) => this.#attempt(() => this.#archives.hasCase(case_id)),
+    remove: (removal) =>
+      this.#attempt(() => this.#writer.remove(removal.epoch, () => removeArchived(this.#db, removal))),
+    tidy: () =>
+      this.#attempt(() => {
+        if (this.#writerState === null) throw notWriterError();
+        sweepContents(this.#db, this.#contents.directory);
+        vacuum(this.#file);
+      }),
+  };
+
+  acquire(): Promise<number> {
+    return this.#attempt(() => {
+      if (this.#readOnly) throw unavailableError('this ledger was opened only for reading');
+      if (this.#writerState?.writer != null) return this.#writerState.writer.beginEpoch();
+      const lock = this.#writerState?.lock ?? lockWriter(this.#file);
+      try {
+        const writer = new SqliteWriter(this.#parts, this.#stretchRows);
+        const epoch = writer.beginEpoch();
+        this.#writerState = { lock, writer };
+        return epoch;
+      } catch (error) {
+        if (this.#writerState === null) lock.release();
+        throw error;
+      }
+    });
+  }
+
+  reopen(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#writerState === null) throw this.#db.open ? notWriterError() : closedError();
+      // While a disk is still full, the connection that is open can at least read. A call that failed left it closed.
+      if (this.#db.open) checkWritable(this.#file);
+      this.#writerState = { lock: this.#writerState.lock, writer: null };
+      this.#db.close();
+      this.#parts = openComponents(this.#file, this.#contents, this.#readOnly);
+      truncateWal(this.#db);
+      resolve();
+    });
+  }
+
+  commit(batch: Batch): Promise<CommitResult> {
+    return this.#attempt(() => this.#writer.commit(batch));
+  }
+
+  get #writer(): SqliteWriter {
+    if (this.#writerState?.writer != null) return this.#writerState.writer;
+    throw notWriterError();
+  }
+
+  head(): Promise<LogHead> {
+    return this.#attempt(() => this.#reader.head());
+  }
+
+  async *tree(tree_id: string, fromSeq = 0, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
+    const start = await this.#attempt(() => this.#reader.treeStart(tree_id, fromSeq));
+    for await (const entry of this.#pages(start, (from, count) => this.#reader.tree(tree_id, from, count), options)) {
+      if (entry.seq >= fromSeq) yield entry;
+    }
+  }
+
+  async *log(fromIndex?: number, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
+    const first = fromIndex ?? (await this.#attempt(() => this.#archives.size()));
+    const start = await this.#attempt(() => this.#reader.logStart(first));
+    for await (const entry of this.#pages(start, (from, count) => this.#reader.log(from, count), options)) {
+      if (entry.log_index >= first) yield entry;
+    }
+  }
+
+  pending(): Promise<readonly PendingAppend[]> {
+    return this.#attempt(() => []);
+  }
+
+  integrate({ from }: Integration): Promise<boolean> {
+    return this.#attempt(() => {
+      if (from !== this.#reader.head().size) return false;
+      throw new InvariantError('nothing is pending: this store integrates in its commits');
+    });
+  }
+
+  async *histories(places: readonly EntryPlace[]): AsyncGenerator<EntryWithContent> {
+    for (const { tree_id, seq } of places) {
+      const start = await this.#attempt(() => this.#reader.treeStart(tree_id, seq));
+      for await (const read of this.#pages(start, (from, count) => this.#reader.history(tree_id, from, count))) {
+        const { entry, block } = read;
+        if (entry.seq < seq) continue;
+        yield { entry, artifacts: block.artifacts === null ? [] : await this.#artifactsAt(entry, block) };
+      }
+    }
+  }
+
+  trees({ from: start = 0, ...options }: TreeCursorOptions = {}): AsyncIterable<TreeSummary> {
+    return this.#pages(start, (from) => this.#reader.listTrees(from), options);
+  }
+
+  treesOf(case_id: string): Promise<readonly TreeSummary[]> {
+    return this.#attempt(() => this.#trees.ofCase(case_id));
+  }
+
+  openTrees(): AsyncIterable<OpenTree> {
+    return this.#pages(0, (from) => this.#trees.openTrees(from));
+  }
+
+  async *#unrecordedTrees(): AsyncGenerator<EndedTree> {
+    const first = await this.#attempt(() => this.#runRecords.firstUnrecorded());
+    yield* this.#pages(first, (from) => this.#runRecords.unrecorded(from));
+  }
+
+  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
+    return this.#attemptAsync(async () => {
+      const block = this.#reader.blockOf(place);
+      if (block !== null) return this.#parts.artifacts.readOf(block, place.seq - block.seq);
+      this.#archives.refuseTree(place.tree_id);
+      return [];
+    }, place.tree_id);
+  }
+
+  #artifactsAt({ tree_id, seq }: EntryPlace, block: BlockContent): Promise<readonly StoredArtifact[]> {
+    return this.#attemptAsync(() => this.#parts.artifacts.readOf(block, seq - block.seq), tree_id);
+  }
+
+  artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
+    return this.#attemptAsync(async () => {
+      while (this.#writerState?.writer?.indexArtifacts()) await nextTurn();
+      const content = await this.#parts.artifacts.find(case_id, sha256);
+      if (content === null) this.#archives.refuseContent(case_id, sha256);
+      return content;
+    });
+  }
+
+  erase(erasure: Erasure): Promise<ErasureResult> {
+    return this.#attempt(() => this.#writer.erase(erasure));
+  }
+
+  sealErasures(seal: () => ErasureSeal | null): void {
+    this.#contents.keys.sealWith(seal);
+  }
+
+  marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]> {
+    return this.#attempt(() => this.#reader.marks(keys) as readonly (MarkOf<Key> | null)[]);
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      // Before the lock is released: the next writer must not meet a write of this one.
+      this.#db.close();
+      this.#writerState?.lock.release();
+      this.#writerState = null;
+      resolve();
+    });
+  }
+
+  /** One promise and no turn of the queue, because nearly all work is done at once. */
+  #attempt<T>(work: () => T): Promise<T> {
+    return new Promise((resolve) => {
+      this.#refuseClosed();
+      try {
+        resolve(work());
+      } catch (cause) {
+        throw this.#errorOf(cause);
+      }
+    });
+  }
+
+  /** @param tree_id the tree of the content: where the read fails, the tree may have been archived meanwhile */
+  async #attemptAsync<T>(work: () => Promise<T>, tree_id?: string): Promise<T> {
+    this.#refuseClosed();
+    const db = this.#db;
+    try {
+      return await work().catch((error: unknown) => {
+        if (tree_id !== undefined) this.#archives.refuseTree(tree_id);
+        throw error;
+      });
+    } catch (cause) {
+      throw this.#errorOf(cause, db);
+    }
+  }
+
+  #errorOf(cause: unknown, db = this.#db): unknown {
+    if (!db.open) return closedError();
+    return asLedgerError(cause, `the ledger ${this.#file} cannot be read`);
+  }
+
+  #refuseClosed(): void {
+    if (!this.#db.open) throw closedError();
+  }
+
+  #pages<Row>(start: number, read: PageReader<Row>, options?: CursorOptions): AsyncGenerator<Row> {
+    return readPages(start, (from, count) => this.#attempt(() => read(from, count)), options);
+  }
+}
+
+const closedError = () => unavailableError('the ledger is not open: it was closed, or could not be opened again');

@@ -1,8 +1,7 @@
 // Marks as rows: all marks of one batch are one row, and a name for each is what the index knows.
 
 import type { Batch, InputKey, InputMark, ProposalKey, ProposalMark } from '../../ports/ledger/ledger-store.js';
-import { LedgerError } from '../../errors.js';
-import { duplicateMarkError } from '../ledger/store-errors.js';
+import { duplicateMarkError, tamperedError } from '../ledger/store-errors.js';
 
 /** What identifies a mark: it is found by this, and no other may have the same. */
 export interface MarkIndexKey {
@@ -115,7 +114,7 @@ export function readMarks(mark_no: number, text: string): BatchMarks {
   } catch {
     // Told below, like everything else that this store has not written.
   }
-  throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `row ${mark_no} of the marks is not what it was` });
+  throw tamperedError(`row ${mark_no} of the marks is not what it was`);
 }
 
 const hasShape = (shape: readonly string[], rows: readonly (readonly unknown[])[]): boolean =>

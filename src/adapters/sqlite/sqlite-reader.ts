@@ -1,4 +1,6 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
+  CursorOptions,
   EntryPlace,
   InputMark,
   LogHead,
@@ -8,7 +10,6 @@ import type {
   StoredSnapshot,
   TreeSummary,
 } from '../../ports/ledger/ledger-store.js';
-import { LedgerError } from '../../errors.js';
 import { checkProposalId } from '../ledger/check-batch.js';
 import { hashesIn, type SqliteArchives } from './content/sqlite-archives.js';
 import { entriesOf, type BlockContent, type BlockRow } from './sqlite-blocks.js';
@@ -16,8 +17,11 @@ import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { ENDED_MARK, inputKey, markIn, proposalKey, readMarks } from './sqlite-marks.js';
 import type { SqliteTail } from './sqlite-tail.js';
+import { tamperedError } from '../ledger/store-errors.js';
 
 const PAGE_TREES = 256;
+/** How many rows one read takes from the database. */
+const PAGE_BLOCKS = 32;
 
 // Bytes for the texts: what was changed must still come out, so that it can be named.
 const BLOCK =
@@ -223,4 +227,24 @@ interface TreeListRow {
 
 const nextAfter = (last: number | undefined): number | null => (last === undefined ? null : last + 1);
 
-const tamperedError = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_TAMPERED', message });
+/** Reads rows `from` on, at most `count` of them. */
+export type PageReader<Row> = (from: number, count: number) => QueryPage<Row>;
+
+/**
+ * Reading page by page, because an open cursor would keep the connection from writing and the log from being cut.
+ * The first page is a single block: many readers want one entry.
+ */
+export async function* readPages<Row>(
+  start: number,
+  read: (from: number, count: number) => Promise<QueryPage<Row>>,
+  { signal }: CursorOptions = {},
+): AsyncGenerator<Row> {
+  for (let [from, count] = [start, 1]; ; count = PAGE_BLOCKS) {
+    signal?.throwIfAborted();
+    const { rows, next } = await read(from, count);
+    yield* rows;
+    if (next === null) return;
+    from = next;
+    if (count > 1) await nextTurn();
+  }
+}

@@ -2,9 +2,9 @@
 // what it commits; whoever else reads looks through what came since the last time. So a commit writes to no index, and
 // the tables that are indexes follow in large, ordered steps (sqlite-catch-up.ts).
 
-import { LedgerError } from '../../errors.js';
 import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
 import { keysOf, readMarks, type MarkIndexKey } from './sqlite-marks.js';
+import { tamperedError } from '../ledger/store-errors.js';
 
 /** Where a block stands. */
 export interface BlockPlace {
@@ -89,8 +89,7 @@ export class SqliteTail {
     this.#version += 1;
     // First of all, so that the indexes have at least what is below it when they are asked.
     const indexed = this.#indexed.get() as IndexPosition | undefined;
-    if (indexed === undefined)
-      throw new LedgerError({ code: 'LEDGER_TAMPERED', message: 'the ledger has lost its head' });
+    if (indexed === undefined) throw tamperedError('the ledger has lost its head');
     if (indexed.log_index !== this.#start.log_index || indexed.mark_no !== this.#start.mark_no) this.#restart(indexed);
     let { log_index, mark_no } = this.#end;
     for (const row of this.#blocks.iterate(log_index) as Iterable<BlockPlace & { readonly tree_id: string }>) {

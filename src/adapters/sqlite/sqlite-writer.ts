@@ -20,12 +20,12 @@ import type {
   Erasure,
   LogHead,
   StoredSnapshot,
+  TreeAppend,
 } from '../../ports/ledger/ledger-store.js';
 import { checkBatch } from '../ledger/check-batch.js';
 import { errorCode } from '../system/error-code.js';
 import { integrateBatch, type IntegratedBatch } from '../ledger/integrate-batch.js';
 import type { SqliteArtifacts } from './content/sqlite-artifacts.js';
-import { batchFitOf, presentResult, type BatchFit } from './sqlite-batch-fit.js';
 import { BlockText, blocksOf, type Block } from './sqlite-blocks.js';
 import { SqliteIndexer, STRETCH_ROWS } from './sqlite-indexer.js';
 import { upgradeSchema, type SqliteConnection, type SqliteStatement } from './sqlite-database.js';
@@ -303,3 +303,28 @@ export class SqliteWriter {
 }
 
 const toBlob = (hex: string): Buffer => Buffer.from(hex, 'hex');
+
+/** Whether a batch is what comes next, was committed before, or is neither. */
+type BatchFit = 'next' | 'present' | 'other';
+
+/** @param endOf says how many entries a tree has */
+function batchFitOf({ trees }: Batch, endOf: (tree_id: string) => number, reader: SqliteReader): BatchFit {
+  if (trees.every(({ tree_id, from }) => from === endOf(tree_id))) return 'next';
+  return trees.every((append) => hasAppend(append, endOf, reader)) ? 'present' : 'other';
+}
+
+/** Whether its last entry is there: the hash of that covers all before it. */
+function hasAppend(
+  { tree_id, from, entries }: TreeAppend,
+  endOf: (id: string) => number,
+  reader: SqliteReader,
+): boolean {
+  const end = from + entries.length;
+  if (endOf(tree_id) < end) return false;
+  return reader.entryOf(tree_id, end - 1)?.leaf_hash === entries.at(-1)?.leaf_hash;
+}
+
+/** What became of a batch that was committed before. */
+function presentResult({ trees }: Batch, head: LogHead, reader: SqliteReader): CommitResult {
+  return { head, first_log_indexes: trees.map(({ tree_id, from }) => reader.entryOf(tree_id, from)?.log_index ?? 0) };
+}

@@ -2,16 +2,21 @@
 // transaction, which takes the triggers away that refuse it and puts the very same ones back: a crash leaves either
 // state. Files, and the room in the database, come after it; what a crash leaves of those, the next archiving finds.
 
+import { readdirSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { ArchiveRemoval, ArchivedPart } from '../../../ports/ledger/archives.js';
-import { straddlingError } from '../../ledger/archived-errors.js';
+import { straddlingError } from '../../ledger/store-errors.js';
 import { artifactPathOf, type ArtifactPlace } from './sqlite-artifact-files.js';
-import { sweepArtifactFiles } from './sweep-artifact-files.js';
 import { artifactNumbersIn } from '../sqlite-blocks.js';
 import { withoutTriggers, type SqliteConnection } from '../sqlite-database.js';
+import { errorCode } from '../../system/error-code.js';
 import { NEXT_ARTIFACT } from '../sqlite-schema.js';
 
 const GUARDS = ['blocks_delete', 'tree_index_delete', 'artifacts_delete', 'artifact_index_delete', 'trees_delete'];
+const FOLDER = /^[0-9a-f]{2}$/;
+/** As they are named by us, with the number of their key: whatever else somebody has put there stays. */
+const CONTENT = /^[0-9a-f]{64}(?:\.[1-9]\d*)?(?:\.part)?$/;
 
 /** Removes it, within the transaction that is open. @throws InvariantError for what is not ready for that */
 export function removeArchived(db: SqliteConnection, { part, trees, cases }: ArchiveRemoval): void {
@@ -92,6 +97,28 @@ export function sweepContents(db: SqliteConnection, directory: string): void {
     .all();
   const places = rows as Omit<ArtifactPlace, 'directory'>[];
   sweepArtifactFiles(directory, new Set(places.map((place) => artifactPathOf({ directory, ...place }))));
+}
+
+/** Removes the contents in `directory` that are not among these paths. Only while nobody else writes there. */
+function sweepArtifactFiles(directory: string, retained: ReadonlySet<string>): void {
+  for (const owner of readNames(directory)) {
+    for (const folder of readNames(join(directory, owner)).filter((name) => FOLDER.test(name))) {
+      for (const name of readNames(join(directory, owner, folder)).filter((one) => CONTENT.test(one))) {
+        const path = join(directory, owner, folder, name);
+        if (!retained.has(path)) unlinkSync(path);
+      }
+    }
+  }
+}
+
+/** What is no folder, or is not there, has nothing in it. */
+function readNames(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(errorCode(error))) return [];
+    throw error;
+  }
 }
 
 /** Gives the room of removed rows back to the disk: what stays is written anew, on a connection of its own. */

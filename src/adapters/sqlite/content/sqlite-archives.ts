@@ -2,7 +2,7 @@
 // the writer archives: so it is asked after something was not found, and what it says then is true.
 
 import type { ArchivedPart } from '../../../ports/ledger/archives.js';
-import { archivedContentError, archivedEntryError, archivedTreeError } from '../../ledger/archived-errors.js';
+import { archivedContentError, archivedEntryError, archivedTreeError } from '../../ledger/store-errors.js';
 import type { SqliteConnection, SqliteStatement } from '../sqlite-database.js';
 
 const HASH_CHARS = 64;

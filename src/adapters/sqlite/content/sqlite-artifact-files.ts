@@ -18,7 +18,8 @@ import { LedgerError } from '../../../errors.js';
 import { isCaseId } from '../../ledger/check-batch.js';
 import { errorCode } from '../../system/error-code.js';
 import { openRegular, readRegularSync } from '../../files/open-file.js';
-import { syncDirectory } from '../sqlite-database.js';
+import { fsyncDirectorySync } from '../../files/fsync-directory.js';
+import { tamperedError } from '../../ledger/store-errors.js';
 
 /** The largest content that is stored in the database (S4-83). */
 export const INLINE_BYTES_MAX = 256 * 1_024;
@@ -41,7 +42,7 @@ export function artifactPathOf({ directory, case_id, sha256, sealed }: ArtifactP
 function folderOf({ directory, case_id }: Pick<ArtifactPlace, 'directory' | 'case_id'>): string {
   // It may come from a database that somebody changed.
   if (case_id !== null && !isCaseId(case_id)) {
-    throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `not a case id: ${JSON.stringify(case_id)}` });
+    throw tamperedError(`not a case id: ${JSON.stringify(case_id)}`);
   }
   return join(directory, case_id ?? '_system');
 }
@@ -62,14 +63,14 @@ export function writeArtifactFile(place: ArtifactPlace, bytes: Uint8Array): void
     closeSync(file);
   }
   renameSync(draft, path);
-  syncDirectory(folder);
+  fsyncDirectorySync(folder);
   if (made !== undefined) syncUpTo(dirname(made), folder);
 }
 
 /** Syncs the folders above `folder`, up to and with `top`. */
 function syncUpTo(top: string, folder: string): void {
   const names = relative(top, folder).split(sep);
-  for (let depth = names.length - 1; depth >= 0; depth -= 1) syncDirectory(join(top, ...names.slice(0, depth)));
+  for (let depth = names.length - 1; depth >= 0; depth -= 1) fsyncDirectorySync(join(top, ...names.slice(0, depth)));
 }
 
 /** Writes beside a content that lies there in the clear the same, sealed. One that is gone stays so. */
@@ -87,7 +88,7 @@ export function removePlainFiles(directory: string, case_id: string): void {
   for (const { name, parentPath } of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (!PLAIN.test(name)) continue;
     rmSync(join(parentPath, name), { force: true });
-    syncDirectory(parentPath);
+    fsyncDirectorySync(parentPath);
   }
 }
 
@@ -115,5 +116,5 @@ export async function readArtifactFile(place: ArtifactPlace, byte_size: number):
     const message = missing ? `the artifact ${path} is missing` : `the artifact ${path} cannot be read`;
     throw new LedgerError({ code: missing ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
   }
-  throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `the artifact ${path} has not ${byte_size} bytes` });
+  throw tamperedError(`the artifact ${path} has not ${byte_size} bytes`);
 }

@@ -5,7 +5,6 @@ import {
   type StoredArtifact,
 } from '../../../contract/artifact-ref.js';
 import { sha256 } from '../../../contract/hash.js';
-import { LedgerError } from '../../../errors.js';
 import type { Batch, ErasureResult, Erasure } from '../../../ports/ledger/ledger-store.js';
 import { SEAL_BYTES } from '../../keys/case-cipher.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
@@ -19,6 +18,7 @@ import { artifactNumbers, type BlockContent, type AttachedArtifactNumbers } from
 import type { SqliteConnection, SqliteStatement } from '../sqlite-database.js';
 import { createLruMap } from '../../system/lru-map.js';
 import { NEXT_ARTIFACT } from '../sqlite-schema.js';
+import { tamperedError } from '../../ledger/store-errors.js';
 
 /** How much the index by hash catches up at once: some 50 ms, between which commits have their turn. */
 const INDEX_ROWS_MAX = 1_000;
@@ -265,5 +265,3 @@ function kindOf({ kind }: ArtifactRow): ArtifactKind {
   if (known !== undefined) return known;
   throw tamperedError(`stored content has no known kind: ${JSON.stringify(kind)}`);
 }
-
-const tamperedError = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_TAMPERED', message });
