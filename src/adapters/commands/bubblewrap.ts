@@ -1,13 +1,13 @@
-// The wall around a command, made by bubblewrap from namespaces of the Linux kernel.
+// The wall around a command: bubblewrap isolates it with namespaces of the Linux kernel.
 //
-//   B1. What is not put in does not exist inside: no other case, no home, no network, no process of this machine.
-//   B2. The case's folder, an empty home and an empty temporary folder can be written; nothing else can.
-//   B3. It has no capability, can gain none, and ends with whoever started it.
-//   B4. It stays in the process group that it was started in, so that killing the group ends all that is inside: the
-//       first process of a PID namespace takes the others with it. `--new-session` would take that one out of the
-//       group; a command has no terminal to type into anyway, since its group was started in a session of its own.
+//   B1. What is not mounted does not exist inside: no other case, no home, no network, no process of the host.
+//   B2. Only the folder of the case, an empty home and an empty temporary folder are writable.
+//   B3. The command has no capability, can gain none, and ends with the process that started it.
+//   B4. The command stays in the process group in which it was started, so that killing the group ends everything
+//       inside: the first process of a PID namespace takes the others with it. `--new-session` would move that process
+//       to another group. It is not needed, because the group has its own session and so no terminal.
 //
-// Behind it, a command can read what the folders below hold, if its user may: a service should not run as root.
+// Behind the wall, a command can read the folders below if its user may: a service should not run as root.
 
 import { execFile } from 'node:child_process';
 import { lstatSync, realpathSync } from 'node:fs';
@@ -16,23 +16,23 @@ import { dirname, join } from 'node:path';
 
 const PROBE_MS_MAX = 10_000;
 
-/** Where systems keep programs, and what programs need. */
+/** Directories in which systems store programs and their dependencies. */
 const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc', '/opt', '/nix/store'];
 
-/** What is put behind a wall. All are paths of the host but those that say otherwise. */
+/** The mounts of a wall. All paths are paths of the host unless stated otherwise. */
 export interface Wall {
-  /** The folder of the case: `/sandbox` inside. */
+  /** The folder of the case; mounted as `/sandbox`. */
   readonly sandbox: string;
-  /** Folders that are empty: inside, `WALLED_HOME` and `WALLED_TEMP`. */
+  /** Empty folders; mounted as `WALLED_HOME` and `WALLED_TEMP`. */
   readonly home: string;
   readonly temp: string;
-  /** Where it begins, as a path inside. */
+  /** The working directory, as a path inside. */
   readonly cwd: string;
-  /** Folders among the system's that look empty, but for what is shown of them. */
+  /** Folders inside system directories that appear empty, except for what `shown` mounts in them. */
   readonly homes: readonly string[];
-  /** Folders to be read besides the system's, at their own paths. */
+  /** Further folders that are readable at their own paths. */
   readonly shown: readonly string[];
-  /** Folders among all these that look empty. */
+  /** Folders inside all of these that appear empty. */
   readonly hidden: readonly string[];
 }
 
@@ -45,7 +45,7 @@ export const WALLED_TEMP = '/tmp';
 export function wallArguments(wall: Wall, argv: readonly string[]): readonly string[] {
   const read = (path: string) => ['--ro-bind-try', path, path];
   const empty = (path: string) => ['--tmpfs', path];
-  // Last of all, since what is shown or hidden may need a place made for it.
+  // Last of all, because mounting what is shown or hidden may create a mount point there.
   const close = (path: string) => ['--remount-ro', path];
   return [
     ...['--unshare-all', '--die-with-parent', '--cap-drop', 'ALL'],
@@ -55,20 +55,20 @@ export function wallArguments(wall: Wall, argv: readonly string[]): readonly str
     ...wall.shown.flatMap(read),
     ...wall.hidden.flatMap(empty),
     ...['--bind', wall.sandbox, '/sandbox', '--proc', '/proc', '--dev', '/dev'],
-    // Of /proc, too: what root may write there without any capability leads out, `sys/kernel/core_pattern` for one.
+    // Also /proc: root can write some of its files without capabilities and so escape, for example `core_pattern`.
     ...[...wall.homes, ...wall.hidden, '/proc', '/'].flatMap(close),
     ...['--chdir', wall.cwd, '--', ...argv],
   ];
 }
 
-/** Whether `bwrap` runs a program behind this wall: it is asked to run one. */
+/** Whether `bwrap` can run a program behind this wall; runs `true` to find out. */
 export const isWallUsable = (wall: Wall, env: Readonly<Record<string, string>>): Promise<boolean> =>
   new Promise((settle) => {
     const options = { env, timeout: PROBE_MS_MAX, killSignal: 'SIGKILL' } as const;
     execFile('bwrap', wallArguments(wall, ['true']), options, (error) => settle(error === null));
   });
 
-/** What of the system is seen through a wall: `folders` are shown, and nothing of `hidden` is. */
+/** Which paths of the host a wall shows: `folders` are readable, and `hidden` appear empty. */
 export function wallViewOf(folders: readonly string[], hidden: readonly string[]): WallView {
   const own = [dirname(process.execPath), join(dirname(process.execPath), '../lib/node_modules')].flatMap(realFolder);
   const shown = unique([...own.filter((path) => !isIn(homedir(), path)), ...folders.flatMap(realFolder)]);
@@ -82,7 +82,7 @@ export function wallViewOf(folders: readonly string[], hidden: readonly string[]
 
 const unique = (paths: readonly string[]): readonly string[] => [...new Set(paths)];
 
-/** The folder that a path leads to, if there is one. */
+/** The directory that a path resolves to, or nothing. */
 function realFolder(path: string): readonly string[] {
   try {
     const real = realpathSync(path);

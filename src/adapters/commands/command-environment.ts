@@ -1,16 +1,15 @@
-// What a command gets from us: an environment that is made for it. Nothing of our own is handed on, neither a variable
-// nor a descriptor.
+// The environment of a command. The command inherits no variable and no descriptor of this process.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { delimiter, dirname } from 'node:path';
 
 const SYSTEM_PROGRAMS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/local/sbin', '/usr/sbin', '/sbin'];
-/** The flag with which the kernel shows that a descriptor is closed when a program takes over. */
+/** The flag with which the kernel reports that a descriptor is closed on exec. */
 const CLOSE_ON_EXEC = 0o2000000;
-/** 0 to 2 are given to it, 3 is how it says that it has begun. */
+/** The command gets 0 to 2; 3 is the pipe on which the launcher reports that it begins. */
 const FIRST_INHERITABLE = 4;
 
-/** The folders in which programs are looked for: Node's, `programs`, the system's. */
+/** The search path for programs: `programs`, the directory of Node, the directories of the system. */
 export const programPath = (programs: readonly string[]): string =>
   [...new Set([...programs, dirname(process.execPath), ...SYSTEM_PROGRAMS])].join(delimiter);
 
@@ -23,8 +22,8 @@ export const environmentOf = (path: string, home: string, temp: string): Readonl
 });
 
 /**
- * The descriptors of this process that a program would inherit. Node marks its own as not to be inherited; these came
- * from whoever started this process, or from a library that does not mark them.
+ * The descriptors of this process that a program would inherit. Node marks its own as close-on-exec. Others come from
+ * the process that started this one, or from a library that does not mark them.
  */
 export function strayDescriptors(): readonly number[] {
   if (process.platform !== 'linux') return [];
@@ -37,7 +36,7 @@ function isInherited(fd: number): boolean {
     const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1];
     return flags !== undefined && (parseInt(flags, 8) & CLOSE_ON_EXEC) === 0;
   } catch {
-    // It was the listing's own.
+    // It was the descriptor of the directory listing.
     return false;
   }
 }

@@ -1,5 +1,5 @@
-// The folder in which a command runs: looked up component by component in folders that are held, as everything in a
-// sandbox is, and entered by descriptor.
+// The working folder of a command: resolved component by component in open directories, like every path in a sandbox,
+// and entered by descriptor.
 
 import { accessSync, constants, mkdirSync, realpathSync } from 'node:fs';
 import { CaseId } from '../../contract/shapes.js';
@@ -10,16 +10,16 @@ import { descriptorAccess, causeOfError, openDirectory, errnoOf, walkPath } from
 import type { SandboxRoot, PathHandle, Obstacle } from '../sandbox/sandbox-walk.js';
 import { unsafeAccess } from '../sandbox/unsafe-access.js';
 
-/** A folder that stays where it is while it is used. */
+/** An open folder, which cannot be replaced while it is used. */
 export interface CommandFolder {
-  /** A path to it for a process that this one starts. */
+  /** A path to it for a child process of this process. */
   readonly path: string;
   /** The folder of its case, as a path of the host. */
   readonly sandbox: string;
 }
 
 /**
- * Leads `use` to the folder `cwd` of a case; the case's own is made if there is none yet.
+ * Calls `use` with the folder `cwd` of a case; creates the folder of the case if it does not exist.
  * @returns what `use` returned, or why there is no such folder
  * @throws what `use` throws, and an errno error if the sandbox itself cannot be used
  */
@@ -41,7 +41,7 @@ export function withCommandFolder<T>(root: string, case_id: string, cwd: string,
     const folder = walkPath({ access, root: caseFolder }, cwd, (place) => openDirectory(place.sandbox, place.path));
     if (!trackHandle(folder)) return problemOf(folder);
     if (!isOpen(folder)) return 'CWD_REFUSED';
-    // In the process that is started, `self` is that process: it has the descriptor until the program takes over.
+    // In the child process, `self` is the child: it has the descriptor until it executes the program.
     const path = access.hasDescriptorPaths ? `/proc/self/fd/${folder.fd}` : folder.path;
     return use({ path, sandbox: `${hostRoot}/${case_id}` });
   } finally {
@@ -61,7 +61,7 @@ function enterCase(sandbox: SandboxRoot, case_id: string): PathHandle | Obstacle
   return openDirectory(sandbox, path);
 }
 
-/** A command may have closed a folder to itself. */
+/** Whether the folder can be entered: an earlier command may have removed its permissions. */
 function isOpen(folder: PathHandle): boolean {
   try {
     accessSync(`${folder.path}/.`, constants.X_OK);

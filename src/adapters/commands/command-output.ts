@@ -1,19 +1,19 @@
-// What a command prints: read to its end, counted and hashed as a whole, and kept up to a limit. Nothing of it is
-// looked at: it may be anything.
+// The output of a command: read to its end, counted and hashed completely, and kept up to a limit. The bytes are not
+// interpreted.
 
 import { createHash } from 'node:crypto';
 import { Socket } from 'node:net';
 
 export interface OutputLimits {
-  /** What is kept. */
+  /** How many bytes are kept. */
   readonly output_max: number;
-  /** Beyond this, `onFlood` is called, once. */
+  /** Beyond this number of bytes, `onFlood` is called once. */
   readonly bytes_max: number;
   readonly onFlood: () => void;
 }
 
 export class CommandOutput {
-  /** Resolves when there can be no more of it. */
+  /** Resolves when the output is complete. */
   readonly closed: Promise<void>;
   readonly #socket: Socket;
   readonly #hash = createHash('sha256');
@@ -22,24 +22,24 @@ export class CommandOutput {
   #bytes = 0;
   #isCut = false;
 
-  /** Owns `fd`, the reading end of a pipe that does not wait. */
+  /** Owns `fd`, the non-blocking read end of a pipe. */
   constructor(fd: number, limits: OutputLimits) {
     this.#limits = limits;
     this.#socket = new Socket({ fd, readable: true, writable: false });
     this.closed = new Promise((settle) => this.#socket.once('close', () => settle()));
     this.#socket.on('data', (chunk: Uint8Array) => this.#receive(chunk));
-    // A pipe that cannot be read any more has ended, and not all of it is there.
+    // A pipe that fails is treated as ended and truncated.
     this.#socket.on('error', () => (this.#isCut = true));
   }
 
-  /** Reads no further. */
+  /** Stops reading. */
   cut(): void {
     if (this.#socket.closed) return;
     this.#isCut = true;
     this.#socket.destroy();
   }
 
-  /** What was printed until now. To be asked once, at the end. */
+  /** The output so far. Call it once, at the end. */
   result() {
     const output = Buffer.concat(this.#chunks);
     return {
@@ -56,7 +56,7 @@ export class CommandOutput {
     const flooded = this.#bytes > bytes_max;
     this.#hash.update(chunk);
     this.#bytes += chunk.length;
-    // A copy: a short rest must not hold on to the whole chunk.
+    // A copy: a short remainder must not keep the whole chunk in memory.
     if (room > 0) this.#chunks.push(Uint8Array.prototype.slice.call(chunk, 0, room));
     if (!flooded && this.#bytes > bytes_max) onFlood();
   }

@@ -1,10 +1,10 @@
-// One process with all that it starts: a process group of its own, in a session without a terminal.
+// One process with all its children: its own process group, in a session without a terminal.
 //
-//   P1. The group is killed as a whole: when its time is over, when it prints too much, when it is called off, when
-//       this process ends, and when its first process has ended by itself and left others running.
-//   P2. Waiting for it is bounded: whoever has left the group and holds on to the output is not waited for, and what
-//       not even SIGKILL ends is given up.
-//   P3. What decides the exit code is why it was ended, where it was: a command cannot catch the signal and end well.
+//   P1. The group is killed as a whole: on timeout, on excessive output, on cancellation, when this process ends, and
+//       when its first process has ended and left others running.
+//   P2. Waiting is bounded: a process that left the group and keeps the output open is not waited for, and a process
+//       that survives SIGKILL is given up.
+//   P3. The reason for a kill decides the exit code: a command cannot catch the signal and report success.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
@@ -13,33 +13,33 @@ import type { Readable } from 'node:stream';
 import type { CommandOutput } from './command-output.js';
 import { errorCode } from '../system/error-code.js';
 
-/** How long its output may take to end once it has ended itself. */
+/** How long the output may take to end after the process has ended, in ms. */
 const DRAIN_MS = 1_000;
-/** How long it may take to end once it has been killed. */
+/** How long the process may take to end after it was killed, in ms. */
 const DEATH_MS = 10_000;
 const TIMED_OUT = 124;
 const FLOODED = 137;
 
 /**
- * Run by the shell, which reads nothing of the command: restricts what the program makes, keeps it from leaving its
- * memory behind, says that it is about to begin, and has it take the shell's place.
+ * Run by the shell, which does not interpret the command: restricts file permissions, disables core dumps, reports on
+ * descriptor 3 that the program begins, and executes the program in place of the shell.
  */
 const LAUNCH = 'umask 077; ulimit -c 0 2>/dev/null; echo >&3; exec 3>&-; exec "$@"';
 export const launchArguments = (argv: readonly string[]): readonly string[] => ['/bin/sh', '-c', LAUNCH, 'sh', ...argv];
 const BEGIN_DESCRIPTOR = 3;
 
 export interface ProcessStart {
-  /** A program by its path or its name, and its arguments. */
+  /** A program by path or name, and its arguments. */
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly input: number;
   readonly output: number;
-  /** Descriptors of this process that it would inherit; it gets nothing in their place. */
+  /** Descriptors of this process that the child would inherit; it gets /dev/null in their place. */
   readonly strays: readonly number[];
 }
 
-/** @throws what the system says against it at once; more may come as the event `error` */
+/** @throws an error of the operating system at once; more may be reported as the event `error` */
 export function startProcess({
   argv: [program = '', ...args],
   cwd,
@@ -63,7 +63,7 @@ export function startProcess({
 
 export interface ProcessControl {
   readonly timeout_ms: number;
-  /** Between SIGTERM and SIGKILL when its time is over; 0: SIGKILL at once. */
+  /** Time between SIGTERM and SIGKILL on timeout; 0: SIGKILL at once. */
   readonly grace_ms: number;
   readonly signal: AbortSignal;
   readonly output: CommandOutput;
@@ -72,14 +72,14 @@ export interface ProcessControl {
 export interface ProcessEnd {
   readonly exit_code: number;
   readonly timed_out: boolean;
-  /** Whether the program's turn came: `launchOf` says so. */
+  /** Whether the program was executed: `LAUNCH` reports it. */
   readonly hasBegun: boolean;
 }
 
-/** Why it was ended: its time was over, it printed too much, or it was called off. */
+/** Why it was killed: timeout, excessive output, or cancellation. */
 type KillReason = 'time' | 'flood' | 'call';
 
-/** A process that was started. */
+/** A started process. */
 export class CommandProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<number>;
@@ -97,9 +97,9 @@ export class CommandProcess {
   }
 
   /**
-   * Sees it to its end.
-   * @throws what the system said against its start
-   * @throws the signal's reason when that is aborted, after its end
+   * Waits for the end of the process group, within the limits.
+   * @throws the error of the operating system if the start failed
+   * @throws the reason of `signal` if it was aborted, after the end of the process
    */
   async runToEnd({ timeout_ms, grace_ms, signal, output }: ProcessControl): Promise<ProcessEnd> {
     const kill = () => this.#kill('SIGKILL');
@@ -132,7 +132,7 @@ export class CommandProcess {
     }
   }
 
-  /** Ends it: with SIGTERM, and SIGKILL after the grace, if there is one. The first reason counts. */
+  /** Ends the group: with SIGTERM, and with SIGKILL after `grace_ms`, if not 0. The first reason counts. */
   stop(reason: KillReason, grace_ms: number): void {
     this.#killReason ??= reason;
     clearTimeout(this.#killTimer);
@@ -147,13 +147,13 @@ export class CommandProcess {
     try {
       process.kill(-pid, signal);
     } catch (error) {
-      // ESRCH: nobody is left. EPERM: whoever is left has become somebody else's.
+      // ESRCH: the group is empty. EPERM: its remaining processes belong to another user by now.
       if (!['ESRCH', 'EPERM'].includes(errorCode(error))) throw error;
     }
   }
 }
 
-/** Whether anything came, and when nothing more will. There is no stream where the start failed. */
+/** Tracks whether data came and when the stream closed. There is no stream if the start failed. */
 function watchStream(stream: unknown) {
   const readable = (stream ?? null) as Readable | null;
   let came = false;
@@ -169,7 +169,7 @@ async function waitForDrain(ended: Promise<unknown>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** To be done when this process ends in an orderly way; a wall ends with it in any case. */
+/** Handlers for an orderly exit of this process; a wall ends with the process in any case. */
 const exitHandlers = new Set<() => void>();
 const runExitHandlers = () => exitHandlers.forEach((one) => one());
 

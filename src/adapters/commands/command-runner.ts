@@ -1,9 +1,9 @@
-// Runs the commands of a spec: programs and their arguments, without a shell that would read them, in the folder of a
-// case, behind a wall where there is one (`bubblewrap.ts`).
+// Runs the commands of a spec: programs and their arguments, without a shell that interprets them, in the folder of a
+// case, behind a wall if one is available (`bubblewrap.ts`).
 //
-// Without a wall, a command is kept from nothing that the user of the service may do: the folder is then only where it
-// begins. What holds in any case: it gets nothing of ours but what is said here, its time and its output are limited,
-// and it ends with its group. What has no limit: the memory, processor time and disk space that it uses meanwhile.
+// Without a wall, a command may do everything that the user of the service may; the folder is only its working
+// directory. In any case it gets only what is documented here, its time and its output are limited, and it is killed
+// with its group. Memory, processor time and disk space have no limit.
 
 import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
@@ -24,14 +24,14 @@ import { makeScratch, type CommandScratch } from './command-scratch.js';
 import { errorCode } from '../system/error-code.js';
 
 const GRACE_MS = 2_000;
-/** A command that prints so many times more than is kept of it is killed. */
+/** A command whose output exceeds the kept output by this factor is killed. */
 const FLOOD_FACTOR = 8;
 const TIMEOUT_MS_MAX = 86_400_000;
 const OUTPUT_BYTES_MAX = 268_435_456;
-/** How much of what the wall says about itself goes into the log. */
+/** Bytes of the wall's own output that are logged. */
 const WALL_TEXT_MAX = 1_000;
 
-/** `auto`: a wall where this machine has one that works; `required`: no command without; `off`: never one. */
+/** `auto`: a wall if this machine has a working one; `required`: no command without a wall; `off`: never a wall. */
 export const WALL_MODES = ['auto', 'required', 'off'] as const;
 export type WallMode = (typeof WALL_MODES)[number];
 
@@ -40,24 +40,24 @@ export interface CommandRunnerOptions {
   readonly root: string;
   /** Default `auto`. */
   readonly wall?: WallMode;
-  /** Folders that no command sees through a wall, wherever they are, besides the sandbox's root: the home, say. */
+  /** Further folders that are hidden behind the wall, like the sandbox root: for example the home directory. */
   readonly hidden?: readonly string[];
-  /** Folders that commands can read through a wall, besides those of the system and of Node. */
+  /** Further folders that commands can read behind a wall, in addition to those of the system and of Node. */
   readonly visible?: readonly string[];
-  /** Folders in which programs are looked for first, and which are visible. */
+  /** Folders at the front of the search path for programs; they are visible. */
   readonly programs?: readonly string[];
-  /** Where a command's own folder is made while it runs. Default: the system's temporary folder. */
+  /** Parent of a command's temporary folder. Default: the temporary directory of the system. */
   readonly scratch?: string;
-  /** What a command without a wall gets to end itself when its time is over. Default 2,000. */
+  /** Time between SIGTERM and SIGKILL for a command without a wall, in ms. Default 2,000. */
   readonly grace_ms?: number;
-  /** Told once if there is no wall, and whatever keeps a command from running. */
+  /** Logs once if there is no wall, and every failure to start a command. */
   readonly log?: Log;
 }
 
-/** Runs commands in the sandbox of `root`; a case that has no folder there yet gets one. */
+/** Creates a runner for the sandbox at `root`; a case without a folder gets one. */
 export const commandRunner = (options: CommandRunnerOptions): WalledCommandRunner => new WalledCommandRunner(options);
 
-/** Made by `commandRunner`. */
+/** Created by `commandRunner`. */
 export class WalledCommandRunner implements CommandRunner {
   readonly #options: CommandRunnerOptions;
   readonly #path: string;
@@ -70,8 +70,8 @@ export class WalledCommandRunner implements CommandRunner {
   }
 
   /**
-   * Whether commands run behind a wall here: tried once, when it is first asked.
-   * @throws an error of the system if it could not be tried; the next one to ask tries again
+   * Whether commands run behind a wall here. The first call tries it.
+   * @throws an error of the system if the attempt failed; the next call tries again
    */
   hasWall(): Promise<boolean> {
     if (this.#options.wall === 'off') return Promise.resolve(false);
@@ -91,7 +91,7 @@ export class WalledCommandRunner implements CommandRunner {
       return await this.#withScratch(order.stdin, (scratch) => this.#runWith(scratch, order, walled, signal));
     } catch (error) {
       signal.throwIfAborted();
-      // Once it has been started, nothing that the system says is thrown.
+      // After the start, no error of the operating system is thrown.
       if (errorCode(error) === '') throw error;
       this.#options.log?.error('a command could not be started', { case_id: order.case_id, error });
       return notStartedOutcome('START_FAILED');
@@ -112,7 +112,7 @@ export class WalledCommandRunner implements CommandRunner {
       bytes_max: order.output_bytes_max * FLOOD_FACTOR,
       onFlood: () => command.stop('flood', 0),
     });
-    // Killing the group takes the wall down at once, with whatever is behind it: there is no grace to be had.
+    // Killing the group removes the wall and everything behind it at once, so a grace time is impossible.
     const grace_ms = walled ? 0 : (this.#options.grace_ms ?? GRACE_MS);
     const { hasBegun: begun, ...ended } = await command.runToEnd({
       timeout_ms: order.timeout_ms,
@@ -127,7 +127,7 @@ export class WalledCommandRunner implements CommandRunner {
     return notStartedOutcome('WALL_FAILED');
   }
 
-  /** Starts it. @throws what the system says against that */
+  /** Starts the command. @throws an error of the operating system */
   #launch(scratch: CommandScratch, order: CommandOrder, walled: boolean): LaunchedCommand | CommandProblem {
     const { input, read, write } = scratch.open();
     let launched: LaunchedCommand | CommandProblem | null = null;
@@ -146,7 +146,7 @@ export class WalledCommandRunner implements CommandRunner {
   #start(scratch: CommandScratch, { argv, cwd }: CommandOrder, walled: boolean, folder: CommandFolder) {
     const launch = launchArguments(argv);
     if (!walled) return { argv: launch, cwd: folder.path, env: environmentOf(this.#path, scratch.home, scratch.temp) };
-    // The folder was looked up just now. If it is another one by the time it is entered, that is one behind the wall.
+    // The folder was resolved just now. If it is replaced before it is entered, the new one is behind the wall too.
     const wall = this.#wallAround(scratch, folder.sandbox, cwd);
     return { argv: ['bwrap', ...wallArguments(wall, launch)], cwd: '/', env: this.#walledEnvironment() };
   }
@@ -184,13 +184,13 @@ export class WalledCommandRunner implements CommandRunner {
 
 interface LaunchedCommand {
   readonly child: ChildProcess;
-  /** Our end of what it prints. */
+  /** Our end of the output pipe. */
   readonly read: number;
 }
 
 function isRunnable({ argv, timeout_ms, output_bytes_max }: CommandOrder): boolean {
   const [program] = argv;
-  // A shell might take a first word with a dash for a word to itself.
+  // A shell might interpret a first word with a dash as its own option.
   if (program === undefined || program.startsWith('-') || argv.some((word) => word.includes('\0'))) return false;
   return isWithin(timeout_ms, TIMEOUT_MS_MAX) && isWithin(output_bytes_max, OUTPUT_BYTES_MAX);
 }

@@ -1,6 +1,6 @@
-// What belongs to one command and goes with it: a folder for nobody else with an empty home, an empty temporary folder,
-// and a named pipe. The pipe is one for both streams, so that what is written to them stays in order, and a real one,
-// so that a script can open /dev/stderr: what Node calls a pipe is a socket.
+// The private folder of one command, removed with it: an empty home, an empty temporary folder, and a named pipe. Both
+// output streams share the pipe, so that their order is kept. It is a real pipe, so that a script can open /dev/stderr:
+// what Node calls a pipe is a socket.
 
 import { execFile } from 'node:child_process';
 import { closeSync, constants, openSync } from 'node:fs';
@@ -16,22 +16,22 @@ const PRIVATE = 0o700;
 export interface CommandScratch {
   readonly home: string;
   readonly temp: string;
-  /** Opens all three, or none; whoever asks has to close them. */
+  /** Opens all three descriptors, or none; the caller closes them. */
   open(): ScratchStreams;
   /** @throws when something cannot be removed */
   remove(): Promise<void>;
 }
 
-/** Descriptors. */
+/** Open descriptors. */
 export interface ScratchStreams {
   readonly input: number;
   /** The command's end of the pipe. */
   readonly write: number;
-  /** Ours. Reading from it does not wait. */
+  /** Our end; non-blocking. */
   readonly read: number;
 }
 
-/** Makes one below `parent`. @throws an error with the code that the system gave it */
+/** Creates a scratch folder below `parent`. @throws an error with the code of the operating system */
 export async function makeScratch(parent: string, path: string, input: Uint8Array | null): Promise<CommandScratch> {
   const base = await mkdtemp(join(parent, PREFIX));
   const at = (name: string) => join(base, name);
@@ -57,7 +57,7 @@ export async function makeScratch(parent: string, path: string, input: Uint8Arra
         return {
           input: open(input === null ? '/dev/null' : at('input'), constants.O_RDONLY),
           read: open(at('output'), constants.O_RDONLY | constants.O_NONBLOCK),
-          // With O_NONBLOCK, the command would lose what it prints while the pipe is full. It has a reader by now.
+          // With O_NONBLOCK, the command would lose output while the pipe is full. The pipe has a reader by now.
           write: open(at('output'), constants.O_WRONLY),
         };
       } catch (error) {
@@ -70,8 +70,8 @@ export async function makeScratch(parent: string, path: string, input: Uint8Arra
 }
 
 /**
- * Makes `parent`, or removes from it what commands have left there whose process was killed. Only for whoever alone
- * makes such folders there.
+ * Creates `parent`, and removes the scratch folders that killed processes left in it. Only for the one process that
+ * creates such folders there.
  */
 export async function clearScratch(parent: string, log: Log): Promise<void> {
   await mkdir(parent, { recursive: true, mode: PRIVATE });
@@ -83,7 +83,7 @@ export async function clearScratch(parent: string, log: Log): Promise<void> {
   }
 }
 
-/** Node cannot make one itself. */
+/** Runs `mkfifo`, because Node cannot create a named pipe. */
 const makePipe = (file: string, path: string): Promise<void> =>
   new Promise((settle, fail) => {
     execFile('mkfifo', ['-m', '600', file], { env: { PATH: path }, timeout: MAKE_MS_MAX }, (cause) => {
@@ -92,7 +92,7 @@ const makePipe = (file: string, path: string): Promise<void> =>
     });
   });
 
-/** Also where a command has closed folders to their owner, as package caches do. No link is followed. */
+/** Also removes folders whose permissions a command has removed, as package caches do. Follows no link. */
 async function removeTree(path: string): Promise<void> {
   const options = { recursive: true, force: true, maxRetries: 2 } as const;
   try {

@@ -1,4 +1,4 @@
-// The secret by which callers over HTTP are known: drawn when a server starts, and worthless when it has ended.
+// The bearer token that authenticates HTTP callers: generated when a server starts, and invalid after it has ended.
 
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -6,10 +6,10 @@ import { replaceFile } from '../files/small-file.js';
 
 const TOKEN_BYTES = 32;
 
-/** 256 bits, in base64url. */
+/** Generates a token of 256 random bits, in base64url. */
 export const drawToken = (): string => randomBytes(TOKEN_BYTES).toString('base64url');
 
-/** Writes the token for nobody but the owner, in the place of an earlier one. @returns a function that takes it away */
+/** Writes the token with mode 0600 and replaces an earlier one. @returns a function that removes the file */
 export function storeToken(path: string, token: string): () => void {
   replaceFile(path, `${token}\n`, 0o600);
   return () => rmSync(path, { force: true });

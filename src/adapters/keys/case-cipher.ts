@@ -1,25 +1,26 @@
-// How the content of a case is encrypted where it lies: AES-256-GCM, with the hash of the content as associated data.
+// Encrypts the stored content of a case: AES-256-GCM, with the hash of the content as associated data.
 
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync } from 'node:crypto';
 
 export const CASE_KEY_BYTES = 32;
-/** So much longer than the content is what lies there. */
+/** Length of the authentication tag: sealed content is longer than the content by this number of bytes. */
 export const SEAL_BYTES = 16;
 
 const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 
-/** Seals and opens content under one key. */
+/** Encrypts and decrypts content with one key. */
 export interface CaseCipher {
   /** @param hash SHA-256 of the content */
   seal(content: Uint8Array, hash: Uint8Array): Buffer;
-  /** @returns null for what was not sealed with this key and for this hash */
+  /** @returns null if the bytes were not sealed with this key for this hash */
   open(sealed: Uint8Array, hash: Uint8Array): Buffer | null;
 }
 
 /**
- * The nonce is drawn from the content's hash under a key of its own: equal content is sealed equally, other content
- * with another nonce, and whoever chooses contents cannot choose two whose nonces are the same.
+ * Creates the cipher of a case key. The nonce is derived from the hash of the content with a separate key. So equal
+ * content gives equal bytes, different content gets another nonce, and an agent cannot choose two contents that share a
+ * nonce.
  */
 export function caseCipher(key: Uint8Array): CaseCipher {
   const contentKey = deriveKey(key, 'turnpike content');

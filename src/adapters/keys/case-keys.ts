@@ -1,12 +1,11 @@
-// The keys of cases, each a file that is the owner's alone. Content of a case is encrypted with its key, so that to
-// destroy the key is to destroy the content, wherever else its bytes may lie: in the free pages of a database, in its
-// log, in the blocks that a disk has put aside.
+// The keys of cases, each in a file with mode 0600. Content of a case is encrypted with its key. So destroying the key
+// destroys the content, wherever its bytes remain: in free pages of a database, in its WAL, in retired disk blocks.
 //
 //   K1. A key is durable before anything is encrypted with it.
-//   K2. What says that a key was erased is durable before the key is destroyed, and counts from then on: whoever dies
-//       in between has erased it, and the next writer takes away what is left of the key. What is not vouched for
-//       takes no key away: whoever has put it there would destroy content by it.
-//   K3. A number is used once. After an erasure the case goes on with the next one.
+//   K2. The erasure note is durable before the key is destroyed, and the erasure counts from then on. If the process
+//       dies in between, the next writer removes the key. An unsigned note removes no key: otherwise anyone who can
+//       create files there could destroy content.
+//   K3. A key number is used once. After an erasure the case continues with the next number.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -31,21 +30,21 @@ import { fsyncDirectorySync } from '../files/fsync-directory.js';
 import { createLruMap } from '../system/lru-map.js';
 import { tamperedError } from '../ledger/store-errors.js';
 
-/** So many keys are kept at hand. */
+/** Maximum number of keys in each cache. */
 const KNOWN_MAX = 1_024;
 const FILE_BYTES_MAX = 2_048;
 const KEY = /^turnpike-case-key ([A-Za-z0-9+/]{43}=)\n$/;
-/** How many contents there were, when it was, and who wanted it. */
+/** The rest of an erasure note: number of contents, time, and who requested it. */
 const ERASED = /^(\d{1,15})\n[^\n]*\n[^\n]*\n$/;
 const ERASURE_FILE = /^(.+)\.([1-9]\d*)\.erased$/;
 
-/** A key of a case: its number counts from 1. */
+/** A key of a case; numbers start at 1. */
 export interface CaseKey {
   readonly no: number;
   readonly cipher: CaseCipher;
 }
 
-/** A key that was destroyed: it had encrypted content with numbers below this one, and nothing else. */
+/** A destroyed key. It encrypted only contents whose number is below `erased_below`. */
 export interface ErasedKey {
   readonly erased_below: number;
 }
@@ -56,19 +55,19 @@ export class CaseKeys {
   #current = createLruMap<CaseKey>(KNOWN_MAX);
   #known = createLruMap<CaseCipher | ErasedKey>(KNOWN_MAX);
 
-  /** @param seal who vouches for erasures, asked when it is needed; null where nobody does */
+  /** @param seal returns what signs erasure notes, called when needed; null: they are not signed */
   constructor(directory: string, seal: () => ErasureSeal | null) {
     this.#directory = directory;
     this.#seal = seal;
   }
 
-  /** From now on erasures are signed, and verified, with this seal. */
+  /** Signs and verifies erasure notes with this seal from now on. */
   sealWith(seal: () => ErasureSeal | null): void {
     this.#seal = seal;
     this.#known = createLruMap(KNOWN_MAX);
   }
 
-  /** The key that content of the case is encrypted with now; made where there is none. For the writer. */
+  /** The key that now encrypts content of the case; created if it does not exist. Only for the writer. */
   currentKey(case_id: string): CaseKey {
     const known = this.#current.get(case_id);
     if (known !== undefined) return known;
@@ -79,18 +78,18 @@ export class CaseKeys {
     return key;
   }
 
-  /** The key of this number, or what became of it. @throws LedgerError LEDGER_TAMPERED where it is merely gone */
+  /** The key with this number, or its erasure. @throws LedgerError LEDGER_TAMPERED if it is missing without a note */
   get(case_id: string, no: number): CaseCipher | ErasedKey {
     const id = `${case_id} ${no}`;
     const known = this.#known.get(id);
-    // Another process may have erased it meanwhile: then its content is not to be had here either.
+    // Another process may have erased it in the meantime: then this process must not use it either.
     if (known !== undefined && ('erased_below' in known || existsSync(this.#path(case_id, no, 'key')))) return known;
     const found = this.#readErasure(case_id, no) ?? this.#keyOrNote(case_id, no);
     this.#known.set(id, found);
     return found;
   }
 
-  /** Another process may erase it between one look and the other: then there is a note by now. */
+  /** Reads the note again after the key, because another process may erase the key in between. */
   #keyOrNote(case_id: string, no: number): CaseCipher | ErasedKey {
     try {
       const cipher = this.#read(case_id, no);
@@ -105,27 +104,26 @@ export class CaseKeys {
     throw tamperedError(`the key ${this.#path(case_id, no, 'key')} is missing: restore it from a backup`);
   }
 
-  /** Whether the case has a key now. */
   has(case_id: string): boolean {
     return existsSync(this.#path(case_id, this.lastErased(case_id) + 1, 'key'));
   }
 
-  /** The number of the last key of the case that was erased; 0 where none was. */
+  /** The number of the last erased key of the case; 0 if none was erased. */
   lastErased(case_id: string): number {
     for (let no = 1; ; no += 1) if (this.#readErasure(case_id, no) === null) return no - 1;
   }
 
   /**
-   * Destroys the key that the case has, and whatever an erasure before this one has left of it. A case without a key
-   * gets none: its number says that it was erased.
-   * @param contents how many contents the ledger has by now
+   * Destroys the current key of the case, and remains of earlier erasures. A case without a key gets only the note that
+   * this number was erased.
+   * @param contents number of contents in the ledger now
    * @returns the number up to which all keys are destroyed
    */
   destroy(case_id: string, contents: number, { at, by }: Pick<Erasure, 'at' | 'by'>): number {
     const last = this.lastErased(case_id);
     const no = last + 1;
     const statement = `${statementOf(case_id, no)}${contents}\n${at}\n${by}\n`;
-    // First: whatever fails from here on, nothing is encrypted any more with a key that may be said to be erased.
+    // First, so that after any failure nothing is encrypted with a key that may have an erasure note.
     this.#current = createLruMap(KNOWN_MAX);
     this.#known = createLruMap(KNOWN_MAX);
     this.#makeFolder();
@@ -134,10 +132,10 @@ export class CaseKeys {
     return no;
   }
 
-  /** Takes away keys whose erasure was cut short (K2). For the writer, when it begins. */
+  /** Destroys keys whose erasure was interrupted (K2). The writer calls it when it starts. */
   finishErasures(): void {
     const names = new Set(this.#names());
-    // Who was killed may not have made the names durable that are relied on from now on (K1, K2).
+    // A killed writer may not have made the names durable on which K1 and K2 rely.
     if (names.size > 0) fsyncDirectorySync(this.#directory);
     for (const name of names) {
       const [, case_id = '', no = ''] = ERASURE_FILE.exec(name) ?? [];
@@ -146,7 +144,7 @@ export class CaseKeys {
     }
   }
 
-  /** False too for what is not vouched for, which whoever reads that content is told. */
+  /** False also for a note with an invalid signature; reading that content reports it. */
   #isErased(case_id: string, no: number): boolean {
     try {
       return this.#readErasure(case_id, no) !== null;
@@ -165,7 +163,7 @@ export class CaseKeys {
     }
   }
 
-  /** @throws LedgerError LEDGER_TAMPERED for what says that it was erased and is not vouched for */
+  /** @throws LedgerError LEDGER_TAMPERED for an erasure note with an invalid signature */
   #readErasure(case_id: string, no: number): ErasedKey | null {
     const path = this.#path(case_id, no, 'erased');
     const note = readText(path);
@@ -199,7 +197,7 @@ export class CaseKeys {
     if (made !== undefined) fsyncDirectorySync(dirname(this.#directory));
   }
 
-  /** Overwritten first: a file that is unlinked still lies where it lay. */
+  /** Overwrites the file before unlinking it, because unlinking leaves its bytes on the disk. */
   #shred(path: string): void {
     let file: number;
     try {
@@ -219,13 +217,13 @@ export class CaseKeys {
   }
 
   #path(case_id: string, no: number, what: 'key' | 'erased'): string {
-    // It may come from a database that somebody changed.
+    // The case id may come from a tampered database.
     if (!isCaseId(case_id)) throw tamperedError(`not a case id: ${JSON.stringify(case_id)}`);
     return join(this.#directory, `${case_id}.${no}.${what}`);
   }
 }
 
-/** @returns null where there is no file @throws LedgerError LEDGER_TAMPERED for one that is not the owner's alone */
+/** @returns null if there is no file @throws LedgerError LEDGER_TAMPERED if other users have access to it */
 function readText(path: string): string | null {
   try {
     const bytes = readSmallFile(path, { bytesMax: FILE_BYTES_MAX, forbiddenMode: 0o077 });

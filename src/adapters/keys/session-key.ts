@@ -1,5 +1,5 @@
-// The key that step proofs and gate checksums are made with: 32 random bytes in a file that is the owner's alone.
-// Whoever loses it loses the proofs that are outstanding, and nothing else: they are given anew.
+// The key for step proofs and gate checksums: 32 random bytes in a file with mode 0600. If the key is lost, outstanding
+// proofs become invalid and clients get new ones; nothing else is lost.
 
 import { createHmac, randomBytes } from 'node:crypto';
 import { canonicalJson } from '../../contract/canonical-json.js';
@@ -10,15 +10,15 @@ import { readSmallFile, replaceFile } from '../files/small-file.js';
 const KEY_BYTES = 32;
 
 /**
- * The secrets of a home; the key is made when it is first needed. Not for two processes at a time.
- * @throws PolicyError, when it is first used, for a key that is damaged or that others may read
+ * The secrets of a home directory; the key is created on first use. Not for two processes at a time.
+ * @throws PolicyError on first use, if the key is damaged or other users may read it
  */
 export function sessionKey(path: string): Secrets {
   let key: Uint8Array | null = null;
   return secretsOf(() => (key ??= readKey(path) ?? createKey(path)));
 }
 
-/** Secrets of this process, for a ledger that is no home: what they prove ends with it. */
+/** Secrets of this process, for a ledger without a home directory: proofs become invalid when the process ends. */
 export const ephemeralKey = (key: Uint8Array = randomBytes(KEY_BYTES)): Secrets => secretsOf(() => key);
 
 const secretsOf = (key: () => Uint8Array): Secrets => ({

@@ -1,5 +1,5 @@
-// The key that signs the emergency overlay: Ed25519, in two PEM files. Whoever may write where they lie may also sign,
-// so the folder is for nobody but the owner.
+// The key pair that signs the emergency overlay: Ed25519, in two PEM files. A user who can write to its folder can also
+// sign, so only the owner may access the folder.
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify, type KeyObject } from 'node:crypto';
 import { sha256 } from '../../contract/hash.js';
@@ -12,7 +12,7 @@ const SIGNATURE_BYTES = 64;
 export interface VerifyingKey {
   /** The first 16 hex digits of the SHA-256 of the public key's SPKI DER. */
   readonly key_id: string;
-  /** Whether this key has signed `text`. False too for a signature that is not the one base64 form of 64 bytes. */
+  /** Verifies the signature of `text`. Also false if `signature` is not the canonical base64 form of 64 bytes. */
   readonly verify: (text: string, signature: string) => boolean;
 }
 
@@ -21,7 +21,7 @@ export interface SigningKey extends VerifyingKey {
   readonly sign: (text: string) => string;
 }
 
-/** The public key at `path` (SPKI). @throws PolicyError where there is none, or others may write to it */
+/** Reads the public key at `path` (SPKI). @throws PolicyError if it is missing or other users may write to it */
 export function readVerifyingKey(path: string): VerifyingKey {
   const pem = readSmallFile(path, { bytesMax: PEM_BYTES_MAX, forbiddenMode: 0o022 });
   if (pem === null) throw new PolicyError({ code: 'POLICY_UNREADABLE', message: `the public key ${path} is missing` });
@@ -31,15 +31,15 @@ export function readVerifyingKey(path: string): VerifyingKey {
 export interface SigningKeyFiles {
   /** PKCS8, mode 0600. */
   readonly privateKeyPath: string;
-  /** SPKI; made anew from the private key where it is missing. */
+  /** SPKI; derived from the private key if it is missing. */
   readonly publicKeyPath: string;
-  /** Make a key pair where there is no private key, and let it take the place of a public key of another one. */
+  /** Creates a key pair if there is no private key, and replaces the public key of another pair. */
   readonly make: boolean;
 }
 
 /**
- * The key pair in these files. Not for two processes at a time.
- * @throws PolicyError where a key is missing or damaged, is of another pair, or others may touch the private one
+ * Opens the key pair in these files. Not for two processes at a time.
+ * @throws PolicyError if a key is missing, damaged or of another pair, or other users may access the private key
  */
 export function openSigningKey({ privateKeyPath, publicKeyPath, make }: SigningKeyFiles): SigningKey {
   const privateKey = readPrivateKey(privateKeyPath) ?? (make ? makePrivateKey(privateKeyPath) : null);
@@ -53,7 +53,7 @@ export function openSigningKey({ privateKeyPath, publicKeyPath, make }: SigningK
   return { ...verifying, sign: (text) => sign(null, Buffer.from(text), privateKey).toString('base64') };
 }
 
-/** @throws PolicyError where another key is there, or a damaged one, that must not be replaced */
+/** @throws PolicyError if the file holds another or a damaged key and must not be replaced */
 function hasMatchingPublicKey(path: string, key_id: string, replaceable: boolean): boolean {
   if (readSmallFile(path, { bytesMax: PEM_BYTES_MAX }) === null) return false;
   try {
@@ -81,13 +81,13 @@ const verifyingKey = (key: KeyObject): VerifyingKey => ({
   key_id: sha256(key.export({ format: 'der', type: 'spki' })).slice(0, 16),
   verify(text, signature) {
     const bytes = Buffer.from(signature, 'base64');
-    // The last digit of base64 has bits to spare: without this, one signature would have several texts.
+    // The last base64 digit has unused bits: without this check, one signature would have several texts.
     const one = bytes.length === SIGNATURE_BYTES && bytes.toString('base64') === signature;
     return one && verify(null, Buffer.from(text), key, bytes);
   },
 });
 
-/** @throws PolicyError POLICY_INVALID for what is no Ed25519 key. The cause is left out: it may quote the key. */
+/** @throws PolicyError POLICY_INVALID if it is not an Ed25519 key. Omits the cause, which may quote the key. */
 function parseEd25519Key(path: string, parse: () => KeyObject): KeyObject {
   let key: KeyObject | null;
   try {

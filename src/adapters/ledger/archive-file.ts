@@ -1,5 +1,5 @@
-// A file that is there whole or not at all: it is written under another name, and gets its own, which nothing has yet,
-// when it is durable and was read again.
+// An archive file appears complete or not at all: it is written as a draft, made durable and read again. Only then it
+// gets its own name, which must not exist yet.
 
 import { createHash } from 'node:crypto';
 import { existsSync, linkSync, rmSync, statSync } from 'node:fs';
@@ -14,10 +14,10 @@ import { openRegular, readPieces } from '../files/open-file.js';
 import { fsyncDirectorySync } from '../files/fsync-directory.js';
 import { usageError } from '../system/usage-error.js';
 
-/** Lines are gathered up to so much before they are written. */
+/** Lines are buffered up to this length before they are written. */
 const CHUNK_CHARS = 1_024 * 1_024;
 
-/** Begins a file at `path`, for its owner alone. @throws UsageError where something is there, or it cannot be made */
+/** Creates a draft for `path`, with mode 0600. @throws UsageError if `path` exists or the draft cannot be created */
 export async function createArchiveDraft(path: string): Promise<ArchiveDraft> {
   if (existsSync(path)) throw existsError(path);
   const draft = `${path}.part`;
@@ -45,13 +45,13 @@ export async function createArchiveDraft(path: string): Promise<ArchiveDraft> {
     },
     publish: async () => {
       if (!(await isSameFile(file, draft))) throw usageError(`${draft} is somebody else's by now: name another file`);
-      // A link and not a rename: it fails where a file is.
+      // A link and not a rename: it fails if the target exists.
       try {
         linkSync(draft, path);
       } catch (error) {
         throw errorCode(error) === 'EEXIST' ? existsError(path) : error;
       }
-      // Between the look and the link it may have become somebody else's: then that one has the name.
+      // Another process may have replaced the draft between check and link: then the name belongs to that process.
       if (!(await isSameFile(file, path))) throw existsError(path);
       rmSync(draft);
       fsyncDirectorySync(dirname(path));
@@ -65,21 +65,21 @@ export async function createArchiveDraft(path: string): Promise<ArchiveDraft> {
 }
 
 /**
- * A file that nobody else writes to, not even who archives another ledger under the same name just now. Of what was cut
- * short nothing is kept: it may lack its end.
+ * Creates a draft that no other process writes to, even if one archives another ledger under the same name now. An
+ * unfinished draft is removed first, because it may lack its end.
  */
 function createNewFile(draft: string): Promise<FileHandle> {
   rmSync(draft, { force: true });
   return open(draft, 'wx', 0o600);
 }
 
-/** Whether it is this very file that lies there. */
+/** Whether `path` is this open file. */
 async function isSameFile(file: FileHandle, path: string): Promise<boolean> {
   const [{ dev, ino }, there] = [await file.stat(), statSync(path, { throwIfNoEntry: false })];
   return there?.dev === dev && there.ino === ino;
 }
 
-/** The hash of a whole file, in lower-case hex. */
+/** The SHA-256 of a whole file, in lower-case hex. */
 export async function hashFile(path: string): Promise<string> {
   const hash = createHash('sha256');
   const file = await openRegular(path);

@@ -5,11 +5,11 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const SHA256 = /^[0-9a-f]{64}$/;
 const CASE_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 
-/** Whether a case id may become the name of a folder. `_system` may not. */
+/** Whether a case id can be the name of a folder. `_system` is not a valid case id. */
 export const isCaseId = (case_id: string): boolean => CASE_ID.test(case_id);
 
 /**
- * What every store refuses before it writes anything, because only a bug of the caller can bring it.
+ * Checks that every store makes before it writes anything; only a bug of the caller can violate them.
  * @throws InvariantError
  */
 export function checkBatch({ trees }: Batch): void {
@@ -47,7 +47,7 @@ function checkAppend(append: TreeAppend): void {
   }
 }
 
-/** @throws InvariantError if it is no UUID in lower case: then the same id could be marked twice */
+/** @throws InvariantError if it is not a UUID in lower case: otherwise the same id could be marked twice */
 export function checkProposalId(proposal_id: ProposalMark['proposal_id']): void {
   if (!UUID.test(proposal_id)) throw new InvariantError(`not a UUID in lower case: ${JSON.stringify(proposal_id)}`);
 }

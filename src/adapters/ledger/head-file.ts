@@ -1,14 +1,14 @@
-// The head file (D15): two slots that are written in turn.
+// The head file (D15): two slots that are written alternately.
 //
-//   H1. A slot says its own hash, so it is whole or it does not count; then the other one, the head before it, does.
-//       Where heads are signed, a slot holds the signed checkpoint, and one that is whole but not signed by this
-//       ledger's key was written by somebody else: the file is not believed.
-//   H2. The slots lie in two blocks of the disk, so that one torn write cannot damage both.
-//   H3. The head never goes back. Of writes that wait for the disk only the newest is made; all resolve with it.
-//   H4. After a failed write nothing is written before `reopen`: the content of the disk is unknown. The next write
-//       goes to the slot that failed, so that the last head that is surely on the disk stays there until then.
-//   H5. Heads that come close upon each other wait a moment for the newest: their flushes would compete with those of
-//       the commits that they follow. So the file is behind the ledger by `PAUSE_MS` and one write at most.
+//   H1. A slot contains its own hash. If the hash does not match, the slot is ignored, and the other slot with the
+//       previous head counts. If heads are signed, a slot contains the signed checkpoint. A complete slot that the key
+//       of this ledger has not signed was forged, and the file is rejected.
+//   H2. The slots are in two blocks of the disk, so that one torn write cannot damage both.
+//   H3. The head never goes back. Of the writes that wait for the disk only the newest is made; all resolve with it.
+//   H4. After a failed write nothing is written before `reopen`, because the content of the disk is unknown. The next
+//       write goes to the slot that failed, so that the last durable head is not overwritten before.
+//   H5. Heads in quick succession wait briefly for the newest: their flushes would compete with those of the commits
+//       that they follow. So the file is behind the ledger by at most `PAUSE_MS` and one write.
 
 import { close, fdatasync, open, write } from 'node:fs';
 import { open as openHandle, rename } from 'node:fs/promises';
@@ -23,11 +23,11 @@ import { tamperedError } from './store-errors.js';
 import { fsyncDirectory } from '../files/fsync-directory.js';
 
 const SLOT_BYTES = 1_024;
-/** A block of any disk. */
+/** Bytes; the block size of any disk divides it. */
 const SLOT_DISTANCE = 4_096;
-/** Of the file: two slots, and nothing behind the second one. */
+/** Of the file, which ends after its second slot. */
 const HEAD_BYTES_MAX = 65_536;
-/** From the beginning of a write to that of the next. */
+/** Minimum time between the starts of two writes, in ms. */
 const PAUSE_MS = 5;
 const PLAIN = /^(turnpike-head 1 (0|[1-9]\d{0,15}) ([0-9a-f]{64})) ([0-9a-f]{64})\n/;
 const SEALED = /^turnpike-head 2 ([1-9]\d{0,3}) ([0-9a-f]{64})\n/;
@@ -35,16 +35,16 @@ const SEALED = /^turnpike-head 2 ([1-9]\d{0,3}) ([0-9a-f]{64})\n/;
 type Head = Pick<LogHead, 'size' | 'root'>;
 type Slot = 0 | 1;
 
-/** A head file whose heads can be signed from some moment on. */
+/** A head file that can begin to sign its heads. */
 export interface HeadFile extends ExternalHeadStore {
-  /** From now on heads are written with this seal; those that are there already may be without. */
+  /** Signs heads with this seal from now on; heads in the file may still be unsigned. */
   sealWith(seal: HeadSeal): void;
 }
 
-/** The head file at `path`; where there is none, the first write makes it. With a seal, all heads must have it. */
+/** The head file at `path`, created by the first write. If a seal is given, all heads must be signed with it. */
 export const headFile = (path: string, seal: HeadSeal | null = null): HeadFile => new SlottedHeadFile(path, seal);
 
-// Plain descriptors for what is kept open: a file handle costs more, and must not be left to the garbage collector.
+// Plain descriptors for files that stay open: a FileHandle costs more, and the garbage collector must not close it.
 const openFile = promisify(open);
 const writeAt = promisify(write);
 const flush = promisify(fdatasync);
@@ -54,15 +54,15 @@ class SlottedHeadFile implements HeadFile {
   readonly #path: string;
   #seal: HeadSeal | null;
   #isPlainAccepted: boolean;
-  /** The newest head that somebody asked to write. */
+  /** The newest head that a caller asked to write. */
   #newest: Head | null = null;
-  /** The file, and the slot whose head counts. Null until the first write. */
+  /** The open file, and the slot of the current head. Null until the first write. */
   #file: { readonly descriptor: number; readonly slot: Slot } | null = null;
-  /** The write that has not begun: it will take what is newest then. */
+  /** The write that has not started yet: it will write the head that is newest then. */
   #queued: Promise<void> | null = null;
   #last: Promise<void> = Promise.resolve();
   #failure: unknown = null;
-  /** When the last write began, by the process's own clock. */
+  /** Start of the last write on the monotonic clock of the process, in ms. */
   #writeStartedAt = -Infinity;
   #closing = false;
   #endPause = (): void => undefined;
@@ -84,7 +84,7 @@ class SlottedHeadFile implements HeadFile {
     return (await this.#read())?.head ?? null;
   }
 
-  /** @throws LedgerError LEDGER_BELOW_HEAD if there is a later head already, or another one of this size */
+  /** @throws LedgerError LEDGER_BELOW_HEAD if the current head is later, or another one of the same size */
   async write(head: Head): Promise<void> {
     if (this.#newest !== null && !canFollow(head, this.#newest)) throw belowHeadError(head, this.#newest);
     this.#newest = head;
@@ -99,7 +99,7 @@ class SlottedHeadFile implements HeadFile {
     await this.#last;
     const file = this.#file;
     try {
-      // Its descriptor may tell of no failure any more, and of none to come.
+      // After a failed flush the old descriptor may report no further errors.
       if (file !== null) await closeFile(file.descriptor).catch(() => undefined);
       this.#file = file === null ? null : { ...file, descriptor: await openFile(this.#path, 'r+') };
       this.#failure = null;
@@ -149,7 +149,7 @@ class SlottedHeadFile implements HeadFile {
     }
   }
 
-  /** Opens the file for heads from `head` on; one that is not there is made with it. */
+  /** Opens the file to write heads from `head` on; creates it with this head if it does not exist. */
   async #open(head: Head): Promise<{ readonly descriptor: number; readonly slot: Slot }> {
     const found = await this.#read();
     if (found === null) await createFile(this.#path, slotOf(head, this.#seal));
@@ -170,7 +170,7 @@ interface FoundSlot {
   readonly slot: Slot;
 }
 
-/** Under another name first, so that a file that is there is never empty. */
+/** Writes a draft first, so that an existing head file is never empty. */
 async function createFile(path: string, slot: Buffer): Promise<void> {
   const draft = `${path}.new`;
   const file = await openHandle(draft, 'w', 0o600);
@@ -218,7 +218,7 @@ function slotOf(head: Head, seal: HeadSeal | null): Buffer {
   return slot;
 }
 
-/** What a slot holds: nothing that is whole, or a head that was not written by whoever may. */
+/** The content of a slot: a head, null if it is not complete, or a head that was not signed with the key. */
 type SlotHead = ExternalHead | 'foreign' | null;
 
 function headOf(slot: Buffer, seal: HeadSeal | null, isPlainAccepted: boolean): SlotHead {

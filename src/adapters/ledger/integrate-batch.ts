@@ -1,15 +1,15 @@
 import { extendHead } from '../../ledger/proof/merkle.js';
 import type { Batch, LogHead } from '../../ports/ledger/ledger-store.js';
 
-/** A batch with its place in the log. */
+/** The log indexes of a batch, and the head of the log after it. */
 export interface IntegratedBatch {
-  /** The log's head after it. */
+  /** The head of the log after the batch. */
   readonly head: LogHead;
-  /** Log index of the first entry of each append. */
+  /** The log index of the first entry of each append. */
   readonly first_log_indexes: readonly number[];
 }
 
-/** Gives the appends of a batch the next places in the log, in their order, where commits integrate. */
+/** Gives the appends of a batch the next log indexes, in their order. */
 export function integrateBatch(head: LogHead, { trees }: Batch): IntegratedBatch {
   const first_log_indexes: number[] = [];
   const leaf_hashes: string[] = [];

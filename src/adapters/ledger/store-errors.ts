@@ -1,4 +1,4 @@
-// What the SQLite store says where it writes nothing.
+// Errors of both ledger stores: failed and refused writes, marks, tampering, archived entries.
 
 import { InvariantError, LedgerError } from '../../errors.js';
 

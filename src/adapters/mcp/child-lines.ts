@@ -1,24 +1,24 @@
-// A child process that is talked to in lines. It is somebody else's program: it gets a clean environment, leads a
-// process group of its own, and at the end the whole group is gone, whatever it started meanwhile.
+// A child process that exchanges lines with us. It is a foreign program: it gets a clean environment and leads its own
+// process group, and at the end the whole group is killed.
 
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { ActionNotExecutedError } from '../../errors.js';
 import { LineBuffer } from './line-buffer.js';
 
-/** How long it may take to end by itself, and once more after SIGTERM. */
+/** How long the child may take to exit by itself, and again after SIGTERM, in ms. */
 const END_MS = 1_000;
-/** After its end, how long what it wrote before is still waited for. */
+/** How long we wait for its remaining output after its exit, in ms. */
 const DRAIN_MS = 500;
-/** What we have to say to it and it does not read. */
+/** Limit of data that the child has not read yet. */
 const UNREAD_BYTES_MAX = 4_194_304;
 const STDERR_TAIL_CHARS = 400;
-/** More is held than is told, so that a secret that is cut off at the beginning is not told either. */
+/** More is buffered than shown, so that a secret that is truncated at the start of the buffer is not shown either. */
 const STDERR_CHARS = 16_384;
-/** A `1` or a `yes` that was named for a child is no secret. */
+/** Shorter values, such as `1` or `yes`, are not treated as secrets. */
 const SECRET_CHARS_MIN = 6;
 
-/** What every child gets of our environment; anything else has to be named. */
+/** Environment variables that every child gets; others must be named. */
 const ENVIRONMENT = ['PATH', 'HOME', 'LANG'];
 
 export interface ChildOptions {
@@ -30,11 +30,11 @@ export interface ChildOptions {
 
 export interface LineListener {
   onLine(text: string): void;
-  /** Once, when nothing can be said or heard any more. */
+  /** Called once, when the child can neither send nor receive any more. */
   onEnd(): void;
 }
 
-/** The environment of a child. @throws Error that names a variable which is asked for and not set */
+/** The environment of a child. @throws Error that names a requested variable which is not set */
 export function childEnvironment(names: readonly string[]): Record<string, string> {
   const env: Record<string, string> = {};
   for (const name of ENVIRONMENT) {
@@ -71,12 +71,12 @@ export class ChildLines {
     child.stderr.on('data', (piece: Buffer) => {
       this.#stderr = (this.#stderr + piece.toString('utf8')).slice(-STDERR_CHARS);
     });
-    // Writing to a child that is gone shows where it is written; there is nothing else to be done about it.
+    // The caller of `write` sees that the child is gone; the errors of the streams need no other handling.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => undefined);
     child.on('error', () => this.#end());
     this.#exited = new Promise((resolve) => {
       child.once('exit', () => {
-        // Whatever it leaves behind in its group.
+        // Kills what is left of its process group.
         this.#kill();
         removeExitKill(this.#kill);
         setTimeout(() => this.#end(), DRAIN_MS).unref();
@@ -87,7 +87,7 @@ export class ChildLines {
     addExitKill(this.#kill);
   }
 
-  /** Starts the program. @throws when there is none, or it may not be run */
+  /** Starts the program. @throws if it does not exist or cannot be executed */
   static async start(options: ChildOptions, listener: LineListener): Promise<ChildLines> {
     const { argv, cwd, env } = options;
     const [command = '', ...args] = argv;
@@ -96,7 +96,7 @@ export class ChildLines {
       child.once('error', reject);
     });
     failed.catch(() => undefined);
-    // Where it could not be started, it may have no streams at all.
+    // After a failed start the child may have no streams at all.
     return child.pid === undefined ? failed : new ChildLines(child, options, listener);
   }
 
@@ -104,7 +104,7 @@ export class ChildLines {
     return !this.#isEnded;
   }
 
-  /** The end of what it wrote to stderr: for people, by nobody who is trusted, without what it was told in secret. */
+  /** The end of its stderr, for people: untrusted text, without the secrets that the child got. */
   get stderrTail(): string {
     const secrets = this.#secrets.filter((secret) => secret.length >= SECRET_CHARS_MIN);
     const longestFirst = secrets.sort((a, b) => b.length - a.length);
@@ -113,8 +113,8 @@ export class ChildLines {
   }
 
   /**
-   * Resolves when the system has taken the line.
-   * @throws NotExecuted when it has not: a line that is cut off before its end is none for whoever reads lines
+   * Resolves when the operating system has taken the line.
+   * @throws ActionNotExecutedError if it has not: the child ignores a line without its end
    */
   write(text: string): Promise<void> {
     const { stdin } = this.#child;
@@ -130,13 +130,13 @@ export class ChildLines {
     });
   }
 
-  /** Ends it at once. */
+  /** Kills it at once. */
   terminate(): void {
     this.#kill();
     this.#end();
   }
 
-  /** Lets it end by itself, then makes it. */
+  /** Waits for the child to exit by itself, then ends it. */
   async close(): Promise<void> {
     this.#child.stdin.end();
     if (!(await this.#hasExitedWithin(END_MS))) {
@@ -162,14 +162,14 @@ export class ChildLines {
     this.#listener.onEnd();
   }
 
-  /** To the group that it leads, so that what it has started hears it too. */
+  /** Sends a signal to the process group, so that it reaches what the child has started. */
   #signal(signal: NodeJS.Signals): void {
     const { pid } = this.#child;
     if (pid === undefined) return;
     try {
       process.kill(-pid, signal);
     } catch {
-      // There is nobody left, or a platform without groups.
+      // The group is empty, or the platform has no groups.
       this.#child.kill(signal);
     }
   }
@@ -185,7 +185,7 @@ export class ChildLines {
   }
 }
 
-/** What is left of children when this process ends without having closed them. */
+/** Kills the remaining children when this process ends without closing them. */
 const exitKills = new Set<() => void>();
 const killAll = (): void => exitKills.forEach((kill) => kill());
 

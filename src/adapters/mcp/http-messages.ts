@@ -1,5 +1,5 @@
-// MCP's Streamable HTTP, as a client speaks it: each message is a POST of its own, and what comes back in its answer,
-// as one JSON text or as events, are messages. No stream is held open for what a server may want to say unasked.
+// The client side of MCP's Streamable HTTP: each message is its own POST. The response carries messages, as one JSON
+// text or as events. No stream is kept open for unsolicited messages of a server.
 
 import { ActionNotExecutedError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
@@ -7,11 +7,11 @@ import { LineBuffer } from './line-buffer.js';
 
 const SESSION_ID = /^[\x21-\x7e]{1,256}$/;
 const CLOSE_TIMEOUT_MS = 1_000;
-/** Of a stream of events, comments and all: its lines, and its length in messages of the largest kind. */
+/** Limits of an event stream with all its comments: lines, and size in messages of maximum size. */
 const STREAM_LINES_MAX = 100_000;
 const STREAM_MESSAGES_MAX = 2;
 
-/** What fetch says when no byte of a request has left, or nobody was there to take it. */
+/** Error codes of fetch when no byte of a request was sent, or no server received it. */
 const UNDELIVERED = [
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -27,8 +27,8 @@ const UNDELIVERED = [
 ];
 
 /**
- * Statuses by which a server says that it has not begun: others may come from whoever stands in between, too late. Of
- * the redirects, those that lead to the same question; the others may lead to its answer.
+ * Statuses that show that the server has not started the request. Other statuses may come too late, from a proxy. These
+ * redirects repeat the request elsewhere; other redirects may lead to its result.
  */
 const REDIRECTS = [307, 308];
 const REFUSALS = [400, 401, 403, 404, 405, 406, 413, 415, 429];
@@ -40,7 +40,7 @@ export interface HttpOptions {
   readonly messageBytesMax: number;
 }
 
-/** The address of a server. @throws Error where a token or a case's text would travel in the clear, or in the URL */
+/** Parses the address of a server. @throws Error if a token or content would be sent unencrypted or in the URL */
 export function parseServerUrl(text: string): URL {
   if (!URL.canParse(text)) throw new Error('its url is none');
   const url = new URL(text);
@@ -52,7 +52,7 @@ export function parseServerUrl(text: string): URL {
   return url;
 }
 
-/** The token that a variable of the environment holds. @throws Error that names the variable, never the token */
+/** The token in an environment variable. @throws Error that names the variable, never the token */
 export function readToken(name: string | undefined): string | null {
   if (name === undefined) return null;
   const token = process.env[name];
@@ -75,23 +75,23 @@ export class HttpMessages {
     this.#onMessage = onMessage;
   }
 
-  /** Whether the server still knows of us. */
+  /** Whether the server still knows our session. */
   get isOpen(): boolean {
     return !this.#lost && !this.#closed;
   }
 
-  /** What has been agreed on; every later request says so. */
+  /** Sets the negotiated protocol version, which every later request states. */
   setProtocol(protocol: string): void {
     this.#protocol = protocol;
   }
 
   /**
-   * Posts a message, and resolves when all that was answered has been taken. Over a connection of its own: one that was
-   * kept may be closed by the server just when a request goes into it, and then nobody knows.
-   * @throws NotExecuted when it was not delivered, or the server refused it as it was; else anything
+   * Posts a message, and resolves when the whole response was read. Each request uses its own connection: the server
+   * may close a kept-alive connection just as a request is sent, and then the outcome is unknown.
+   * @throws ActionNotExecutedError if it was not delivered or the server rejected it unexecuted; else another error
    */
   async post(text: string, signal: AbortSignal): Promise<void> {
-    // Not AbortSignal.any: in Node 20, a signal that lives on remembers everything that was ever made of it.
+    // Not AbortSignal.any: in Node 20 a long-lived signal keeps references to everything derived from it.
     const until = new AbortController();
     const stop = (): void => until.abort();
     this.#inFlight.add(until);
@@ -121,7 +121,7 @@ export class HttpMessages {
     }
   }
 
-  /** Takes leave, if the server remembers us; what is under way is broken off. */
+  /** Ends the session if there is one; aborts requests in flight. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -138,7 +138,7 @@ export class HttpMessages {
   async #handleResponse(response: Response): Promise<void> {
     const { status, headers } = response;
     if (status >= 300) {
-      // A session that the server has forgotten: it wants to be greeted again.
+      // The server has forgotten the session: the client must initialize again.
       if (status === 404) this.#lost = true;
       const message = `the server answered with the status ${status}`;
       if (REDIRECTS.includes(status) || REFUSALS.includes(status)) {
@@ -165,7 +165,7 @@ export class HttpMessages {
     this.#onMessage(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces)));
   }
 
-  /** Server-sent events: of each, the lines of its data are one message. Ids and retries are for others. */
+  /** Server-sent events: the data lines of each event are one message. Ids and retry times are ignored. */
   async #readEvents(body: ReadableStream<Uint8Array>): Promise<void> {
     const lines = new LineBuffer(this.#options.messageBytesMax);
     let data: string[] = [];

@@ -1,9 +1,9 @@
-// Bytes of somebody else's, cut into lines of text, with an end to what is held of a line that has none.
+// Splits untrusted bytes into lines of text, with a limit for a line without an end.
 
 const LINE_FEED = 0x0a;
 const BYTES_FIRST = 65_536;
 
-/** Lines end with a line feed, which is no part of them. */
+/** Lines end with a line feed, which is removed. */
 export class LineBuffer {
   readonly #bytesMax: number;
   readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -14,7 +14,7 @@ export class LineBuffer {
     this.#bytesMax = bytesMax;
   }
 
-  /** The lines that end in this piece, in their order. @throws for a line that is too long, or is not UTF-8 */
+  /** The lines that end in this piece, in order. @throws if a line is too long or not UTF-8 */
   push(piece: Uint8Array): readonly string[] {
     const lines: string[] = [];
     let from = 0;
@@ -27,14 +27,14 @@ export class LineBuffer {
     return lines;
   }
 
-  /** What stands behind the last line end; it is forgotten. @throws when it is not UTF-8 */
+  /** Returns and removes the text after the last line feed. @throws if it is not UTF-8 */
   takeRest(): string {
     const text = this.#decoder.decode(this.#bytes.subarray(0, this.#length));
     this.#length = 0;
     return text;
   }
 
-  /** Copied, and into twice the room each time: a byte at a time costs no more than all at once. */
+  /** Copies the piece; doubles the buffer when it is full, so that single bytes cost no more than large pieces. */
   #append(piece: Uint8Array): void {
     const length = this.#length + piece.length;
     if (length > this.#bytesMax) throw new Error(`a message has more than ${this.#bytesMax} bytes`);

@@ -1,7 +1,7 @@
-// Upstream MCP servers, by the client of the MCP SDK: it agrees on a protocol, numbers requests and tells the server
-// what was cancelled. The wires are our own (child-lines, http-messages), for what the SDK's leave open: who gets which
-// environment, how much is read, how deep, and whether a request has left. Its `listTools` and `callTool` are not used:
-// they compile the schemas that a server sends into code, before anybody has looked at them.
+// Connects to upstream MCP servers with the client of the MCP SDK, which negotiates the protocol, numbers requests and
+// sends cancellations. The transports are ours (child-lines, http-messages), for what those of the SDK leave open: the
+// environment of a child, limits of size and depth, and whether a request was sent. `listTools` and `callTool` of the
+// SDK are not used: they compile a server's schemas into code before those were checked.
 
 import { resolve } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -16,29 +16,29 @@ import { ChildLines, childEnvironment } from './child-lines.js';
 import { HttpMessages, parseServerUrl, readToken } from './http-messages.js';
 import { UnsolicitedLimit } from './unsolicited-limit.js';
 
-/** Where the key of a call stands in its `_meta`, under a prefix of our own. */
+/** The member of a call's `_meta` that contains its idempotency key, under our own prefix. */
 export const IDEMPOTENCY_KEY = 'turnpike/idempotency-key';
 
 const MESSAGE_BYTES_MAX = 8_388_608;
-/** What nobody asked for, in ten seconds: of one message that is longer, the time that reading it takes is enough. */
+/** Limit of unsolicited text in ten seconds; one message may be longer, because the time to read it limits it too. */
 const UNSOLICITED_CHARS_MAX = 1_048_576;
-/** The time of a request is its caller's affair, who aborts it. This is as much as a timer can hold. */
+/** The maximum of a timer: the caller limits the time of a request, by aborting it. */
 const NO_TIMEOUT_MS = 2_147_483_647;
 const CANCELLATION_MS = 5_000;
 const LIST_CHANGED = 'notifications/tools/list_changed';
 
 type RequestKey = string | number;
 
-/** What carries messages to one server, and back. */
+/** Carries messages to and from one server. */
 interface Wire {
   readonly isOpen: boolean;
-  /** For people, where connecting failed. */
+  /** The end of the child's stderr, for people, if connecting failed. */
   readonly stderrTail: string;
   start(): Promise<void>;
-  /** @returns whether what was said to it has been answered completely. @throws NotExecuted, as `UpstreamLink` does */
+  /** @returns whether the response is complete too @throws ActionNotExecutedError, like `UpstreamLink` */
   send(text: string, signal: AbortSignal): Promise<'written' | 'answered'>;
   setProtocol(protocol: string): void;
-  /** Ends it without a farewell. */
+  /** Ends the connection at once. */
   terminate(): void;
   close(): Promise<void>;
 }
@@ -48,7 +48,7 @@ interface MessageListener {
   onEnd(): void;
 }
 
-/** Connects to a server as its entry in upstreams.json says. */
+/** Connects to a server as configured in upstreams.json. */
 export const connectMcp: UpstreamConnector = async (server, options) => {
   const transport = new GuardedTransport(options.parse, (receiver) =>
     server.transport === 'stdio' ? childWire(server, options.folder, receiver) : httpWire(server, receiver),
@@ -102,14 +102,14 @@ class McpLink implements UpstreamLink {
   async #request(request: Parameters<Client['request']>[0], signal: AbortSignal): Promise<JsonObject> {
     if (!this.isOpen) throw new ActionNotExecutedError('the connection to the server is closed');
     if (signal.aborted) throw new ActionNotExecutedError('the request was given up before it was sent');
-    // The SDK never lets go of a signal, and would cancel what has long been answered.
+    // The SDK never releases a signal, and would send cancellations for completed requests.
     const own = new AbortController();
     const cancel = (): void => own.abort('given up');
     signal.addEventListener('abort', cancel, { once: true });
     try {
       const options = { signal: own.signal, timeout: NO_TIMEOUT_MS };
-      // Asked for as anything at all: the SDK's own schemas would drop members that the pin of a definition covers.
-      // It has come out of `parse`, so it is JSON.
+      // ResultSchema accepts any result: the SDK's own schemas would drop members that the pin of a definition covers.
+      // The value comes from `parse`, so it is JSON.
       return (await this.#client.request(request, ResultSchema, options)) as JsonObject;
     } catch (error) {
       throw toUpstreamError(error);
@@ -119,17 +119,17 @@ class McpLink implements UpstreamLink {
   }
 }
 
-/** JSON-RPC's codes for a request that was not taken on. */
+/** JSON-RPC error codes of a request that was not executed. */
 const REJECTED_CODES: readonly number[] = [
   ErrorCode.ParseError,
   ErrorCode.InvalidRequest,
   ErrorCode.MethodNotFound,
   ErrorCode.InvalidParams,
 ];
-/** The SDK's own, for a connection that broke and a call that was given up; servers use them too. */
+/** The SDK's own codes for a lost connection and a cancelled request; servers use them too. */
 const UNKNOWN_OUTCOME_CODES: readonly number[] = [ErrorCode.ConnectionClosed, ErrorCode.RequestTimeout];
 
-/** Errors without the words of the server: they go to the log. */
+/** Maps errors without including the server's text, because the message is logged. */
 function toUpstreamError(error: unknown): Error {
   if (error instanceof CodedError) return error;
   if (!(error instanceof McpError)) return new Error('the server gave no answer that can be read');
@@ -139,7 +139,7 @@ function toUpstreamError(error: unknown): Error {
   return new ActionFailedError(message);
 }
 
-/** What the SDK sees of a wire: messages that are answers to what was asked, and not too many of any others. */
+/** The transport that the SDK uses: passes on responses to outstanding requests, and limits all other messages. */
 class GuardedTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
@@ -196,7 +196,7 @@ class GuardedTransport implements Transport {
     if (this.#ended) return;
     const message = this.#parseMessage(text);
     if (message === 'broken' || this.#unsolicited.isExceeded) {
-      // What was asked has become unknown at once, instead of when its time is over.
+      // The outcome of outstanding requests becomes unknown at once, instead of at their timeouts.
       this.#wire?.terminate();
       this.#end();
       return;
@@ -204,9 +204,9 @@ class GuardedTransport implements Transport {
     if (message !== null) this.onmessage?.(message);
   }
 
-  /** @returns null for what is of no interest */
+  /** @returns null for a message that is ignored; `broken` for an invalid one */
   #parseMessage(text: string): JSONRPCMessage | 'broken' | null {
-    // Programs that say hello on their stdout are no danger, as long as they do not go on about it.
+    // Programs that print other lines on stdout are tolerated, within the limit.
     if (!text.startsWith('{')) return this.#countUnsolicited(text, null);
     const checked = JSONRPCMessageSchema.safeParse(this.#parse(text));
     if (!checked.success) return 'broken';
@@ -224,7 +224,7 @@ class GuardedTransport implements Transport {
     return message;
   }
 
-  /** Nobody waits for the answer any more. */
+  /** Forgets a cancelled request: no caller waits for its response. */
   #releaseCancelled(message: JSONRPCMessage): void {
     if (!('method' in message) || message.method !== 'notifications/cancelled') return;
     const requestId = message.params?.['requestId'] as RequestKey | undefined;
@@ -240,7 +240,7 @@ class GuardedTransport implements Transport {
   }
 }
 
-/** Answers come when they come. */
+/** A child process: responses arrive independently of requests. */
 function childWire(server: StdioUpstreamServer, folder: string, receiver: MessageListener): Wire {
   const { command, cwd = '.', env = [] } = server;
   let child: ChildLines | null = null;
@@ -267,7 +267,7 @@ function childWire(server: StdioUpstreamServer, folder: string, receiver: Messag
   };
 }
 
-/** An answer is part of what is sent. */
+/** HTTP: the response to a request is complete when `send` resolves. */
 function httpWire(server: HttpUpstreamServer, receiver: MessageListener): Wire {
   const options = { url: parseServerUrl(server.url), token: readToken(server.token_env) };
   const http = new HttpMessages({ ...options, messageBytesMax: MESSAGE_BYTES_MAX }, (text) =>

@@ -1,10 +1,10 @@
-// How much of what nobody has asked for is listened to. Reading a message costs far more than sending it, and whoever
-// reads has other runs to serve: so it counts by its size as well as by its number.
+// Limits unsolicited messages. Reading a message costs far more than sending it, and this process serves other runs
+// too. So both the number and the size of messages count.
 
 const MESSAGES_MAX = 1_000;
 const WITHIN_MS = 10_000;
 
-/** Notifications, requests, stray answers and lines that are no message: so many, and so large, in so much time. */
+/** Counts notifications, requests, stray responses and lines that are not messages, within a time window. */
 export class UnsolicitedLimit {
   readonly #charsMax: number;
   #messages = 0;

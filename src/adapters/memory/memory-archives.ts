@@ -11,14 +11,14 @@ import {
   writerReplacedError,
 } from '../ledger/store-errors.js';
 
-/** What a ledger in memory holds: its log by index, its trees, and contents. */
+/** The parts of the state from which archiving removes entries. */
 interface ArchivableState {
   readonly log: Map<number, StoredEntry>;
   readonly trees: Map<string, MemoryTree>;
   readonly contents: Map<string, Uint8Array>;
 }
 
-/** What a ledger in memory remembers of the entries that it has no more. */
+/** The archived prefixes of a ledger in memory. */
 export class MemoryArchives {
   readonly parts: ArchivedPart[] = [];
   readonly trees = new Map<string, number>();
@@ -52,7 +52,7 @@ export class MemoryArchives {
     return this.#cases.has(case_id);
   }
 
-  /** @throws LedgerError LEDGER_ARCHIVED, like the two below */
+  /** @throws LedgerError LEDGER_ARCHIVED, like `refuseTree` and `refuseContent` */
   refuseEntry(log_index: number): void {
     if (log_index < this.size) throw archivedEntryError(log_index, this.size);
   }
@@ -68,7 +68,7 @@ export class MemoryArchives {
 
 type ArchiveRemover = (removal: ArchiveRemoval) => number | null;
 
-/** The table of a store. @param withArchives has the state asked, with what removes from it */
+/** The archive table of a store. @param withArchives runs `work` with the archives and the function that removes */
 export const memoryArchiveTable = (
   withArchives: <T>(work: (archives: MemoryArchives, remove: ArchiveRemover) => T) => Promise<T>,
 ): ArchiveTable => ({

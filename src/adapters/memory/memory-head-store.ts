@@ -1,7 +1,7 @@
 import type { ExternalHead, ExternalHeadStore, HeadSeal, LogHead } from '../../ports/ledger/ledger-store.js';
 import type { HeadFile } from '../ledger/head-file.js';
 
-/** A head that lives as long as the process: for stores that have no folder beside them. */
+/** An external head that exists as long as the process: for stores without a directory. */
 export function memoryHeadStore(head: Pick<LogHead, 'size' | 'root'>): ExternalHeadStore {
   let latest: Pick<LogHead, 'size' | 'root'> = { size: head.size, root: head.root };
   return {
@@ -15,7 +15,7 @@ export function memoryHeadStore(head: Pick<LogHead, 'size' | 'root'>): ExternalH
   };
 }
 
-/** The same, signed when it is read. */
+/** Like `memoryHeadStore`; signs the head when it is read. */
 export function signedMemoryHeadStore(head: Pick<LogHead, 'size' | 'root'>, first: HeadSeal | null): HeadFile {
   const plain = memoryHeadStore(head);
   let seal = first;

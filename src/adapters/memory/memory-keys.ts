@@ -1,6 +1,4 @@
-// What the store in memory is made with.
-
-/** Not `slice`: a Buffer's shares its memory. */
+/** Not `slice`: the slice of a Buffer shares its memory. */
 export const copyBytes = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes);
 
 export const scopedKey = (scope: string | null, id: string): string => JSON.stringify([scope, id]);

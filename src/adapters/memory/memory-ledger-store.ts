@@ -1,5 +1,5 @@
-// A ledger that is gone with the process: for tests, and for services that keep none. It keeps the contract of the port
-// except durability, so it refuses what the other stores refuse.
+// A ledger in memory, for tests and for services that store none. It fulfils the contract of the port except
+// durability, so it refuses what the other stores refuse.
 
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import type {
@@ -30,7 +30,7 @@ import { memoryArchiveTable } from './memory-archives.js';
 import { notWriterError, unavailableError, writerReplacedError } from '../ledger/store-errors.js';
 import { MemoryState } from './memory-state.js';
 
-/** A store in memory: on a state of its own, or on one that it shares. */
+/** Creates a store in memory, on its own state or on a shared one. */
 export const memoryStore = ({ state = new MemoryState() }: { readonly state?: MemoryState } = {}): LedgerStore =>
   new MemoryLedgerStore(state);
 
@@ -38,7 +38,7 @@ class MemoryLedgerStore implements LedgerStore {
   readonly #state: MemoryState;
   #acquired = false;
   #failed = false;
-  /** It has to be acquired again. */
+  /** True after `reopen`, until `acquire` is called again. */
   #reopened = false;
   #closed = false;
 
@@ -165,7 +165,7 @@ class MemoryLedgerStore implements LedgerStore {
     return Promise.resolve();
   }
 
-  /** After an error nothing is written any more: the ledger must be opened anew. */
+  /** After an error this store writes nothing more: the ledger must be opened anew. */
   #write<T>(work: () => T): T {
     if (this.#failed) throw unavailableError('the ledger could not be written before: open it anew');
     this.#failed = true;

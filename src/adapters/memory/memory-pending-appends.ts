@@ -1,12 +1,12 @@
 import { InvariantError } from '../../errors.js';
 import type { Batch, Integration, PendingAppend } from '../../ports/ledger/ledger-store.js';
 
-/** The appends of a ledger in memory that wait to be integrated. */
+/** The appends of a ledger in memory that are not integrated yet. */
 export class MemoryPendingAppends {
   #appends: PendingAppend[] = [];
   #commits = 0;
 
-  /** @throws InvariantError for what is not the next pending append of its tree, or does not fit the head */
+  /** @throws InvariantError if an append is not the next pending one of its tree, or the head has the wrong size */
   check({ from, appends, head }: Integration): void {
     const remaining = [...this.#appends];
     let size = from;

@@ -3,14 +3,14 @@ import type { EndedTree, RecordBatch, RecordedTree } from '../../ports/ledger/ru
 
 /** The run records of a ledger in memory. */
 export class MemoryRunRecords {
-  /** By tree: which end it is. */
+  /** By tree: the ordinal number of its end. */
   readonly #unrecorded = new Map<string, number>();
   #ends = 0;
   readonly #trees = new Map<string, number>();
   /** By tree and run. */
   readonly #records = new Map<string, Map<string, string>>();
 
-  /** Says that a tree has ended, for the first time. */
+  /** Adds a tree that has ended. Called once for each tree. */
   addEndedTree(tree_id: string): void {
     this.#unrecorded.set(tree_id, (this.#ends += 1));
   }
@@ -19,7 +19,7 @@ export class MemoryRunRecords {
     return [...this.#unrecorded].map(([tree_id, place]) => ({ tree_id, place }));
   }
 
-  /** @throws LedgerError LEDGER_UNAVAILABLE, with nothing written, for a tree that is recorded already */
+  /** @throws LedgerError LEDGER_UNAVAILABLE, with nothing written, if a tree is recorded already */
   save({ records, trees }: RecordBatch): void {
     for (const { tree_id } of [...records, ...trees]) {
       if (!this.#trees.has(tree_id)) continue;

@@ -1,5 +1,3 @@
-// What a ledger in memory holds, and what of it may change.
-
 import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import { sha256 } from '../../contract/hash.js';
 import { InvariantError, LedgerError } from '../../errors.js';
@@ -34,11 +32,11 @@ import { MemoryRunRecords } from './memory-run-records.js';
 import { MemoryTree } from './memory-tree.js';
 
 export interface MemoryStateOptions {
-  /** False: entries get their places in the log by `integrate`, as in a store that is shared. @default true */
+  /** False: `integrate` gives entries their log indexes, as in a shared store. @default true */
   readonly integrates?: boolean;
 }
 
-/** What stores in memory hold. Two stores on one state are two processes on one ledger. */
+/** The state of stores in memory. Two stores on one state behave like two processes on one ledger. */
 export class MemoryState {
   readonly #log = new Map<number, StoredEntry>();
   readonly #trees = new Map<string, MemoryTree>();
@@ -62,12 +60,12 @@ export class MemoryState {
     return this.#head;
   }
 
-  /** From now on nothing can be written, as on a disk that has failed, or it can again. */
+  /** Makes every write fail, as on a broken disk, or lets writes succeed again. */
   breakCommits(broken: boolean): void {
     this.#broken = broken;
   }
 
-  /** Frees the writer's lock behind the writer's back, as when its process seems to be dead. */
+  /** Releases the writer lock without the writer's knowledge, as if its process had died. */
   loseLock(): void {
     this.#writer = null;
   }
@@ -85,7 +83,7 @@ export class MemoryState {
     if (this.#writer === writer) this.#writer = null;
   }
 
-  /** @returns null, with nothing written, if the epoch is over or a tree has other entries than the batch says */
+  /** @returns null, with nothing written, if the epoch is over or a tree has other entries than the batch expects */
   commit(batch: Batch): CommitResult | null {
     const { epoch, trees } = batch;
     if (epoch !== this.#epoch) return null;
@@ -122,7 +120,7 @@ export class MemoryState {
     return true;
   }
 
-  /** @returns null, with nothing removed, if the epoch is over; else the next one */
+  /** @returns the next epoch, or null, with nothing removed, if the epoch is over */
   remove(removal: ArchiveRemoval): number | null {
     if (removal.epoch !== this.#epoch) return null;
     this.archives.remove(removal, { log: this.#log, trees: this.#trees, contents: this.#contents });
@@ -145,7 +143,7 @@ export class MemoryState {
     return entry === undefined ? undefined : { entry, artifacts: this.artifactsOf(place) };
   }
 
-  /** In the order of their first entries; those that wait to be integrated come last. */
+  /** In the order of their first entries; trees without a log index come last. */
   trees(): readonly TreeSummary[] {
     const trees = [...this.#trees.values()].map((tree) => tree.summary());
     return trees.sort((one, other) => (one.log_index ?? Infinity) - (other.log_index ?? Infinity) || 0);
@@ -235,7 +233,7 @@ export class MemoryState {
     this.#head = head;
   }
 
-  /** Gives entries of a tree, from this place on, their places in the log. */
+  /** Gives `count` entries of a tree their log indexes, starting with this entry. */
   #place({ tree_id, seq }: EntryPlace, count: number, log_index: number): void {
     const placed = this.#trees.get(tree_id)?.place(seq, count, log_index) ?? [];
     for (const entry of placed) this.#log.set(entry.log_index, entry);

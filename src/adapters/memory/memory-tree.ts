@@ -8,12 +8,11 @@ import type {
 } from '../../ports/ledger/ledger-store.js';
 import { copyBytes } from './memory-keys.js';
 
-/** One tree of a ledger in memory. */
 export class MemoryTree {
   readonly tree_id: string;
   /** By seq. */
   readonly entries: TreeEntry[] = [];
-  /** The content that entries brought, by seq. */
+  /** The artifacts attached to entries, by seq. */
   readonly attachedArtifacts = new Map<number, readonly StoredArtifact[]>();
   #case_id: string | null = null;
   #ended = false;
@@ -23,7 +22,7 @@ export class MemoryTree {
     this.tree_id = tree_id;
   }
 
-  /** The case that it was opened for. */
+  /** The case for which the tree was opened. */
   get case_id(): string | null {
     return this.#case_id;
   }
@@ -40,7 +39,7 @@ export class MemoryTree {
     return { tree_id: this.tree_id, ended: this.#ended, log_index: this.entries[0]?.log_index ?? null };
   }
 
-  /** Whether it has these very entries already. */
+  /** Whether the tree has exactly these entries already. */
   has({ from, entries }: TreeAppend): boolean {
     const last = this.entries[from + entries.length - 1];
     return last !== undefined && last.leaf_hash === entries.at(-1)?.leaf_hash;
@@ -60,7 +59,7 @@ export class MemoryTree {
     if (recovery !== null) this.#recovery = { ...recovery };
   }
 
-  /** Gives `count` entries from `seq` on their places in the log. @returns them */
+  /** Gives `count` entries, starting at `seq`, their log indexes. @returns the entries with their log indexes */
   place(seq: number, count: number, log_index: number): readonly StoredEntry[] {
     const placed = this.entries
       .slice(seq, seq + count)

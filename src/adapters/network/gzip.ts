@@ -1,34 +1,34 @@
-// Answers packed for the way: the only file that compresses.
+// Compresses HTTP responses.
 
 import { pipeline, Readable } from 'node:stream';
 import { constants, createGzip, gzip, gzipSync } from 'node:zlib';
 import { promisify } from 'node:util';
 
-/** Below it, a packed answer is hardly less, and comes later. */
+/** Below this size, compression saves little and delays the response. */
 export const COMPRESSED_BYTES_MIN = 4_096;
-/** Of what is packed for one reader, at once; beside the thread that answers. */
+/** gzip level for responses that are compressed once; runs in the thread pool. */
 const LEVEL = 3;
 
 const gzipAsync = promisify<Uint8Array, { readonly level: number }, Buffer>(gzip);
 
-/** Packs what is made for one answer. */
+/** Compresses one response. */
 export const compress = (bytes: Uint8Array): Promise<Uint8Array> => gzipAsync(bytes, { level: LEVEL });
 
-/** Packs pieces as they are made. Where the reader ends, so does what makes them. */
+/** Compresses pieces as they are produced. When the reader stops, the source is closed too. */
 export function compressPieces(pieces: AsyncIterable<string>): AsyncIterable<Uint8Array> {
   const gzip = createGzip({ level: LEVEL });
-  // An error is thrown where the packed pieces are read.
+  // Errors are thrown where the compressed pieces are read.
   pipeline(Readable.from(pieces, { highWaterMark: 1 }), gzip, () => undefined);
   return gzip as AsyncIterable<Uint8Array>;
 }
 
-/** Packs what is answered again and again, as well as it can be; null where it does not become less. */
+/** Compresses a response that is sent many times, at the best level. @returns null if it does not become smaller */
 export function compressBest(bytes: Uint8Array): Uint8Array | null {
   const less = gzipSync(bytes, { level: constants.Z_BEST_COMPRESSION });
   return less.byteLength < bytes.byteLength ? less : null;
 }
 
-/** Whether whoever sends this Accept-Encoding takes gzip. What is no such header names nothing. */
+/** Whether a request with this Accept-Encoding header accepts gzip. An invalid header accepts nothing. */
 export function isGzipAccepted(header: string | readonly string[] | undefined): boolean {
   if (typeof header !== 'string') return false;
   const quality = new Map<string, number>();

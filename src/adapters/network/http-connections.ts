@@ -1,39 +1,39 @@
-// The connections of an HTTP server: how many there are, and how much of what they send is parsed.
+// The connections of an HTTP server: limits their number, and how much of their input is parsed.
 //
-// Node parses all requests of a chunk before any of them has an answer, 64 KiB at a time. So what a socket brings is
-// handed to the parser in small pieces, and no more of it while the connection has requests without an answer. What is
-// not handed over costs nothing when the client hangs up.
+// Node parses all requests of a chunk of 64 KiB before any of them has a response. So the data of a socket is given to
+// the parser in small pieces, and held back while the connection has too many requests without a response. Data that is
+// held back costs nothing when the client disconnects.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** The first piece of a chunk. It is larger where a piece has begun no request, as those of a body do. */
+/** Size of the first piece of a chunk. It grows while pieces start no request, as in a request body. */
 const PIECE_BYTES = 512;
 const PIECE_BYTES_MAX = 65_536;
-/** What a client may send behind requests without an answer. With more, its connection is closed behind those. */
+/** What a client may send after requests without a response. Beyond it, the connection is closed after those. */
 const REST_BYTES_MAX = 131_072;
 
 export interface ConnectionLimits {
-  /** Connections at the same time. For one more, the one is closed that has been idle longest. */
+  /** Maximum number of connections. A new one beyond it closes the connection that has been idle longest. */
   readonly connections: number;
-  /** Requests of a connection without an answer, from which on no more is parsed. At least 2: one may need its body. */
+  /** Requests of a connection without a response, at which parsing stops. At least 2: one may still need its body. */
   readonly requests: number;
 }
 
 interface ConnectionState {
-  /** Requests without an answer. */
+  /** Requests without a response. */
   outstanding: number;
   /** Requests so far. */
   started: number;
-  /** Whether something of it was thrown away: no request can follow. */
+  /** Whether input was discarded: then no request can follow. */
   isCut: boolean;
-  /** Hands over what waits, as far as it may. */
+  /** Parses waiting input, within the limits. */
   feed: () => void;
 }
 
 export class HttpConnections {
   readonly #limits: ConnectionLimits;
-  /** The one that has been idle longest comes first. */
+  /** The connection that has been idle longest comes first. */
   readonly #sockets = new Map<Socket, ConnectionState>();
 
   constructor(server: Server, limits: ConnectionLimits) {
@@ -67,7 +67,7 @@ export class HttpConnections {
     });
   }
 
-  /** @returns whether there was one */
+  /** @returns whether an idle connection was closed */
   #closeIdle(): boolean {
     for (const [socket, { outstanding }] of this.#sockets) {
       if (outstanding > 0) continue;
@@ -79,10 +79,10 @@ export class HttpConnections {
   }
 }
 
-/** Puts itself between a socket and the parser of its server, which listens to the socket by now. */
+/** Inserts itself between a socket and the HTTP parser, which has its listener on the socket already. */
 function feedInPieces(socket: Socket, connection: ConnectionState, requests: number): void {
   const [parse] = socket.listeners('data') as ((piece: Buffer) => void)[];
-  // Another version of Node may listen in another way: requests are then refused one by one.
+  // Another version of Node may attach its parser in another way: then only the limit of connections applies.
   if (parse === undefined || socket.listenerCount('data') !== 1) return;
   let rest: Buffer | null = null;
   connection.feed = (): void => {

@@ -1,5 +1,5 @@
-// HTTP over TCP: the only file that listens on a port. What a request may do is decided by whoever handles it; here
-// stands only how much and how long anybody may ask.
+// HTTP over TCP. The caller handles requests and decides what they may do; this file limits how many requests there are
+// and how long they take.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,39 +9,39 @@ import { errorCode } from '../system/error-code.js';
 import { HttpConnections } from './http-connections.js';
 import { noteArrival } from '../system/system-pace.js';
 
-/** Connections at the same time; for one more, the one is closed that has been idle longest. */
+/** Maximum number of connections; a new one beyond it closes the connection that has been idle longest. */
 const CONNECTIONS_MAX = 512;
-/** Requests of one connection without an answer; what comes after them is parsed later. */
+/** Requests of one connection without a response; later ones are parsed when those have their responses. */
 const REQUESTS_MAX = 2;
 const HEADER_BYTES_MAX = 16_384;
 const HEADERS_MAX = 64;
-/** For all headers of a request, and for all of it. */
+/** Time limits for all headers of a request, and for the whole request, in ms. */
 const HEADERS_MS = 10_000;
 const REQUEST_MS = 30_000;
 const KEEP_ALIVE_MS = 5_000;
-/** A connection on which nothing moves for so long is closed. Longer than the pauses between keep-alive comments. */
+/** A connection without traffic for this time is closed, in ms. Longer than the interval of keep-alive comments. */
 const SILENT_MS = 120_000;
 const CHECK_MS = 5_000;
 const IDLE_CHECK_MS = 20;
 
 export interface HttpListenOptions {
   readonly host: string;
-  /** 0: any port that is free. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Made to answer in the end, whatever happens: what it throws closes the connection, and is told to `failed`. */
+  /** Must always respond in the end: if it throws, the connection is closed and `onError` gets the error. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   readonly onError: (error: unknown) => void;
-  /** Takes over a connection that asks for another protocol. Default: none is given up. */
+  /** Takes over a connection that requests another protocol. Default: upgrades are refused. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
 export interface HttpListener {
   readonly port: number;
-  /** Takes no more requests, gives those under way `grace` milliseconds, and hangs up on whoever is left. */
+  /** Accepts no more requests, waits `grace` ms for those in flight, and closes the remaining connections. */
   close(grace: number): Promise<void>;
 }
 
-/** @throws UsageError where the address cannot be listened on */
+/** @throws UsageError if the address cannot be listened on */
 export async function listenHttp(options: HttpListenOptions): Promise<HttpListener> {
   const { host, port, handle, onError, upgrade } = options;
   const server = createServer({
@@ -60,7 +60,7 @@ export async function listenHttp(options: HttpListenOptions): Promise<HttpListen
     });
   });
   server.on('connection', noteArrival);
-  // Another protocol has its own listeners on the socket.
+  // Another protocol attaches its own listeners to the socket.
   if (upgrade === undefined) {
     new HttpConnections(server, { connections: CONNECTIONS_MAX, requests: REQUESTS_MAX });
   } else {
@@ -87,7 +87,7 @@ function listen(server: Server, host: string, port: number): Promise<void> {
 
 function closeServer(server: Server, grace: number): Promise<void> {
   return new Promise((resolve) => {
-    // A connection is idle as soon as it has its answer, and would else be kept alive for another request.
+    // A connection becomes idle with its response, and would otherwise be kept alive for another request.
     const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
     const timer = setTimeout(() => server.closeAllConnections(), grace);
     server.close(() => {

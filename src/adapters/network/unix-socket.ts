@@ -1,7 +1,7 @@
-// Unix sockets of one user: the only file that knows node:net.
+// Unix sockets for a single user.
 //
-// A socket is bound in a private folder, gets its mode there, and is then moved to its place: at no moment can somebody
-// else connect to it, and what was in its place is replaced in one step.
+// A socket is bound in a private folder, gets its mode there, and is then renamed into place. So no other user can ever
+// connect to it, and the rename atomically replaces what was in its place.
 
 import { constants } from 'node:fs';
 import { chmod, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
@@ -11,42 +11,42 @@ import { UsageError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
 import { usageError } from '../system/usage-error.js';
 
-/** What fits into the address of a socket, without its last null byte. A longer one would be cut off silently. */
+/** Bytes of a socket address, without its final null byte. A longer path would be truncated silently. */
 export const SOCKET_PATH_BYTES_MAX = 107;
 const END_MS = 1_000;
 const PRIVATE_FOLDER = '.control';
-/** What connecting says where nobody listens, or the listener has no room: to be tried again. */
+/** Error codes of a connection attempt without a listener, or with a full backlog: the caller may retry. */
 const NO_LISTENER_CODES = ['ENOENT', 'ECONNREFUSED', 'EAGAIN', 'ECONNRESET'];
 
-/** One connection, as either side holds it. */
+/** One end of a connection. */
 export interface SocketConnection {
-  /** What comes in, until the other side is gone; an error is an end. To be read once. */
+  /** The received data until the other side disconnects; an error ends it too. Read it once. */
   readonly chunks: AsyncIterable<Uint8Array>;
   readonly closed: Promise<void>;
-  /** Resolves when the system has taken it. @throws when the connection is closed */
+  /** Resolves when the operating system has taken the data. @throws if the connection is closed */
   send(text: string): Promise<void>;
-  /** Closes when what was sent is out, or after a second. */
+  /** Closes after all data was sent, or after a second. */
   end(): Promise<void>;
   destroy(): void;
 }
 
 export interface SocketServer {
-  /** Takes no more connections and removes the socket file. Connections that are open stay open. */
+  /** Stops accepting connections and removes the socket file. Open connections stay open. */
   close(): Promise<void>;
 }
 
 export interface ListenOptions {
   readonly path: string;
   readonly connectionsMax: number;
-  /** A connection on which nothing has moved for so long is closed. */
+  /** A connection without traffic for this time is closed, in ms. */
   readonly idleMs: number;
   readonly onConnection: (connection: SocketConnection) => void;
 }
 
 /**
- * Listens at `path` with mode 0600, in the place of a socket that is there already: the caller must know that it is
- * nobody's. The process may end while it listens.
- * @throws UsageError when something else than a socket is there, or the path is too long for this system
+ * Listens at `path` with mode 0600. Replaces an existing socket: the caller must know that no process uses it. The
+ * listener does not keep the process running.
+ * @throws UsageError if `path` exists and is not a socket, or is too long for this system
  */
 export async function listenAt({ path, connectionsMax, idleMs, onConnection }: ListenOptions): Promise<SocketServer> {
   await refuseOther(path);
@@ -75,14 +75,14 @@ export async function listenAt({ path, connectionsMax, idleMs, onConnection }: L
   return {
     close: async () => {
       await rm(path, { force: true });
-      // Its callback would wait for the connections. The address is let go of last: closing unlinks by it.
+      // Not awaited: the callback waits for all connections. Release the address last, because closing unlinks by it.
       server.close();
       await address.release();
     },
   };
 }
 
-/** @returns null where nobody listens. @throws what else is in the way, e.g. EACCES */
+/** @returns null if no process listens there @throws any other error, for example EACCES */
 export async function connectTo(path: string): Promise<SocketConnection | null> {
   const address = await addressOf(path).catch((error: unknown) => {
     if (NO_LISTENER_CODES.includes(errorCode(error))) return null;
@@ -142,7 +142,7 @@ async function refuseOther(path: string): Promise<void> {
 }
 
 function connectionOf(socket: Socket): SocketConnection {
-  // Whoever waits for the connection sees its end; there is nothing else to be done about an error of it.
+  // Readers see the end of the connection; its error needs no other handling.
   socket.on('error', () => undefined);
   const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
   return {
@@ -167,7 +167,7 @@ function connectionOf(socket: Socket): SocketConnection {
 
 async function* chunksOf(socket: Socket): AsyncGenerator<Uint8Array> {
   try {
-    // Whoever stops reading may still have an answer to send.
+    // A caller that stops reading may still have a response to send.
     for await (const chunk of socket.iterator({ destroyOnReturn: false })) yield chunk as Buffer;
   } catch {
     return;

@@ -1,5 +1,5 @@
-// Records in a PostgreSQL database. Everything has an end: the wait for a connection, a statement, a transaction that
-// we forgot, and the answer that does not come.
+// Records in a PostgreSQL database. Everything has a time limit: the wait for a connection, a statement, an idle
+// transaction, and a missing response.
 
 import type { Pool, PoolClient } from 'pg';
 import type { CompiledQuery } from 'kysely';
@@ -12,26 +12,25 @@ import { RecordRefusedError } from './sql-errors.js';
 const CONNECTIONS_MAX = 4;
 const CONNECT_MS = 5_000;
 const STATEMENT_MS = 10_000;
-/** For the answer: the server has ended the statement by then, if it can be reached at all. */
+/** Longer than a statement: by then the server has cancelled the statement, if it is reachable at all. */
 const ANSWER_MS = 15_000;
-/** A transaction of a process that is gone is ended by the server, so that others need not wait for it. */
+/** The server ends an idle transaction of a dead process, so that others need not wait for it, in ms. */
 const FORGOTTEN_MS = 10_000;
 
 /**
- * What PostgreSQL itself says of a COMMIT that it did not do: a constraint that is checked at the end, a conflict. One
- * of the conflicts says the opposite, statement_completion_unknown; databases that speak its protocol do say it.
+ * SQLSTATEs of a COMMIT that certainly failed: a deferred constraint, a conflict. Except 40003,
+ * statement_completion_unknown, which means the opposite; some databases with the same protocol report it.
  */
 const NOT_COMMITTED = /^(?:23...|40(?!003)...)$/;
-/** An answer of the server, and not the loss of the connection. */
+/** SQLSTATEs of a response of the server, as opposed to a lost connection. */
 const ANSWERED = /^(?!08|57P0)[0-9A-Z]{5}$/;
 
-/** The home of records in a PostgreSQL database. */
 export class PostgresBackend implements SqlBackend {
   readonly dialect = 'postgres';
   readonly #url: string;
   #pool: Promise<Pool> | null = null;
   #closed = false;
-  /** Connections that are set up. */
+  /** Connections that have their session settings. */
   readonly #ready = new WeakSet<PoolClient>();
 
   constructor(url: string) {
@@ -48,7 +47,7 @@ export class PostgresBackend implements SqlBackend {
       await rollBack(client);
       return { ended: 'certain', result };
     } catch (error) {
-      // Nothing was committed: a COMMIT that fails does not come here.
+      // Nothing was committed: the error of a failed COMMIT does not get here.
       if (client !== null) await (isServerAnswer(error) ? rollBack(client) : dropConnection(client));
       return { ended: 'failed', error };
     }
@@ -102,16 +101,16 @@ async function openPool(url: string): Promise<Pool> {
     idle_in_transaction_session_timeout: FORGOTTEN_MS,
     application_name: 'turnpike',
     allowExitOnIdle: true,
-    // Everything as the text that the server sent: what it means, the target says.
+    // All values stay the text that the server sent: the target defines their types.
     types: { getTypeParser: () => (text: unknown) => text },
   });
-  // A connection that is lost while nobody waits for it would end the process. Its next use fails.
+  // The loss of an idle connection would end the process. Its next use reports the error.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 
-/** Only who keeps records in PostgreSQL needs its driver. */
+/** Loads the driver only if it is needed. */
 async function importPg(): Promise<typeof import('pg')> {
   try {
     return await import('pg');
@@ -121,7 +120,7 @@ async function importPg(): Promise<typeof import('pg')> {
   }
 }
 
-/** What texts look like must not depend on the server, and what was acknowledged must be durable. */
+/** Makes text formats independent of the server's settings, and acknowledged commits durable. */
 function setUp(): CompiledQuery {
   const { sql } = kysely();
   return sql`select set_config('datestyle', 'ISO', false), set_config('extra_float_digits', '1', false),
@@ -144,12 +143,12 @@ async function runStepsAsync<T>(steps: SqlSteps<T>, execute: QueryExecutor): Pro
   return step.value;
 }
 
-/** From here on the answer counts: if it does not come, nobody knows. */
+/** Commits. Without a response to the COMMIT, the outcome is unknown. */
 async function commit<T>(client: PoolClient, result: T): Promise<SqlOutcome<T>> {
   try {
     const { command } = await client.query('COMMIT');
     client.release();
-    // PostgreSQL answers so where a statement of the transaction had failed.
+    // PostgreSQL answers ROLLBACK if a statement of the transaction had failed.
     if (command !== 'COMMIT') return { ended: 'failed', error: new Error('the transaction was rolled back') };
     return { ended: 'certain', result };
   } catch (error) {
@@ -167,12 +166,12 @@ async function rollBack(client: PoolClient): Promise<void> {
   }
 }
 
-/** The server rolls back what a connection leaves behind. */
+/** Closes the connection; the server rolls back its transaction. */
 function dropConnection(client: PoolClient): Promise<void> {
   client.release(true);
   return Promise.resolve();
 }
 
-/** Whether the connection can be used again. What is not of the driver comes from us: the connection is as it was. */
+/** Whether the connection is still usable: the server answered, or the error is ours and did not touch it. */
 const isServerAnswer = (error: unknown): boolean =>
   ANSWERED.test(errorCode(error)) || error instanceof RecordRefusedError;

@@ -1,4 +1,4 @@
-// What a database says of a table that is there: its columns, and which of them are unique.
+// Reads the catalog of a database: which tables exist, and whether they can store the records of their targets.
 
 import type { CompiledQuery } from 'kysely';
 import { RecordsError } from '../../errors.js';
@@ -6,23 +6,23 @@ import { builderFor, kysely, type SqlResult, type SqlDialect, type SqlSteps } fr
 import type { SqlStatements } from './sql-statements.js';
 import { CASE_ID, type Column, type ColumnKind, type Table } from './sql-table.js';
 
-/** A table as it was found. */
+/** An existing table. */
 interface FoundTable {
-  /** Which kinds of values each column holds without changing them, by its name. */
+  /** By name: the kinds of values that each column stores without changing them. */
   readonly columns: ReadonlyMap<string, ColumnTraits>;
-  /** Columns of which no two rows have the same values. */
+  /** Groups of columns with a unique constraint. */
   readonly unique: readonly (readonly string[])[];
 }
 
 export interface ColumnTraits {
-  /** As the database calls it. */
+  /** The type name in the database. */
   readonly type: string;
   readonly kinds: readonly ColumnKind[];
-  /** Two values are the same only if they are the same text. */
+  /** Whether two values are equal only if their texts are. */
   readonly exact: boolean;
 }
 
-/** Looks a table up. Null where nothing has its name; a view has no unique columns. */
+/** Looks up a table. @returns null if the name does not exist; a view has no unique columns */
 function* lookUpTable(dialect: SqlDialect, name: string): SqlSteps<FoundTable | null> {
   const queries = dialect === 'sqlite' ? sqliteQueries(name) : postgresQueries(name);
   const existing: SqlResult = yield queries.exists;
@@ -42,7 +42,7 @@ interface CatalogQueries {
   readonly exists: CompiledQuery;
   readonly columns: CompiledQuery;
   readonly unique: CompiledQuery;
-  /** The primary key, where that has no index of its own. */
+  /** The primary key, if it has no index of its own. */
   readonly key: CompiledQuery;
 }
 
@@ -62,7 +62,7 @@ function sqliteQueries(name: string): CatalogQueries {
 function postgresQueries(name: string): CatalogQueries {
   const { sql } = kysely();
   const to = builderFor('postgres');
-  // As text of a statement would say it; the name has been checked to be plain.
+  // As in the text of a statement; the name was checked to need no quotes.
   const table = sql`to_regclass(${name
     .split('.')
     .map((part) => `"${part}"`)
@@ -84,7 +84,7 @@ function postgresQueries(name: string): CatalogQueries {
   };
 }
 
-/** The columns of each index. One over an expression has a part without a name, and counts for nothing. */
+/** The columns of each index. An expression in an index has no name, and such an index is ignored. */
 function groupColumns(rows: SqlResult['rows']): ReadonlyMap<unknown, readonly string[]> {
   const found = new Map<unknown, string[]>();
   for (const { index, name } of rows) {
@@ -96,7 +96,7 @@ function groupColumns(rows: SqlResult['rows']): ReadonlyMap<unknown, readonly st
   return found;
 }
 
-/** SQLite takes a name in any case. The names that are looked for are lower-case. */
+/** SQLite names are case-insensitive. The names that are looked up are lower-case. */
 const toLowerCase = (name: unknown): string => (typeof name === 'string' ? name.toLowerCase() : '');
 
 const POSTGRES_KINDS: Readonly<Record<string, readonly ColumnKind[]>> = {
@@ -119,11 +119,11 @@ function traitsOf(dialect: SqlDialect, { type, exact, generated }: SqlResult['ro
   const name = typeof type === 'string' ? type : '';
   if (dialect === 'sqlite') return { type: name, kinds: affinityOf(name), exact: true };
   const kinds = generated === 't' ? [] : Object.hasOwn(POSTGRES_KINDS, name) ? POSTGRES_KINDS[name] : [];
-  // What has no collation (a uuid) is compared by its value.
+  // A type without a collation (a uuid) is compared by value.
   return { type: name, kinds: kinds ?? [], exact: exact !== 'f' };
 }
 
-/** By the rules of SQLite for the names of types, in their order: what a column does not turn into something else. */
+/** SQLite's rules for type names, in order: which kinds a column stores without converting them. */
 function affinityOf(type: string): readonly ColumnKind[] {
   if (/int/i.test(type)) return ['integer', 'boolean', 'number'];
   if (/char|clob|text/i.test(type)) return ['string', 'json'];
@@ -132,7 +132,7 @@ function affinityOf(type: string): readonly ColumnKind[] {
   return ['integer', 'number', 'boolean'];
 }
 
-/** The tables that are not there. @throws RecordsError RECORDS_MISMATCH for one that cannot hold its records */
+/** The missing tables. @throws RecordsError RECORDS_MISMATCH if an existing one cannot store its records */
 export function* missingTables(statements: SqlStatements, tables: readonly Table[]): SqlSteps<readonly Table[]> {
   const missing: Table[] = [];
   for (const table of tables) {
@@ -143,7 +143,7 @@ export function* missingTables(statements: SqlStatements, tables: readonly Table
   return missing;
 }
 
-/** Makes what is not there, where that is allowed. @throws RecordsError RECORDS_MISMATCH before anything is made */
+/** Creates missing tables if `create` is set. @throws RecordsError RECORDS_MISMATCH before anything is created */
 export function* openTables(statements: SqlStatements, tables: readonly Table[], create: boolean): SqlSteps<void> {
   const missing = yield* missingTables(statements, tables);
   for (const table of missing) {
@@ -166,12 +166,12 @@ function problemOf(table: Table, { columns, unique }: FoundTable): string | null
     if (problem !== null) return problem;
   }
   const names = identity.map(({ name }) => name);
-  // Where fewer columns are unique already, all of them are.
+  // If a subset of the columns is unique, all of them together are.
   if (unique.some((group) => group.every((name) => names.includes(name)))) return null;
   return `it has no unique constraint over (${names.join(', ')})`;
 }
 
-/** What tells rows from each other must do so byte by byte. */
+/** Columns that identify rows must compare byte by byte. */
 function findColumnProblem({ name, kind }: Column, found: FoundColumn, identifies: boolean): string | null {
   if (found === undefined) return `it has no column ${name}`;
   if (!found.kinds.includes(kind)) return `its column ${name} of type ${found.type} does not hold a ${kind} as it is`;

@@ -1,4 +1,4 @@
-// Records outside the ledger's own database: in a SQLite file or in PostgreSQL, in tables that are the user's.
+// Records outside the ledger's own database: in a SQLite file or in PostgreSQL, in tables that the user owns.
 
 import type { TargetDefinition } from '../../contract/policy/catalogue.js';
 import type { EffectResult } from '../../contract/run/effect.js';
@@ -23,9 +23,9 @@ import { tablesOf } from './sql-table.js';
 import { openTables } from './sql-catalog.js';
 import { usageError } from '../system/usage-error.js';
 
-/** An upsert that met another one on its way to the same new row finds it there when it comes again. */
+/** An upsert that collides with a concurrent insert of the same new row is retried, and then finds the row. */
 const UPSERTS_MAX = 3;
-/** So that of two processes that open a database one makes its tables. Any number; "TPLR". */
+/** Advisory lock, so that only one of several starting processes creates the tables. Any number; "TPLR". */
 const OPENING = 0x54504c52;
 
 export interface SqlDatabaseOptions {
@@ -34,16 +34,16 @@ export interface SqlDatabaseOptions {
    * must be installed.
    */
   readonly url: string;
-  /** Make the tables of targets that are not there, and the SQLite file. @default false */
+  /** Creates the missing tables of targets, and the SQLite file. @default false */
   readonly create?: boolean;
 }
 
 /**
- * A database of records, which is connected to when it is opened.
+ * A database of records. `open` connects to it.
  *
- * `failed` speaks of this attempt: after `unknown`, settle the write before it is tried again. Waits at most 2 s for
- * another process that writes to a SQLite file; in PostgreSQL 5 s for one of 4 connections, 10 s for a statement.
- * @throws UsageError for a URL of another kind
+ * `failed` is about this attempt only: after `unknown`, settle the write before retrying it. A call waits at most 2 s
+ * for another process that writes to a SQLite file; in PostgreSQL 5 s for one of 4 connections, 10 s for a statement.
+ * @throws UsageError for an unsupported URL
  */
 export function sqlDatabase({ url, create = false }: SqlDatabaseOptions): RecordDatabase {
   if (/^postgres(?:ql)?:\/\//.test(url)) return new SqlRecords(new PostgresBackend(url), create);
@@ -68,7 +68,7 @@ class SqlRecords implements RecordDatabase {
     const create = this.#create;
     function* steps(): SqlSteps<void> {
       if (place === 'postgres') yield createOpeningLock();
-      // Before the targets, whose tables may refer to it in no way: it is ours and made wherever it is not.
+      // Before the tables of targets: the effect table is ours and is always created if it is missing.
       yield* openTables(statements, [EFFECTS_TABLE], true);
       yield* openTables(statements, tables, create);
     }
@@ -86,7 +86,7 @@ class SqlRecords implements RecordDatabase {
       if (outcome.ended === 'certain') return outcome.result.result;
       if (outcome.ended === 'unsure') return UNKNOWN_RECORD_RESULT;
       if (write.mode === 'upsert' && isDuplicateRow(outcome.error) && attempt < UPSERTS_MAX) continue;
-      // Somebody else is about to note this very effect: it is theirs to say what becomes of it.
+      // Another attempt is writing this very effect, and its outcome counts.
       return !progress.isNoted && isTimeout(outcome.error) ? UNKNOWN_RECORD_RESULT : recordFailureOf(outcome.error);
     }
   }

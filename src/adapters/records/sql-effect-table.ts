@@ -1,10 +1,10 @@
-// Effects in a database that is not the ledger's: a row and the note that it was written are one transaction, and so
-// anybody can tell later whether it was.
+// Effects in a database other than the ledger's: a row and the note of its effect are written in one transaction. So it
+// can be decided later whether the row was written.
 //
-//   E1. The note comes first. Who writes the same note at the same time waits for us at its primary key, or we for him.
-//   E2. A note is never changed. `void` says that the write must not happen any more: a first attempt that comes late
-//       finds it, or fails on the primary key.
-//   E3. So a note that could be inserted and committed as `void` proves that the write has not happened.
+//   E1. The note is inserted first. Concurrent attempts of the same effect wait for each other at its primary key.
+//   E2. A note never changes. `void` means that the write must not happen any more: a late first attempt finds it, or
+//       fails on the primary key.
+//   E3. So a committed `void` note proves that the write has not happened.
 
 import type { EffectResult } from '../../contract/run/effect.js';
 import { isJsonObject } from '../../contract/json.js';
@@ -13,19 +13,19 @@ import type { SqlResult, SqlSteps } from './sql-kysely.js';
 import { putRecord, WRITTEN_RESULT, type RecordStorage } from './sql-records.js';
 import { doneRecordResult, failedRecordResult, UNKNOWN_RECORD_RESULT } from './sql-errors.js';
 
-/** What to answer if the transaction can be ended so. */
+/** The result of an effect, and whether its transaction is to be committed. */
 export interface TransactionResult {
   readonly shouldCommit: boolean;
   readonly result: EffectResult;
 }
 
-/** How far a write came, also where it fails. */
+/** How far a write got, also if it fails. */
 export interface WriteProgress {
-  /** The key is ours: no other attempt is on its way. */
+  /** Our note is inserted: no other attempt is in flight. */
   isNoted: boolean;
 }
 
-/** Writes a record and its note, or answers as a former attempt did. @throws what `putRecord` throws */
+/** Writes a record and its note, or returns the result of an earlier attempt. @throws like `putRecord` */
 export function* writeOnce(
   where: RecordStorage,
   write: RecordWrite,
@@ -38,7 +38,7 @@ export function* writeOnce(
   return { shouldCommit: true, result: doneRecordResult(WRITTEN_RESULT) };
 }
 
-/** Makes sure that a write has happened or never will. */
+/** Ensures that a write either has happened or never will. */
 export function* settleOnce(where: RecordStorage, write: RecordWrite): SqlSteps<TransactionResult> {
   const inserted: SqlResult = yield where.statements.noteEffect(noteOf(write, 'void', ''));
   if (inserted.changes !== 1) return yield* recallEffect(where, write);

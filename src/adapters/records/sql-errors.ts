@@ -1,4 +1,4 @@
-// Why a database did not do what it was asked for, in the words of the contract.
+// Maps errors of a database to the causes of the contract.
 
 import type { EffectResult } from '../../contract/run/effect.js';
 import type { ExecutionCause } from '../../contract/fault.js';
@@ -7,7 +7,7 @@ import { errorCode } from '../system/error-code.js';
 
 const DETAIL_CHARS_MAX = 400;
 
-/** A record, or a row that was found, that cannot be what it is to be. It ends the steps of one record. */
+/** Refuses a record, or a stored row, that is not valid for its target. Ends the steps of one record. */
 export class RecordRefusedError extends Error {
   readonly executionCause: ExecutionCause;
   constructor(message: string, executionCause: ExecutionCause = 'INTERNAL') {
@@ -30,41 +30,41 @@ export const failedRecordResult = (cause: ExecutionCause, detail: string): Effec
 
 export const UNKNOWN_RECORD_RESULT: EffectResult = { status: 'unknown' };
 
-/** The first that matches. Codes of SQLite, SQLSTATEs of PostgreSQL. */
+/** The first match counts. Codes of SQLite, SQLSTATEs of PostgreSQL. */
 const CAUSES: readonly (readonly [RegExp, ExecutionCause])[] = [
   [/^SQLITE_CONSTRAINT_(?:PRIMARYKEY|UNIQUE|ROWID)$|^23505$/, 'ALREADY_EXISTS'],
   [/^SQLITE_FULL$|^53100$/, 'NO_SPACE'],
   [/^SQLITE_(?:READONLY|PERM|AUTH)|^42501$|^25006$|^28/, 'PERMISSION_DENIED'],
   [/^57014$|^55P03$/, 'TIMEOUT'],
-  // The row is too long, of another type, against a constraint, or a trigger will not have it.
+  // The row is too long, has a wrong type, violates a constraint, or a trigger rejects it.
   [/^SQLITE_(?:CONSTRAINT|MISMATCH|TOOBIG)|^(?:21|22|23|44|54|P0)...$/, 'INVALID_RECORD'],
   [/^SQLITE_(?:ERROR|RANGE)|^(?:0A|42)...$/, 'INTERNAL'],
   [/^SQLITE_|^[0-9A-Z]{5}$|^E[A-Z]+$|^RECORDS_UNREACHABLE$/, 'IO_ERROR'],
 ];
 
-/** What SQLite goes on from as if the statement had not been there. After anything else nobody knows. */
+/** Codes after which SQLite continues as if the statement had not run. After any other the state is unknown. */
 const HARMLESS = /^SQLITE_(?:CONSTRAINT|MISMATCH|TOOBIG|ERROR|RANGE)/;
 
-/** What a statement failed of that certainly left nothing behind. */
+/** The failure for the error of a statement that certainly changed nothing. */
 export function recordFailureOf(error: unknown): EffectResult {
   if (error instanceof RecordRefusedError) return failedRecordResult(error.executionCause, error.message);
   const code = errorCode(error);
-  // Without a code: a connection that could not be had, or was lost.
+  // Without a code: the connection failed or was lost.
   const cause = code === '' ? 'IO_ERROR' : CAUSES.find(([codes]) => codes.test(code))?.[1];
   return failedRecordResult(cause ?? 'INTERNAL', detailOf(error));
 }
 
-/** The same of a read, which has no record that could be refused. */
+/** Like `recordFailureOf`, for a read, which has no record to refuse. */
 export function readFailureOf(error: unknown): EffectResult {
   const result = recordFailureOf(error);
   return result.status === 'failed' && result.cause === 'INVALID_RECORD' ? { ...result, cause: 'INTERNAL' } : result;
 }
 
-/** Whether it was for the row alone that SQLite refused it, so that others can be written in the same transaction. */
+/** Whether SQLite refused only this row, so that others can be written in the same transaction. */
 export const isRowError = (error: unknown): boolean =>
   error instanceof RecordRefusedError || error instanceof RecordsError || HARMLESS.test(errorCode(error));
 
-/** Whether a row with these unique values is there already. */
+/** Whether a row with the same unique values exists already. */
 export const isDuplicateRow = (error: unknown): boolean => CAUSES[0]?.[0].test(errorCode(error)) === true;
 
 export const isTimeout = (error: unknown): boolean => {

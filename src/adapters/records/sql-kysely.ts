@@ -1,36 +1,36 @@
-// The query builder, loaded with the first target and not before: a service without records does without.
+// The query builder, loaded with the first target: a service without records does not load it.
 
 import { createRequire } from 'node:module';
 import type { CompiledQuery, Dialect, Kysely } from 'kysely';
 
-/** The databases that records can be kept in. */
+/** The databases that can store records. */
 export type SqlDialect = 'sqlite' | 'postgres';
 
-/** What a column holds on its way to the database. */
+/** The value of a column as it is sent to the database. */
 export type SqlValue = string | number | bigint | boolean | null;
-/** Column by column. */
+/** Values by column name. */
 export type SqlRow = Readonly<Record<string, SqlValue>>;
-/** What a database answers to one statement; nothing of a row is trusted. */
+/** The result of one statement; rows are untrusted. */
 export interface SqlResult {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
-  /** How many rows it inserted or changed. */
+  /** Number of inserted or changed rows. */
   readonly changes: number;
 }
 
 /**
- * Statements one after the other, each made when the answer to the former is known. It is the same work for a database
- * that answers at once and for one that is asked over a network.
+ * A sequence of statements, in which each may depend on the result of the one before. The same steps run on a
+ * synchronous database and on one over a network.
  */
 export type SqlSteps<T> = Generator<CompiledQuery, T, SqlResult>;
 
-/** Does the steps with a database that answers at once. */
+/** Runs the steps on a synchronous database. */
 export function runSteps<T>(steps: SqlSteps<T>, execute: (query: CompiledQuery) => SqlResult): T {
   let step = steps.next();
   while (step.done !== true) step = steps.next(execute(step.value));
   return step.value;
 }
 
-/** Tables and columns are known only when targets are. */
+/** Tables and columns are known only at run time, from the targets. */
 type AnyTables = Record<string, Record<string, SqlValue>>;
 export type SqlBuilder = Kysely<AnyTables>;
 
@@ -38,13 +38,13 @@ type KyselyModule = typeof import('kysely');
 
 let kyselyModule: KyselyModule | null = null;
 
-/** The builder's module. It is required and not imported, because the ledger's own records are opened at once. */
+/** Loads the builder's module. Uses require, not import, because the ledger's own records are opened synchronously. */
 export function kysely(): KyselyModule {
   kyselyModule ??= createRequire(import.meta.url)('kysely') as KyselyModule;
   return kyselyModule;
 }
 
-/** A builder that only writes statements down: what sends them must know what became of each COMMIT. */
+/** A builder that only compiles statements: the code that sends them must know the outcome of each COMMIT. */
 export function builderFor(name: SqlDialect): SqlBuilder {
   const { Kysely } = kysely();
   return new Kysely<AnyTables>({ dialect: name === 'sqlite' ? sqliteDialect() : postgresDialect() });

@@ -1,4 +1,4 @@
-// What is done to the rows of targets, as steps that any of the databases can make.
+// Reads and writes rows of targets, as steps for any of the databases.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { EffectResult } from '../../contract/run/effect.js';
@@ -10,23 +10,23 @@ import { PAGE_BYTES_COLUMN, PAGE_ROWS_COLUMN, type ColumnValue, type SqlStatemen
 import { CASE_ID, tableOf, type Column, type Table, type TablePlace } from './sql-table.js';
 import { fromColumn, toColumn } from './sql-values.js';
 
-/** Of what one read gives, as rows and as JSON. */
+/** Limit of the result of one read, both as rows and as JSON. */
 const RESULT_BYTES_MAX = 16 * 1_024 * 1_024;
 const LIMIT_MAX = 10_000;
 
-/** What a write that was done gives. */
+/** The result of a successful write. */
 export const WRITTEN_RESULT: JsonObject = { written: 1 };
 
-/** How one place has its records. */
+/** The statements and the table names of one database. */
 export interface RecordStorage {
   readonly place: TablePlace;
   readonly statements: SqlStatements;
 }
 
 /**
- * Writes a row. An upsert changes the row of its own case or inserts one, and lets the database refuse that: never
- * `ON CONFLICT DO UPDATE`, which would change the row of another case where only the key is unique (S4-84).
- * @throws Refused, or what the database throws
+ * Writes a row. An upsert updates the row of its own case, or inserts one and lets the database reject a conflict. It
+ * never uses `ON CONFLICT DO UPDATE`, which would update the row of another case if only the key is unique (S4-84).
+ * @throws RecordRefusedError, or the error of the database
  */
 export function* putRecord({ place, statements }: RecordStorage, write: RecordWrite): SqlSteps<void> {
   const table = tableOf(write.target, place);
@@ -36,7 +36,7 @@ export function* putRecord({ place, statements }: RecordStorage, write: RecordWr
   if (write.mode === 'upsert') {
     const isKey = ([column]: ColumnValue): boolean => table.key.includes(column);
     const rest = cells.filter((cell) => !isKey(cell));
-    // A table may have nothing but its key.
+    // A table may consist of its key only.
     const changed: SqlResult = yield statements.update(table, rest.length > 0 ? rest : cells, [
       ...scope,
       ...cells.filter(isKey),
@@ -48,7 +48,7 @@ export function* putRecord({ place, statements }: RecordStorage, write: RecordWr
   if (inserted.changes !== 1) throw new RecordRefusedError(`${inserted.changes} rows were inserted for one record`);
 }
 
-/** Reads a page of rows. @throws Refused, or what the database throws */
+/** Reads a page of rows. @throws RecordRefusedError, or the error of the database */
 export function* readRecords({ place, statements }: RecordStorage, read: RecordRead): SqlSteps<EffectResult> {
   const table = tableOf(read.target, place);
   if (!Number.isInteger(read.limit) || read.limit < 1 || read.limit > LIMIT_MAX) {
@@ -58,7 +58,7 @@ export function* readRecords({ place, statements }: RecordStorage, read: RecordR
   const { rows }: SqlResult = yield statements.page(table, {
     equal: [...scopeOf(table, read.case_id), ...where],
     after: read.after === null ? null : keyValues(table, read.after, statements),
-    // One more, to know whether there are more.
+    // One more, to see whether more rows follow.
     limit: read.limit + 1,
     bytes_max: RESULT_BYTES_MAX,
   });
@@ -96,7 +96,7 @@ function recordOf({ columns }: Table, row: SqlResult['rows'][number]): JsonObjec
   );
 }
 
-/** Every column, also those that the record does not have: an upsert replaces the record. */
+/** All columns, also those that the record lacks: an upsert replaces the whole record. */
 function cellsOf(table: Table, record: JsonObject, { dialect }: SqlStatements): readonly ColumnValue[] {
   for (const name of Object.keys(record)) columnOf(table, name);
   return table.columns.map((column) => {
@@ -105,7 +105,7 @@ function cellsOf(table: Table, record: JsonObject, { dialect }: SqlStatements): 
   });
 }
 
-/** The condition that keeps a case to itself. */
+/** The condition that restricts a query to one case. */
 function scopeOf({ scoped }: Table, case_id: string | null): readonly ColumnValue[] {
   if (scoped !== (case_id !== null))
     throw new RecordRefusedError('a case for a shared target, or none for a case-scoped one');
@@ -122,7 +122,7 @@ function keyValues(table: Table, after: RecordRead['after'] & object, statements
 
 function cellOf(column: Column, value: Json, { dialect }: SqlStatements): ColumnValue {
   if (column.kind === 'json') throw new RecordRefusedError(`${column.name} is JSON and cannot be asked for`);
-  // What a column cannot hold is not in it, but a null can be looked for in any that may be empty.
+  // A value that the column cannot store is refused, but null can be queried in every optional column.
   return [column, toColumn(column.required ? column : { ...column, nullable: true }, value, dialect)];
 }
 

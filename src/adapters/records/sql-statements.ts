@@ -1,10 +1,10 @@
-// Every statement about records. Names and values go through the builder: no byte of an agent is ever part of a text.
+// All SQL statements for records. Names and values go through the builder: no byte of an agent becomes part of the SQL.
 
 import type { CompiledQuery, RawBuilder, SqlBool } from 'kysely';
 import { builderFor, kysely, type SqlBuilder, type SqlDialect, type SqlRow, type SqlValue } from './sql-kysely.js';
 import { CASE_ID, type Column, type ColumnKind, type Table } from './sql-table.js';
 
-/** The effects that were done in a database, and those that must not be done any more. */
+/** The table of effects that were executed in a database, and of those that must not be executed any more. */
 export const EFFECTS_TABLE: Table = {
   name: 'turnpike_effects',
   columns: ['idempotency_key', 'request_hash', 'state', 'result'].map((name) => ({ ...CASE_ID, name })),
@@ -12,11 +12,11 @@ export const EFFECTS_TABLE: Table = {
   scoped: false,
 };
 
-/** Columns of the result of `page`, beside those of the table. */
+/** Additional columns in the result of `page`. */
 export const PAGE_BYTES_COLUMN = 'turnpike_bytes';
 export const PAGE_ROWS_COLUMN = 'turnpike_rows';
 
-/** The types of columns that are made here. Text is compared by its bytes, everywhere alike. */
+/** Types of created columns. Text is compared by its bytes on every database. */
 const TYPES: Readonly<Record<SqlDialect, Readonly<Record<ColumnKind, string>>>> = {
   sqlite: { string: 'text', integer: 'integer', number: 'real', boolean: 'integer', json: 'text' },
   postgres: {
@@ -28,20 +28,19 @@ const TYPES: Readonly<Record<SqlDialect, Readonly<Record<ColumnKind, string>>>> 
   },
 };
 
-/** Which rows of a table to read. */
+/** Selects rows of a table. */
 export interface PageQuery {
   readonly equal: readonly ColumnValue[];
-  /** The values of the key's columns behind which the page begins. */
+  /** Key values after which the page begins. */
   readonly after: readonly SqlValue[] | null;
   readonly limit: number;
-  /** Where the rows have more bytes than this, none of them is given. */
+  /** If the rows have more bytes than this in total, none is returned. */
   readonly bytes_max: number;
 }
 
-/** A column and a value. */
 export type ColumnValue = readonly [column: Column, value: SqlValue];
 
-/** The statements in the words of one kind of database. */
+/** The statements in the dialect of one database. */
 export class SqlStatements {
   readonly dialect: SqlDialect;
   readonly #builder: SqlBuilder;
@@ -59,7 +58,7 @@ export class SqlStatements {
     return this.#builder.updateTable(table.name).set(rowOf(cells)).where(this.#allEqual(equal)).compile();
   }
 
-  /** Notes an effect, or nothing where its key was noted before. Waits while somebody else is about to note it. */
+  /** Inserts an effect; nothing if its key exists. Waits while another transaction inserts the same key. */
   noteEffect(effect: SqlRow): CompiledQuery {
     const insert = this.#builder.insertInto(EFFECTS_TABLE.name).values(effect);
     return insert.onConflict((conflict) => conflict.column('idempotency_key').doNothing()).compile();
@@ -71,7 +70,7 @@ export class SqlStatements {
     return effects.where('idempotency_key', '=', idempotency_key).compile();
   }
 
-  /** Some rows in the order of their key. Where there are none, or they are too large: a row that only says so. */
+  /** Rows in key order. If there are none, or they are too large, a single row that only contains count and size. */
   page(table: Table, { equal, after, limit, bytes_max }: PageQuery): CompiledQuery {
     const { sql } = kysely();
     const names = table.columns.map(({ name }) => name);
@@ -98,7 +97,7 @@ export class SqlStatements {
       .compile();
   }
 
-  /** Makes the table of a target, and its rows one for each key. */
+  /** Creates the table of a target, with its key as primary key. */
   createTable({ name, columns, key, scoped }: Table): CompiledQuery {
     const { sql } = kysely();
     const all = scoped ? [CASE_ID, ...columns] : columns;
@@ -129,8 +128,8 @@ export class SqlStatements {
   }
 
   /**
-   * A column as it is compared: by its bytes. A SQLite table may have been made to take `a` for `A`, and no case may
-   * see what is another's; PostgreSQL is looked at before it is used (sql-catalog.ts).
+   * A column for comparison by bytes. A SQLite table may have a case-insensitive collation, and a case must not see
+   * rows of another; for PostgreSQL the collation is checked before (sql-catalog.ts).
    */
   #comparedColumn({ name, kind }: Column): RawBuilder<unknown> {
     const { sql } = kysely();

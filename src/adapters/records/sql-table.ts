@@ -1,10 +1,10 @@
-// A target as a table: what its definition says, in the words of a database.
+// Maps the definition of a target to a table of a database.
 
 import type { TargetDefinition } from '../../contract/policy/catalogue.js';
 import { isJsonObject } from '../../contract/json.js';
 import { RecordsError } from '../../errors.js';
 
-/** Where a table lies. `own` is the ledger's database, where all names of targets get a prefix. */
+/** Where a table is. `own` is the ledger's database, where table names of targets get a prefix. */
 export type TablePlace = 'own' | 'sqlite' | 'postgres';
 
 export type ColumnKind = 'string' | 'integer' | 'number' | 'boolean' | 'json';
@@ -12,31 +12,31 @@ export type ColumnKind = 'string' | 'integer' | 'number' | 'boolean' | 'json';
 export interface Column {
   readonly name: string;
   readonly kind: ColumnKind;
-  /** The schema takes a null here. */
+  /** The schema accepts null. */
   readonly nullable: boolean;
-  /** Every record has it. */
+  /** Required in every record. */
   readonly required: boolean;
 }
 
 export interface Table {
-  /** As the builder takes it: `name`, or `schema.name`. */
+  /** For the query builder: `name`, or `schema.name`. */
   readonly name: string;
   /** Without `case_id`. */
   readonly columns: readonly Column[];
   readonly key: readonly Column[];
-  /** Whether every row belongs to a case: the column `case_id`. */
+  /** Whether every row belongs to a case: the table has the column `case_id`. */
   readonly scoped: boolean;
 }
 
 export const CASE_ID: Column = { name: 'case_id', kind: 'string', nullable: false, required: true };
 
-/** What stands before the names of targets in the ledger's own database. The ledger's own tables do not begin so. */
+/** Prefix of target tables in the ledger's own database. No table of the ledger itself starts with it. */
 export const OWN_PREFIX = 'records_';
 
 const COLUMNS_MAX = 256;
 const NESTING_MAX = 8;
 const IDENTIFIER = /^[a-z][a-z0-9_]{0,62}$/;
-/** What databases keep for themselves, and what this library does. */
+/** Names that databases or this library reserve. */
 const RESERVED = /^(?:sqlite_|pg_|turnpike_|information_schema$)/;
 
 const tableCaches = { own: new WeakMap(), sqlite: new WeakMap(), postgres: new WeakMap() } as const satisfies Record<
@@ -44,7 +44,7 @@ const tableCaches = { own: new WeakMap(), sqlite: new WeakMap(), postgres: new W
   WeakMap<TargetDefinition, Table>
 >;
 
-/** The table of a target. @throws RecordsError RECORDS_TARGET if no table can hold it */
+/** The table of a target. @throws RecordsError RECORDS_TARGET if no table can store its records */
 export function tableOf(target: TargetDefinition, place: TablePlace): Table {
   const tables: WeakMap<TargetDefinition, Table> = tableCaches[place];
   const table = tables.get(target) ?? readTarget(target, place);
@@ -52,7 +52,7 @@ export function tableOf(target: TargetDefinition, place: TablePlace): Table {
   return table;
 }
 
-/** @throws RecordsError RECORDS_TARGET also where two targets would share a table */
+/** The tables of targets. @throws RecordsError RECORDS_TARGET also if two targets would share a table */
 export function tablesOf(targets: readonly TargetDefinition[], place: TablePlace): readonly Table[] {
   const tables = targets.map((target) => tableOf(target, place));
   const names = new Set<string>();
@@ -106,7 +106,7 @@ function columnsOf(target: string, schema: Readonly<Record<string, unknown>>): r
   });
 }
 
-/** How values of a schema are kept. What is not plainly one kind of scalar is kept as JSON. */
+/** How values of a schema are stored. Values that are not of exactly one scalar type are stored as JSON. */
 function shapeOf(schema: unknown): Pick<Column, 'kind' | 'nullable'> {
   const types = new Set(typesOf(schema, 0));
   const nullable = types.has('null') || types.has('anything');
@@ -118,7 +118,7 @@ function shapeOf(schema: unknown): Pick<Column, 'kind' | 'nullable'> {
 
 const SCALARS = ['string', 'integer', 'number', 'boolean'] as const;
 
-/** The JSON types of the values that a schema takes. */
+/** The JSON types of the values that a schema accepts. */
 function typesOf(schema: unknown, depth: number): readonly unknown[] {
   if (!isJsonObject(schema) || depth > NESTING_MAX) return ['anything'];
   const { type, anyOf, oneOf } = schema;

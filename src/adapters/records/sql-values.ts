@@ -1,4 +1,4 @@
-// Values on their way into columns and out of them. What would come back as something else is refused, either way.
+// Converts values to columns and back. A value that would not come back unchanged is refused in both directions.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Json } from '../../contract/json.js';
@@ -8,7 +8,7 @@ import type { Column } from './sql-table.js';
 
 const INTEGER = /^-?\d{1,40}$/;
 
-/** A member of a record as its column holds it; what the record does not have is NULL. @throws Refused */
+/** Converts a member of a record for its column; a missing member becomes NULL. @throws RecordRefusedError */
 export function toColumn(column: Column, value: Json | undefined, dialect: SqlDialect): SqlValue {
   const { name, kind, nullable, required } = column;
   if (value === undefined && required) throw new RecordRefusedError(`${name} is missing`, 'INVALID_RECORD');
@@ -23,13 +23,13 @@ function toScalar({ name, kind }: Column, value: Json, dialect: SqlDialect): Sql
   const inSqlite = dialect === 'sqlite';
   if (kind === 'string' && typeof value === 'string' && value.isWellFormed()) return value;
   if (kind === 'boolean' && typeof value === 'boolean') return inSqlite ? BigInt(value) : value;
-  // A number bound as it is would be a float to SQLite.
+  // better-sqlite3 would bind a number as a float.
   if (kind === 'integer' && Number.isSafeInteger(value)) return inSqlite ? BigInt(value as number) : (value as number);
   if (kind === 'number' && typeof value === 'number' && Number.isFinite(value)) return value;
   throw new RecordRefusedError(`${name} is no ${kind} that can be kept`, 'INVALID_RECORD');
 }
 
-/** A column's value as the member that it was, or undefined where the record has none. @throws Refused */
+/** Converts the value of a column to a member, or undefined if the record has none. @throws RecordRefusedError */
 export function fromColumn({ name, kind, nullable, required }: Column, value: unknown): Json | undefined {
   if (value === null || value === undefined) {
     if (nullable && (required || kind !== 'json')) return null;
@@ -41,7 +41,7 @@ export function fromColumn({ name, kind, nullable, required }: Column, value: un
   throw new RecordRefusedError(`a stored ${name} is no ${kind} that JSON can say`);
 }
 
-/** SQLite gives integers as bigint, PostgreSQL everything as text. Undefined: the value is not of the kind. */
+/** SQLite returns integers as bigint, PostgreSQL returns everything as text. Undefined: the value has another kind. */
 const memberReaders: Readonly<Record<Column['kind'], (value: unknown) => Json | undefined>> = {
   string: (value) => (typeof value === 'string' ? value : undefined),
   boolean: (value) => {
@@ -77,12 +77,12 @@ function jsonText(name: string, value: Json): string {
   try {
     if (hasExactNumbers(value)) return canonicalJson(value);
   } catch {
-    // Too deep, or no text that UTF-8 can say.
+    // Too deep, or not encodable as UTF-8.
   }
   throw new RecordRefusedError(`${name} is no JSON that can be kept`, 'INVALID_RECORD');
 }
 
-/** In JSON that came back nobody can tell an integer that was too large for us from a float. */
+/** Parsed JSON does not show whether a large number was an integer beyond 2^53 or a float, so it is refused. */
 function hasExactNumbers(value: Json): boolean {
   const pending: Json[] = [value];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {

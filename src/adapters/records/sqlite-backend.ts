@@ -1,4 +1,4 @@
-// Records in a SQLite file that is not the ledger. SQLite answers at once, so a transaction is never left half-way.
+// Records in a SQLite file that is not the ledger. SQLite is synchronous, so a transaction never stays open in between.
 
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -13,12 +13,12 @@ import type { SqliteConnection, SqliteStatement } from '../sqlite/sqlite-databas
 import { APPLICATION_ID } from '../sqlite/sqlite-schema.js';
 import { createLruMap } from '../system/lru-map.js';
 
-/** A statement waits as long for another process, and this one with it. */
+/** How long a statement, and with it this process, waits for another process, in ms. */
 const BUSY_MS = 2_000;
-/** So many statements stay prepared. Agents choose the columns of a read, and so its text. */
+/** Number of cached prepared statements. Agents choose the columns of a read, and so its text. */
 const STATEMENTS_MAX = 256;
 
-/** After these a COMMIT has certainly not happened. After a failed write or fsync it may stand in the file. */
+/** After these codes a COMMIT has certainly not happened. After a failed write or fsync it may be in the file. */
 const NOT_COMMITTED = /^SQLITE_(?:BUSY|CONSTRAINT)/;
 
 interface OpenConnection {
@@ -26,7 +26,7 @@ interface OpenConnection {
   readonly execute: (query: CompiledQuery) => SqlResult;
 }
 
-/** The home of records in a SQLite file, which is opened when it is first needed, and anew after a failed COMMIT. */
+/** Opens the file on first use, and again after a failed COMMIT. */
 export class SqliteBackend implements SqlBackend {
   readonly dialect = 'sqlite';
   readonly #file: string;
@@ -88,7 +88,7 @@ export class SqliteBackend implements SqlBackend {
     try {
       if (this.#connection?.db.inTransaction === true) this.#connection.db.exec('ROLLBACK');
     } catch {
-      // Closing undoes it too.
+      // Closing the connection rolls back too.
       this.#drop();
     }
   }
@@ -115,7 +115,7 @@ export class SqliteBackend implements SqlBackend {
   }
 }
 
-/** Asks a SQLite connection. Integers come as bigint, so that none is rounded. */
+/** Executes queries on a SQLite connection. Integers are read as bigint, so that none is rounded. */
 export function createSqliteExecutor(db: SqliteConnection): (query: CompiledQuery) => SqlResult {
   const prepared = createLruMap<SqliteStatement>(STATEMENTS_MAX);
   return ({ sql, parameters }) => {

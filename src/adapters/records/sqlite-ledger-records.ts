@@ -1,6 +1,6 @@
-// Records in the ledger's own database. Their rows wait in the transaction that the next commit of the ledger ends, so
-// that a row is there exactly where the ledger says so. No target can name a table of the ledger: all of theirs begin
-// with `records_`.
+// Records in the ledger's own database. Their rows are pending in the transaction that the next ledger commit ends, so
+// that a row exists exactly if the ledger says so. No target can name a table of the ledger: the table names of targets
+// start with `records_`.
 
 import type { CompiledQuery } from 'kysely';
 import type { TargetDefinition } from '../../contract/policy/catalogue.js';
@@ -16,22 +16,22 @@ import { tablesOf } from './sql-table.js';
 import { missingTables } from './sql-catalog.js';
 import type { SqliteConnection } from '../sqlite/sqlite-database.js';
 
-/** What records need of the ledger's writer. */
+/** The part of the ledger's writer that records use. */
 export interface RecordTransaction {
-  /** Whether a write failed, so that nothing will be committed any more. */
+  /** Whether a write failed, so that this writer commits nothing more. */
   isBroken(): boolean;
   /**
-   * Does something in a transaction of its own.
-   * @throws LedgerError LEDGER_UNAVAILABLE @throws InvariantError while rows wait
+   * Runs `work` in its own transaction.
+   * @throws LedgerError LEDGER_UNAVAILABLE @throws InvariantError while rows are pending
    */
   runAlone(work: () => void): void;
-  /** Whether the transaction that the next commit ends has begun. */
+  /** Whether the transaction of the next commit is open. */
   isBegun(): boolean;
-  /** Begins the transaction that the next commit ends. @returns false where it had begun before */
+  /** Begins the transaction of the next commit. @returns false if it was open already */
   begin(): boolean;
-  /** Takes that transaction back. */
+  /** Rolls that transaction back. */
   rollBack(): void;
-  /** Takes it back, and lets nothing be committed any more. */
+  /** Rolls it back, and prevents all further commits. */
   fail(cause: unknown): void;
 }
 
@@ -40,15 +40,15 @@ interface PreparedRecords extends RecordStorage {
   readonly execute: (query: CompiledQuery) => SqlResult;
 }
 
-/** The records of a ledger that is open for writing. */
+/** The records of a ledger that is opened for writing. */
 export class SqliteLedgerRecords implements LedgerRecords {
   readonly #connection: () => SqliteConnection;
   readonly #transaction: () => RecordTransaction | null;
   #prepared: PreparedRecords | null = null;
 
   /**
-   * @param connection gives the one that is open now
-   * @param transaction gives that of the writer, or null while the store is not that
+   * @param connection returns the open connection
+   * @param transaction returns the transaction of the writer, or null while the store is not the writer
    */
   constructor(connection: () => SqliteConnection, transaction: () => RecordTransaction | null) {
     this.#connection = connection;
@@ -60,7 +60,7 @@ export class SqliteLedgerRecords implements LedgerRecords {
     if (tables.length === 0) return;
     const { statements, execute } = this.#prepare();
     const transaction = this.#writerTransaction();
-    // Looked at first, in no transaction: what is wrong with a target must not end the writer.
+    // Checked first, outside a transaction: an invalid target must not end the writer.
     const missing = runSteps(missingTables(statements, tables), execute);
     if (missing.length === 0) return;
     transaction.runAlone(() => {
@@ -80,7 +80,7 @@ export class SqliteLedgerRecords implements LedgerRecords {
       this.#connection().exec('RELEASE record');
       return doneRecordResult(WRITTEN_RESULT);
     } catch (error) {
-      // Nothing waits yet: then nothing is begun either.
+      // No other rows are pending, so the whole transaction is rolled back.
       if (isFirst && isRowError(error)) transaction.rollBack();
       else this.#rollBackRow(transaction, error);
       return recordFailureOf(error);
@@ -104,11 +104,11 @@ export class SqliteLedgerRecords implements LedgerRecords {
     this.#transaction()?.rollBack();
   }
 
-  /** A row that was refused is taken back alone. After anything else nobody knows what the transaction holds. */
+  /** Rolls back only a refused row. After any other error the content of the transaction is unknown. */
   #rollBackRow(transaction: RecordTransaction, error: unknown): void {
     try {
       if (!isRowError(error)) throw error;
-      // Fails where SQLite has taken the whole transaction back by itself, with the rows of others.
+      // Fails if SQLite has rolled back the whole transaction by itself, with other rows.
       this.#connection().exec('ROLLBACK TO record');
       this.#connection().exec('RELEASE record');
     } catch (cause) {

@@ -1,6 +1,6 @@
-// The sandbox on the host's file system: one directory per case below one root. Every access begins at an open
-// descriptor, and goes from name to name (`sandbox-walk.ts`) or is proven afterwards (`sandbox-direct.ts`): what is
-// outside, other cases included, does not exist for an agent.
+// The sandbox on the host's file system: one directory for each case, below one root. Every access starts from an open
+// descriptor. It resolves one name at a time (`sandbox-walk.ts`) or verifies the result afterwards
+// (`sandbox-direct.ts`). Everything outside, other cases included, does not exist for an agent.
 
 import { lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import type { ActionName } from '../../contract/policy/actions.js';
@@ -26,7 +26,7 @@ import type { SandboxRoot, FileAccess, PathHandle, Obstacle } from './sandbox-wa
 import { unsafeAccess } from './unsafe-access.js';
 import { usageError } from '../system/usage-error.js';
 
-/** Cases whose directory is kept open, with what is known of their usage; the least recently used one goes first. */
+/** Maximum number of open case directories with their cached usage; the least recently used one is closed first. */
 const CASES_OPEN_MAX = 256;
 const CASE_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 const PROC_SUPER_MAGIC = 0x9fa0;
@@ -43,7 +43,7 @@ const RUNNERS: ActionRunners = {
   RENAME_FILE: renameFile,
 } satisfies Partial<Record<ActionName, ActionRunner>>;
 
-/** A read changes nothing: it is settled by doing it again. */
+/** A read changes nothing, so it is settled by reading again. */
 const SETTLERS: ActionRunners = {
   READ_FILE: readFile,
   LIST_FILES: listFiles,
@@ -53,17 +53,17 @@ const SETTLERS: ActionRunners = {
   RENAME_FILE: settleRename,
 } satisfies Partial<Record<ActionName, ActionRunner>>;
 
-/** Where the sandbox is, and what is allowed where it cannot be kept safe. */
+/** Options of the sandbox. */
 export interface SandboxOptions {
-  /** An existing directory of the host, which nobody else should write to. Each case gets `<root>/<case_id>/`. */
+  /** An existing directory of the host. No other program should write to it. Each case gets `<root>/<case_id>/`. */
   readonly root: string;
-  /** Allows plain path access where race-free access is not to be had (see `unsafe-sandbox.ts`). Default false. */
+  /** Allows plain path access if race-free access is unavailable (see `unsafe-access.ts`). Default false. */
   readonly unsafe?: boolean;
 }
 
 /**
- * Opens the sandbox below `root`. One process at a time should use it: the quota account is kept in memory.
- * @throws SandboxError `UNSUPPORTED_PLATFORM` where there is no Linux /proc and `unsafe` is not set
+ * Opens the sandbox below `root`. One process at a time should use it, because it caches the quota usage in memory.
+ * @throws SandboxError `UNSUPPORTED_PLATFORM` without Linux /proc, unless `unsafe` is set
  * @throws SandboxError `SANDBOX_UNUSABLE` if `root` is not a directory that can be opened
  */
 export function openSandbox({ root, unsafe = false }: SandboxOptions): FileSandbox {
@@ -83,7 +83,7 @@ export function openSandbox({ root, unsafe = false }: SandboxOptions): FileSandb
   return new FileSandbox({ access, root: rootHandle }, hostRoot);
 }
 
-/** The `Sandbox` on files, made by `openSandbox`. Owns the descriptors of the root and of the cases in use. */
+/** The `Sandbox` on files; `openSandbox` creates it. Owns the descriptors of the root and of the open cases. */
 export class FileSandbox implements Sandbox {
   readonly #sandboxRoot: SandboxRoot;
   readonly #hostRoot: string;
@@ -108,7 +108,7 @@ export class FileSandbox implements Sandbox {
       const measured = usage ? sandbox.usage.measure(sandbox) : null;
       return { paths: paths.map((path) => factAt(sandbox, path, portable_names)), usage: measured };
     } catch (error) {
-      // Without the usage that was asked for, nothing may be decided.
+      // Without the requested usage, the engine must not decide.
       const fact = errorFact(causeOfError(error));
       return { paths: paths.map(() => fact), usage: null };
     }
@@ -137,7 +137,7 @@ export class FileSandbox implements Sandbox {
     this.#cases.get(case_id)?.usage.forget();
   }
 
-  /** Lets go of all directories. Any later use is a `UsageError`. */
+  /** Closes all directories. Any later use throws a `UsageError`. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -145,7 +145,7 @@ export class FileSandbox implements Sandbox {
     this.#sandboxRoot.access.release(this.#sandboxRoot.root);
   }
 
-  /** What `use` finds without a look at the directory of the case, if that is kept open; else null. */
+  /** The result of `use` on an open case, without checking that its directory is still in place; else null. */
   #tryDirectly<T>(case_id: string, use: (sandbox: CaseSandbox) => T | null): T | null {
     const cached = this.#cases.get(case_id);
     const found = cached === undefined ? null : use(cached);
@@ -153,7 +153,7 @@ export class FileSandbox implements Sandbox {
     return found;
   }
 
-  /** Makes a case the one used last. */
+  /** Marks a case as the most recently used one. */
   #touch(case_id: string, cached: CaseSandbox): void {
     if (case_id === this.#latest) return;
     this.#latest = case_id;
@@ -161,9 +161,9 @@ export class FileSandbox implements Sandbox {
     this.#cases.set(case_id, cached);
   }
 
-  /** The directory of a case, made on its first use. */
+  /** Opens the directory of a case; creates it on first use. */
   #open(case_id: string): CaseSandbox | Obstacle {
-    // A closed descriptor's number may be somebody else's file by now.
+    // The number of a closed descriptor may refer to another file by now.
     if (this.#closed) throw usageError('the sandbox was closed');
     if (!CASE_ID.test(case_id)) return errorFact('INTERNAL');
     try {
@@ -179,7 +179,7 @@ export class FileSandbox implements Sandbox {
     }
   }
 
-  /** Did an operator remove the case, or put another directory in its place? Only compared, so no race matters. */
+  /** Whether this is still the directory of the case: an operator may have removed or replaced it. Only compared. */
   #isCurrent({ root }: CaseSandbox, case_id: string): boolean {
     const stats = lstatSync(`${this.#hostRoot}/${case_id}`, { bigint: true, throwIfNoEntry: false });
     return stats?.ino === root.stats.ino && stats.dev === root.stats.dev;
@@ -211,7 +211,7 @@ export class FileSandbox implements Sandbox {
   }
 }
 
-/** No case has an empty id, so what has no case opens nothing. */
+/** No case has an empty id, so an effect without a case opens no directory. */
 const caseOf = ({ case_id }: Effect): string => case_id ?? '';
 
 function runAction(runners: ActionRunners, sandbox: CaseSandbox, effect: Effect): EffectResult {
@@ -235,7 +235,7 @@ function tryMakeDirectory(parent: PathHandle, path: string): boolean {
     });
     return made.status === 'done';
   } catch (error) {
-    // Made by somebody else a moment ago: just as well.
+    // Another process created it in the meantime, which is as good.
     if (errnoOf(error) === 'EEXIST') return true;
     throw error;
   }

@@ -1,19 +1,19 @@
 import { readSync } from 'node:fs';
 
 /**
- * The bytes of a file that had `size` of them, counted while they are read, since it may grow meanwhile.
- * @returns null if there are more than `max` @throws an errno error
+ * Reads a file that had `size` bytes; counts while reading, because the file may grow.
+ * @returns null if there are more than `max` bytes @throws an errno error
  */
 export function readWhole(fd: number, size: number, max: number): Buffer | null {
-  // One byte more than there should be, so that the end of the file is seen without a second buffer.
+  // One byte more than expected, so that the end of the file is seen without a second buffer.
   let buffer = Buffer.allocUnsafe(Math.min(size, max) + 1);
   let length = 0;
   for (;;) {
     const count = readSync(fd, buffer, length, buffer.length - length, null);
     length += count;
     if (length > max) return null;
-    // As long as it was: that is the end, which need not be read for itself. Of a file that grows meanwhile, this is
-    // what stood there at one moment.
+    // At the expected length the read ends without looking for the end of the file. For a file that grows, this is its
+    // content at one point in time.
     if (count === 0 || length === size) return buffer.subarray(0, length);
     if (length === buffer.length) buffer = Buffer.concat([buffer], max + 1);
   }

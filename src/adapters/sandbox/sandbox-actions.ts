@@ -23,16 +23,16 @@ import {
 } from './sandbox-walk.js';
 import type { SandboxRoot, PathHandle, ResolvedPath } from './sandbox-walk.js';
 
-/** One case's sandbox, with the account of what it holds. */
+/** The sandbox of one case, with its usage. */
 export interface CaseSandbox extends SandboxRoot {
-  /** The real path of the host at which the root must stand; null where the kernel cannot be asked for it. */
+  /** The required path of its root on the host; null if the kernel cannot report paths of open objects. */
   readonly hostPath: string | null;
   readonly usage: SandboxUsage;
 }
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const FILE_MODE = 0o600;
-/** Mode of every directory that the sandbox makes. */
+/** Mode of every directory that the sandbox creates. */
 export const DIRECTORY_MODE = 0o700;
 
 /** The effect may have happened. */
@@ -57,7 +57,7 @@ export function readFile(sandbox: CaseSandbox, { args, limits }: Effect): Effect
   );
 }
 
-/** What READ_FILE answers to the bytes of a file; null: there are too many. */
+/** The result of READ_FILE for the bytes of a file; null: there are too many. */
 export function contentResultOf(bytes: Buffer | null): EffectResult {
   if (bytes === null) return failedResult('TOO_LARGE');
   return isUtf8(bytes) ? doneResult({ content: bytes.toString('utf8') }) : failedResult('NOT_TEXT');
@@ -80,7 +80,7 @@ export function listFiles(sandbox: CaseSandbox, { args, limits }: Effect): Effec
   );
 }
 
-/** WRITE_FILE (C30): the whole file or nothing, by a temporary file that is renamed over the target. */
+/** WRITE_FILE (C30): replaces the file atomically, by renaming a temporary file over it. */
 export function writeFile(sandbox: CaseSandbox, effect: Effect): EffectResult {
   const { content, path } = effect.args;
   if (typeof content !== 'string' || !content.isWellFormed()) return failedResult('INTERNAL');
@@ -137,7 +137,7 @@ export function deleteFile(sandbox: CaseSandbox, { args }: Effect): EffectResult
 /** RENAME_FILE (C31): never over an existing target. */
 export function renameFile(sandbox: CaseSandbox, { args }: Effect): EffectResult {
   return actAt(sandbox, args['source'], (from) =>
-    // Held until the end, so that its inode number cannot be given to anything else meanwhile.
+    // Open until the end, so that its inode number cannot be reused in the meantime.
     withHandle(sandbox, from.path, (handle, source) => {
       if (source.status !== 'file') return actionFailureOf(source);
       if (from.slash) return failedResult('NOT_A_DIRECTORY');
@@ -152,8 +152,9 @@ export function renameFile(sandbox: CaseSandbox, { args }: Effect): EffectResult
 }
 
 /**
- * link, then unlink: how plain Node renames without replacing. Not atomic across a crash: both names may remain, each
- * refused as a hard link, until the rename is settled. The new name is durable before the old one goes.
+ * Renames without replacing, by link and unlink, because Node has no such rename. It is not atomic across a crash: both
+ * names may remain, and each is refused as a hard link until the rename is settled. The new name is durable before the
+ * old one is removed.
  */
 function moveFile(from: ResolvedPath, to: ResolvedPath, source: PathHandle): EffectResult {
   const linked = changeDurably(to.directory, () => {
@@ -162,11 +163,11 @@ function moveFile(from: ResolvedPath, to: ResolvedPath, source: PathHandle): Eff
   });
   if (linked.status !== 'done') return linked;
   try {
-    // link() takes a name: another thing, perhaps a link, may have stood there by then.
+    // link() uses the name: another file, or a link, may have been there by then.
     if (statsAt(to)?.ino !== source.stats.ino) return undoMove(to, failedResult('SANDBOX_CHANGED'));
     unlinkSync(from.path);
   } catch (error) {
-    // ENOENT: the old name went by itself, so the new one is the last and must stay.
+    // ENOENT: another program removed the old name, so the new one is the last and must remain.
     if (errnoOf(error) !== 'ENOENT') return undoMove(to, failedResult(causeOfError(error), error));
   }
   return linked;
@@ -189,7 +190,7 @@ function undoMove(to: ResolvedPath, failure: EffectResult): EffectResult {
 const statsAt = (place: ResolvedPath): BigIntStats | undefined =>
   lstatSync(place.path, { bigint: true, throwIfNoEntry: false });
 
-/** Acts at the place that `path` leads to; obstacles and errors become the failures that they stand for. */
+/** Runs `act` at the resolved place of `path`; turns obstacles and errors into failures. */
 function actAt(sandbox: CaseSandbox, path: unknown, act: (place: ResolvedPath) => EffectResult): EffectResult {
   try {
     const outcome = walkPath(sandbox, path, act);
@@ -199,11 +200,11 @@ function actAt(sandbox: CaseSandbox, path: unknown, act: (place: ResolvedPath) =
   }
 }
 
-/** Tells what came of acting at a place from what was in the way there. */
+/** Distinguishes the result of an action from an obstacle on its path. */
 export const isResult = (outcome: EffectResult | PathFact): outcome is EffectResult =>
   outcome.status === 'done' || outcome.status === 'failed' || outcome.status === 'unknown';
 
-/** The failure of an action that found `fact` where it needed something else (C29 to C32). */
+/** The failure of an action that found `fact` instead of what it needed (C29 to C32). */
 export function actionFailureOf(fact: PathFact): EffectResult {
   switch (fact.status) {
     case 'absent':
@@ -222,13 +223,13 @@ export function actionFailureOf(fact: PathFact): EffectResult {
   }
 }
 
-/** The failure of an action that needed a free name and found `fact` (C31, C32). */
+/** The failure of an action that needed an unused name and found `fact` (C31, C32). */
 export const occupiedFailureOf = (fact: PathFact): EffectResult =>
   fact.status === 'directory' ? failedResult('ALREADY_EXISTS') : actionFailureOf(fact);
 
 /**
- * Makes a change in a directory durable (D9). The directory is opened before the change, so that afterwards nothing
- * but a failing fsync can leave the outcome unknown.
+ * Makes a change in a directory durable (D9). The directory is opened before the change, so that afterwards only a
+ * failed fsync can leave the outcome unknown.
  * @throws what `change` throws, and an errno error before the change
  */
 export function changeDurably(directory: PathHandle, change: () => EffectResult): EffectResult {
@@ -251,11 +252,11 @@ function trySync(fd: number): boolean {
   }
 }
 
-/** Where the new content of this effect waits for its rename. Derived, so that a later attempt finds a leftover. */
+/** The path of an effect's temporary file. It is derived from the effect, so that a later attempt finds a leftover. */
 export const tempPath = (directory: PathHandle, { idempotency_key }: Effect): string =>
   `${directory.path}/${TEMP_PREFIX}${sha256(idempotency_key)}`;
 
-/** Removes a temporary file, if it is there and lets itself be removed. */
+/** Removes a temporary file if it exists; ignores errors of the operating system. */
 export function removeTemp(path: string): void {
   try {
     unlinkSync(path);
@@ -279,13 +280,13 @@ function openNew(path: string): number {
     return openSync(path, CREATE, FILE_MODE);
   } catch (error) {
     if (errnoOf(error) !== 'EEXIST') throw error;
-    // A former attempt of the same effect was killed.
+    // An earlier attempt of the same effect was killed.
     unlinkSync(path);
     return openSync(path, CREATE, FILE_MODE);
   }
 }
 
-/** The bytes of a held file; null if there are more than `max`. @throws an errno error */
+/** The bytes of an open file; null if there are more than `max`. @throws an errno error */
 export function readHandle({ access }: CaseSandbox, handle: PathHandle, max: number): Buffer | null {
   const fd = access.reopen(handle);
   try {

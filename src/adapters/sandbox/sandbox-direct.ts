@@ -1,16 +1,16 @@
-// The short way to a file: for looking and for reading, never for a change. The path is opened whole, and afterwards
-// the kernel says where the thing that is held stands. Only if that is the very path, no link was followed on the way.
-// Whatever else is found, or fails, is null here, and the walk then tells what it is.
+// The fast path to a file, for inspecting and reading, never for a change. It opens the whole path at once and then
+// asks the kernel where the opened file is. Only if that is exactly the requested path, no link was followed. In every
+// other case it returns null, and the walk finds out the reason.
 //
-//   D1. What is answered stood at its own path in the case's directory, on its device, after it was held. So that
-//       directory, too, was where it belongs, and need not be looked at first.
-//   D2. What is done before that is known changes nothing, wherever it is: looking, for which a link in the middle may
-//       have been followed, and renaming a name to itself.
-//   D3. That name is renamed in a directory that is held: by its path it would be looked up twice, and a link put
-//       there in between would make it a real rename.
+//   D1. A reported file was at its own path in the directory of the case, on its device, after it was opened. So that
+//       directory was in its place too and need not be checked first.
+//   D2. Until that is known, nothing is changed, whatever was reached: the file is inspected, perhaps through a link in
+//       the middle of the path, and a name is renamed to itself.
+//   D3. That rename uses an open directory. By its path it would be resolved twice, and a link put there in between
+//       would make it a real rename.
 //
-// One thing is not seen that the walk sees: a foreign file system on the way, with one of the sandbox's own device
-// mounted inside of it.
+// The walk rejects one case that this does not see: a foreign file system on the path with a mount of the sandbox's own
+// device inside it.
 
 import { closeSync, constants, fstatSync, openSync, readlinkSync, renameSync } from 'node:fs';
 import type { Effect, EffectResult, PathFact } from '../../contract/run/effect.js';
@@ -19,18 +19,18 @@ import { parsePath } from './sandbox-path.js';
 import { readWhole } from './read-whole.js';
 import { causeOfError, descriptorPath, factOf, OPEN_PATH_FLAGS, OPEN_READ_FLAGS } from './sandbox-walk.js';
 
-/** A thing that is held, and the directory that its name was renamed in, held as well. */
+/** An open file, and the open directory in which its name was renamed. */
 interface ReachedFile {
   readonly fd: number;
   readonly directory: string;
-  /** Where the directory, and where the thing must stand, as paths of the host. */
+  /** The required paths of the directory and of the file on the host. */
   readonly folder: string;
   readonly path: string;
   readonly name: string;
   readonly slash: boolean;
 }
 
-/** What `path` (attacker-controlled) leads to now; null: ask `factAt`. */
+/** The fact for `path` (attacker-controlled); null: use `factAt`. */
 export function lookDirectly(sandbox: CaseSandbox, path: unknown): PathFact | null {
   return withOpenPath(sandbox, path, (target) => {
     const fact = factOf(fstatSync(target.fd, { bigint: true }), sandbox);
@@ -39,10 +39,10 @@ export function lookDirectly(sandbox: CaseSandbox, path: unknown): PathFact | nu
   });
 }
 
-/** READ_FILE; null: ask `readFile`. */
+/** READ_FILE; null: use `readFile`. */
 export function readDirectly(sandbox: CaseSandbox, { args, limits }: Effect): EffectResult | null {
   return withOpenPath(sandbox, args['path'], (target) => {
-    // Not in BigInts: what is asked for here is exact in numbers, and nothing of it is recorded.
+    // Not BigInts: these values are exact as numbers, and none of them is recorded.
     const stats = fstatSync(target.fd);
     if (!stats.isFile() || stats.dev !== Number(sandbox.root.stats.dev)) return null;
     if (stats.nlink > 1)
@@ -58,7 +58,7 @@ export function readDirectly(sandbox: CaseSandbox, { args, limits }: Effect): Ef
   });
 }
 
-/** Opens `path` whole, holding what stands there while `use` runs. @returns null, too, where anything fails */
+/** Opens the whole `path` while `use` runs. @returns null also on any error of the operating system */
 function withOpenPath<T>(
   { hostPath, root }: CaseSandbox,
   path: unknown,
@@ -86,12 +86,12 @@ function withOpenPath<T>(
 }
 
 /**
- * Waits until a name that is being taken away is gone, as the walk does (`outwaitRemoval`). Before this, the file's
- * names must have been counted; after it, where the file stands must be asked.
+ * Waits until a name that is being unlinked is gone, like `waitForUnlink`. The caller must read the link count before,
+ * and the path of the file afterwards.
  */
 function waitForPendingUnlink(target: ReachedFile): ReachedFile {
   const path = `${target.directory}/${target.name}`;
-  // Throws where the name is gone, and where nothing may be renamed: the walk knows what to do then.
+  // Throws if the name is gone, or if renaming is not permitted: then the walk is used.
   renameSync(path, path);
   return target;
 }
@@ -99,5 +99,5 @@ function waitForPendingUnlink(target: ReachedFile): ReachedFile {
 const isInPlace = (target: ReachedFile): boolean =>
   readlinkSync(descriptorPath(target.fd)) === target.path && isFolderInPlace(target);
 
-/** Without it, the name might have been renamed, and so waited for, in another directory than the file's. */
+/** Without this check, the rename might have waited on another directory than the file's. */
 const isFolderInPlace = ({ directory, folder }: ReachedFile): boolean => readlinkSync(directory) === folder;

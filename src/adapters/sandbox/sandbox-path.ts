@@ -1,29 +1,29 @@
 import type { ExecutionCause } from '../../contract/fault.js';
 
-/** Begins the name of every temporary file: never listed, never counted, not addressable. */
+/** Prefix of every temporary file: never listed, never counted, not addressable. */
 export const TEMP_PREFIX = '.turnpike-tmp-';
 const ROOT = '/sandbox/';
-/** Refused in AUTHORIZE long before (C28); here only so that nothing depends on that. */
+/** AUTHORIZE denies these before (C28); checked again so that nothing depends on it. */
 const UNFIT = /[\0-\x1f\x7f-\x9f\\]/;
-/** The kernel ends the path of a removed file so, and what is not UTF-8 in a path is read as U+FFFD. */
+/** The kernel appends ` (deleted)` to the path of a removed file, and invalid UTF-8 in a path reads as U+FFFD. */
 const AMBIGUOUS = / \(deleted\)|\ufffd/;
 
-/** A sandbox path, taken apart. */
+/** A parsed sandbox path. */
 export interface ParsedPath {
   readonly parents: readonly string[];
-  /** The same with slashes; empty for what stands in the root, and for the root. */
+  /** The parents joined with slashes; empty for a name in the root, and for the root itself. */
   readonly parent: string;
   readonly name: string;
-  /** The path ended with a slash, so it can only mean a directory. */
+  /** The path ends with a slash, so it can only name a directory. */
   readonly slash: boolean;
-  /** Might the kernel call something else so, too? */
+  /** Whether the kernel may report this path for another file too. */
   readonly ambiguous: boolean;
 }
 
-/** Facts are gathered and the action is performed one right after the other, on the same path. */
+/** Facts are gathered and then the action runs on the same path, so the last result is cached. */
 let latest: { readonly path: string; readonly parsed: ParsedPath } | null = null;
 
-/** Takes a path (attacker-controlled) apart, or says why not. */
+/** Parses a path (attacker-controlled). @returns the parsed path, or why it is invalid */
 export function parsePath(path: unknown): ParsedPath | ExecutionCause {
   if (latest !== null && path === latest.path) return latest.parsed;
   if (typeof path !== 'string') return 'INTERNAL';
@@ -32,7 +32,7 @@ export function parsePath(path: unknown): ParsedPath | ExecutionCause {
   return parsed;
 }
 
-/** The root is the name `.` in itself, so that nothing else needs to know of it. */
+/** The root has the name `.` in itself, so that no other code needs a special case for it. */
 function parse(path: string): ParsedPath | ExecutionCause {
   if (path === ROOT) return { parents: [], parent: '', name: '.', slash: true, ambiguous: false };
   if (!path.startsWith(ROOT) || !path.isWellFormed() || UNFIT.test(path)) return 'INTERNAL';

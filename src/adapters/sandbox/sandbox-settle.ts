@@ -1,7 +1,8 @@
-// After a crash: did an action that was committed as an intent happen (D8)? Three answers, by what stands there now:
-//   done      the world is as the action leaves it; a half-done rename is finished first
-//   failed    the world is as it was before: INTERRUPTED, or the failure that was due anyway
-//   unknown   anything else: somebody else was there too
+// After a crash: finds out whether an action happened whose intent was committed (D8). Three answers, from what exists
+// at the path now:
+//   done      the files are as the action leaves them; a half-done rename is finished first
+//   failed    the files are as they were before: INTERRUPTED, or the failure that the action would have had anyway
+//   unknown   anything else: another program changed the files too
 
 import { lstatSync, unlinkSync } from 'node:fs';
 import type { Effect, EffectResult, PathFact } from '../../contract/run/effect.js';
@@ -24,10 +25,10 @@ import {
   type ResolvedPath,
 } from './sandbox-walk.js';
 
-/** What is at the place tells that the action happened; null: it does not tell. */
+/** Decides from the fact at a place that the action happened; null if that does not show it. */
 type SettlementEvidence = (place: ResolvedPath, now: PathFact) => EffectResult | null;
 
-/** Settles a WRITE_FILE, and removes what it left behind. */
+/** Settles a WRITE_FILE, and removes its temporary file. */
 export function settleWrite(sandbox: CaseSandbox, effect: Effect): EffectResult {
   const { content, path } = effect.args;
   const [before] = effect.before;
@@ -71,11 +72,11 @@ export function settleDelete(sandbox: CaseSandbox, { args, before: [before] }: E
   return before.status === 'file' ? failedResult('INTERRUPTED') : actionFailureOf(before);
 }
 
-/** Settles a RENAME_FILE; one that left both names is finished. */
+/** Settles a RENAME_FILE; finishes one that left both names. */
 export function settleRename(sandbox: CaseSandbox, { args, before: [source, target] }: Effect): EffectResult {
   if (source === undefined || target === undefined) return UNKNOWN_RESULT;
   const now = inspectPath(sandbox, args['source'], (from) => {
-    // Where the target existed before (it may be the source itself), nothing can have been renamed.
+    // If the target existed before (it may be the source itself), the rename cannot have happened.
     if (source.status !== 'file' || target.status !== 'absent') return null;
     const finished = inspectPath(sandbox, args['destination'], (to) =>
       isSameFile(to, source) ? finishRename(from, to, source) : null,
@@ -97,7 +98,7 @@ function finishRename(from: ResolvedPath, to: ResolvedPath, source: FileFact): E
   });
 }
 
-/** What stands at `path`, or what the evidence there says. */
+/** The result of `evidence` at `path`, or else the fact there. */
 function inspectPath(sandbox: CaseSandbox, path: unknown, evidence: SettlementEvidence): EffectResult | PathFact {
   try {
     return walkPath(sandbox, path, (place) => {
@@ -112,7 +113,7 @@ function inspectPath(sandbox: CaseSandbox, path: unknown, evidence: SettlementEv
 
 type FileFact = Extract<PathFact, { status: 'file' }>;
 
-/** Is it that very file, under whichever name? Asked of the file itself, since one with two names is no fact. */
+/** Whether this is exactly that file, under any name. Uses lstat, because a file with two names has no file fact. */
 function isSameFile(place: ResolvedPath, file: FileFact): boolean {
   const stats = lstatSync(place.path, { bigint: true, throwIfNoEntry: false });
   if (stats?.isFile() !== true || stats.dev !== place.sandbox.root.stats.dev) return false;
@@ -120,7 +121,7 @@ function isSameFile(place: ResolvedPath, file: FileFact): boolean {
   return String(ino) === file.inode && String(mtimeNs) === file.mtime_ns && Number(size) === file.bytes;
 }
 
-/** Inode numbers are used again, so a file is the same only if time and size agree; a directory's time moves. */
+/** Inode numbers are reused, so for files time and size must agree too; the time of a directory may change. */
 function isSameFact(before: PathFact, now: PathFact): boolean {
   if (before.status === 'file' && now.status === 'file') {
     return before.inode === now.inode && before.mtime_ns === now.mtime_ns && before.bytes === now.bytes;

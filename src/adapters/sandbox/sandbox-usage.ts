@@ -1,21 +1,21 @@
 import { lstatSync } from 'node:fs';
 import { readEntries, errnoOf, withHandle, type SandboxRoot, type PathHandle } from './sandbox-walk.js';
 
-/** How much a sandbox holds: bytes of its files, and how many files and directories there are. */
+/** The usage of a sandbox: bytes of its files, and the number of files and directories. */
 export interface Usage {
   readonly bytes: number;
   readonly files: number;
 }
 
 /**
- * Nobody can name anything deeper: a path has 1,024 bytes at most. The bound keeps a tree that was put there from
- * outside from using up the descriptors.
+ * No agent can name anything deeper, because a path has at most 1,024 bytes. The limit keeps a deep tree that another
+ * program created from using up the descriptors.
  */
 const DEPTH_MAX = 512;
 
 /**
- * What the quota of one case is measured by. Counted by one scan when it is first asked for, then kept up to date
- * by the changes made here. Changes made from outside are seen at the next scan.
+ * The usage that the quota of one case is checked against. The first request scans the sandbox; then the changes made
+ * here update it. Changes by other programs are seen at the next scan.
  */
 export class SandboxUsage {
   #known: Usage | null = null;
@@ -26,16 +26,16 @@ export class SandboxUsage {
     return this.#known;
   }
 
-  /** Takes note of a change that has happened. */
+  /** Adds a change that has happened. */
   add(change: Usage): void {
     if (this.#known === null) return;
     const bytes = this.#known.bytes + change.bytes;
     const files = this.#known.files + change.files;
-    // Below zero, somebody else changed the sandbox too: what was known is void.
+    // Below zero, another program has changed the sandbox too: the cached usage is invalid.
     this.#known = bytes < 0 || files < 0 ? null : { bytes, files };
   }
 
-  /** After a change of unknown outcome, or by a command: the next measure scans again. */
+  /** After a change with an unknown outcome, or by a command: the next `measure` scans again. */
   forget(): void {
     this.#known = null;
   }
@@ -51,7 +51,7 @@ function scan(sandbox: SandboxRoot, directory: PathHandle, depth: number): Usage
     if (entry.isDirectory()) directories.push(path);
     else bytes += fileBytes(path);
   }
-  // After the listing is closed, so that one descriptor a level is held.
+  // After the listing is closed, so that only one descriptor for each level is open.
   for (const path of directories) {
     const inside = scanBelow(sandbox, path, depth);
     bytes += inside.bytes;
@@ -68,7 +68,7 @@ function scanBelow(sandbox: SandboxRoot, path: string, depth: number): Usage {
       fact.status === 'directory' ? scan(sandbox, handle, depth + 1) : nothing,
     );
   } catch (error) {
-    // It went away meanwhile.
+    // It was removed in the meantime.
     if (errnoOf(error) === 'ENOENT') return nothing;
     throw error;
   }

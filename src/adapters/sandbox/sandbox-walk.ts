@@ -1,10 +1,9 @@
-// The walk: how a sandbox path becomes an open directory and a last name, without a moment in which somebody who
-// renames things meanwhile could lead it astray.
+// The walk: resolves a sandbox path to an open directory and a last name, so that no concurrent rename can redirect it.
 //
-//   W1. A path is taken apart once (`sandbox-path.ts`); every component is looked up in the directory that is held.
-//   W2. What is held is held by descriptor (O_PATH): its name may change, the thing itself may not.
-//   W3. No link is ever followed on a walk. A FIFO, a socket or a device is looked at, never opened.
-//   W4. Whatever is held is released, on every way out.
+//   W1. A path is parsed once (`sandbox-path.ts`); every component is looked up in the open directory before it.
+//   W2. Directories and files are held by descriptor (O_PATH): the name may change, the object cannot.
+//   W3. A walk never follows a link. It inspects a FIFO, a socket or a device, but never opens it.
+//   W4. Every handle is released on every way out.
 
 import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync, readlinkSync, renameSync } from 'node:fs';
 import type { BigIntStats, Dirent } from 'node:fs';
@@ -17,38 +16,38 @@ import { parsePath, TEMP_PREFIX } from './sandbox-path.js';
 
 export { TEMP_PREFIX };
 
-/** Linux only, and missing in `node:fs`: take hold of the thing itself, whatever it is, without opening it. */
+/** Linux only, and missing in `node:fs`: refers to a file-system object of any kind without opening it. */
 const O_PATH = 0o10000000;
 export const OPEN_PATH_FLAGS = O_PATH | constants.O_NOFOLLOW;
-/** How what was found to be a file is opened. */
+/** Flags to open what was found to be a file. */
 export const OPEN_READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
-/** How the kernel ends the path of a file whose name is gone. */
+/** Suffix that the kernel appends to the path of a file whose name is gone. */
 const UNLINKED = ' (deleted)';
-/** Reaches what a descriptor of this process holds, whatever its name is by now. */
+/** A path that reaches the object of a descriptor, whatever its name is now. */
 export const descriptorPath = (fd: number): string => `${PROC_SELF}/fd/${fd}`;
-/** `/proc/self` by the name that it is a link to: every look at a descriptor is one look less. */
+/** The target of the link `/proc/self`: saves one lookup for each access to a descriptor. */
 const PROC_SELF = findProcDirectory();
 
-/** Something of the file system that is held: `path` reaches this very thing, whatever its name is by now. */
+/** An open file-system object: `path` reaches exactly this object, whatever its name is now. */
 export interface PathHandle {
   readonly path: string;
   readonly fd: number;
   readonly stats: BigIntStats;
 }
 
-/** How things are held: the one difference between the safe sandbox and the unsafe one. */
+/** How objects are opened: the only difference between the safe sandbox and the unsafe one. */
 export interface FileAccess {
-  /** Can the kernel be asked where a held thing stands? */
+  /** Whether the kernel reports the current path of an open object. */
   readonly hasDescriptorPaths: boolean;
-  /** Holds what stands at `path`, a link as itself. @throws an errno error, also when nothing stands there */
+  /** Opens what is at `path`; does not follow a link. @throws an errno error, also if `path` does not exist */
   openHandle(path: string): PathHandle;
   release(handle: PathHandle): void;
-  /** Opens a held thing, found to be a file, for reading. @throws an errno error */
+  /** Opens a file behind a handle for reading. @throws an errno error */
   reopen(handle: PathHandle): number;
   /**
-   * Has a held file, found to have one name, that name in this place's directory? If not, its name here was taken away
-   * before the names were counted, and the one that is left may stand outside. @throws an errno error
+   * Whether an open file with a link count of 1 has its name in the directory of this place. If not, its name here was
+   * unlinked before the links were counted, and the remaining name may be outside. @throws an errno error
    */
   isNamedAt(place: ResolvedPath, handle: PathHandle): boolean;
 }
@@ -59,24 +58,24 @@ export interface SandboxRoot {
   readonly root: PathHandle;
 }
 
-/** Where a path leads: a held directory and a name in it, at which something may stand or not. */
+/** A resolved path: an open directory and a name in it, at which something may exist or not. */
 export interface ResolvedPath {
   readonly sandbox: SandboxRoot;
   readonly directory: PathHandle;
-  /** The last component, reached through the held directory. */
+  /** The last component, reached through the open directory. */
   readonly path: string;
-  /** The sandbox path ended with a slash, so it can only mean a directory. */
+  /** The sandbox path ends with a slash, so it can only name a directory. */
   readonly slash: boolean;
 }
 
 /** A fact that ends a walk before its last name. */
 export type Obstacle = Extract<PathFact, { status: 'no_parent' | 'not_a_directory' | 'refused' | 'error' }>;
 
-/** Race-free: every path begins at a descriptor of this process, so that only its last name is looked up. */
+/** Race-free access: every path starts from a descriptor of this process, so only its last name is looked up. */
 export const descriptorAccess: FileAccess = {
   hasDescriptorPaths: true,
   openHandle(path) {
-    // Without O_DIRECTORY: one fstat of the thing itself then tells a link from a file, with no second look to race.
+    // Without O_DIRECTORY: then one fstat of the object itself tells a link from a file, without a second lookup.
     const fd = openSync(path, OPEN_PATH_FLAGS);
     try {
       return { path: descriptorPath(fd), fd, stats: fstatSync(fd, { bigint: true }) };
@@ -92,17 +91,17 @@ export const descriptorAccess: FileAccess = {
     const now = readlinkSync(path);
     if (dirname(now) !== readlinkSync(place.directory.path)) return false;
     if (!now.endsWith(UNLINKED)) return true;
-    // Perhaps it is called that.
+    // The file may really have this name.
     const there = lstatSync(now, { bigint: true, throwIfNoEntry: false });
     return there?.ino === stats.ino && there.dev === stats.dev && there.nlink === 1n;
   },
 };
 
 /**
- * While a name is taken away, the file counts one less already, but its name still shows. That is over when the lock of
- * the directory is free, for which whoever renames waits. Renaming a name to itself changes nothing, whatever stands
- * there; where nothing may be renamed, reading the directory waits for the same, and costs more.
- * @returns false when the name is gone
+ * During an unlink the link count is already lower while the name still exists. The unlink is over when the lock of the
+ * directory is free, and a rename waits for that lock. Renaming a name to itself changes nothing, whatever it names. If
+ * renaming is not permitted, reading the directory waits for the same lock, but costs more.
+ * @returns false if the name is gone
  */
 function waitForUnlink({ path, directory }: ResolvedPath): boolean {
   try {
@@ -123,7 +122,7 @@ function waitForUnlink({ path, directory }: ResolvedPath): boolean {
 
 function findProcDirectory(): string {
   try {
-    // The number may be one of another PID namespace than the one that /proc shows.
+    // The process id may belong to another PID namespace than /proc.
     const pid = String(process.pid);
     return readlinkSync('/proc/self') === pid ? `/proc/${pid}` : '/proc/self';
   } catch {
@@ -131,7 +130,7 @@ function findProcDirectory(): string {
   }
 }
 
-/** What the file system answers, as the stable error types (S0-54). What is not listed is IO_ERROR. */
+/** Maps errors of the file system to the stable error types (S0-54). Unlisted errors are IO_ERROR. */
 const CAUSES: Readonly<Record<string, ExecutionCause>> = {
   ENOENT: 'FILE_NOT_FOUND',
   EISDIR: 'IS_A_DIRECTORY',
@@ -140,7 +139,7 @@ const CAUSES: Readonly<Record<string, ExecutionCause>> = {
   EACCES: 'PERMISSION_DENIED',
   EPERM: 'PERMISSION_DENIED',
   EROFS: 'PERMISSION_DENIED',
-  // A name that this file system does not take; what none takes was refused in VALIDATE_ARGS.
+  // A name that only this file system rejects; VALIDATE_ARGS rejects names that all file systems reject.
   ENAMETOOLONG: 'PERMISSION_DENIED',
   EILSEQ: 'PERMISSION_DENIED',
   ENOSPC: 'NO_SPACE',
@@ -152,24 +151,23 @@ const CAUSES: Readonly<Record<string, ExecutionCause>> = {
   EXDEV: 'SANDBOX_CHANGED',
 };
 
-/** The code of an error that the operating system reported, or null: then it is a bug of ours, to be thrown on. */
+/** The code of an operating-system error, or null: then the error is a bug and must be rethrown. */
 export const errnoOf = (error: unknown): string | null =>
   isNativeError(error) && 'errno' in error && 'code' in error ? String(error.code) : null;
 
-/** The cause for an error of the operating system. @throws `error` itself if it is anything else */
+/** The cause for an operating-system error. @throws `error` itself if it is anything else */
 export function causeOfError(error: unknown): ExecutionCause {
   const code = errnoOf(error);
   if (code === null) throw error;
   return CAUSES[code] ?? 'IO_ERROR';
 }
 
-/** The fact that stands for `cause`. */
 export const errorFact = (cause: ExecutionCause): Obstacle => ({ status: 'error', cause });
 
 /**
- * Leads `use` to where `path` (attacker-controlled) points in the sandbox of `anchor`. What `use` gets is held only
- * while it runs.
- * @returns what `use` returned, or what was in the way
+ * Resolves `path` (attacker-controlled) in `sandbox` and calls `use` with the place, which is valid only during the
+ * call.
+ * @returns what `use` returned, or the obstacle on the path
  * @throws what `use` throws
  */
 export function walkPath<T>(sandbox: SandboxRoot, path: unknown, use: (place: ResolvedPath) => T): T | Obstacle {
@@ -190,7 +188,7 @@ export function walkPath<T>(sandbox: SandboxRoot, path: unknown, use: (place: Re
   }
 }
 
-/** Holds what stands at `path` while `use` runs. @throws an errno error, also when nothing stands there */
+/** Opens what is at `path` while `use` runs. @throws an errno error, also if `path` does not exist */
 export function withHandle<T>(sandbox: SandboxRoot, path: string, use: (handle: PathHandle, fact: PathFact) => T): T {
   const handle = sandbox.access.openHandle(path);
   try {
@@ -200,7 +198,7 @@ export function withHandle<T>(sandbox: SandboxRoot, path: string, use: (handle: 
   }
 }
 
-/** Holds the directory at `path` until the caller releases it, or says what is in the way. */
+/** Opens the directory at `path`, for the caller to release; or returns the obstacle. */
 export function openDirectory(sandbox: SandboxRoot, path: string): PathHandle | Obstacle {
   let handle: PathHandle;
   try {
@@ -215,7 +213,7 @@ export function openDirectory(sandbox: SandboxRoot, path: string): PathHandle | 
   return fact.status === 'absent' ? { status: 'no_parent' } : { status: 'not_a_directory' };
 }
 
-/** What stands at a place now. @throws an errno error */
+/** The fact at a place now. @throws an errno error */
 export function inspect(place: ResolvedPath): PathFact {
   const stats = lstatSync(place.path, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined) return { status: 'absent' };
@@ -223,7 +221,7 @@ export function inspect(place: ResolvedPath): PathFact {
   return place.slash && fact.status === 'file' ? { status: 'not_a_directory' } : fact;
 }
 
-/** What `path` leads to now. With `portable`, an absent name that has a twin in its directory is refused. */
+/** The fact at `path` now. With `portable`, an absent name is refused if the directory has a twin of it. */
 export function factAt(sandbox: SandboxRoot, path: unknown, portable: boolean): PathFact {
   try {
     return walkPath(sandbox, path, (place) => {
@@ -237,15 +235,15 @@ export function factAt(sandbox: SandboxRoot, path: unknown, portable: boolean): 
 }
 
 /**
- * What is held at a place. Unlike `inspect`, it cannot take the file at a hard link that is just being removed for a
- * file of the sandbox, and so it is what a fact or the reading of content goes by. @throws an errno error
+ * The fact of an open file. Unlike `inspect`, it cannot mistake a hard link that is just being unlinked for a file of
+ * the sandbox. So facts and reads use this function. @throws an errno error
  */
 export function factOfHandle(place: ResolvedPath, handle: PathHandle): PathFact {
   const fact = factOf(handle.stats, place.sandbox);
   return fact.status !== 'file' || place.sandbox.access.isNamedAt(place, handle) ? fact : { status: 'absent' };
 }
 
-/** The fact that `stats` stand for, on the device of the sandbox. */
+/** The fact for `stats`, with the device of the sandbox. */
 export function factOf(stats: BigIntStats, { root }: Pick<SandboxRoot, 'root'>): PathFact {
   const kind = Number(stats.mode) & constants.S_IFMT;
   if (kind === constants.S_IFLNK) return refusedFact('symlink');
@@ -256,12 +254,12 @@ export function factOf(stats: BigIntStats, { root }: Pick<SandboxRoot, 'root'>):
   if (kind === constants.S_IFIFO) return refusedFact('fifo');
   if (kind === constants.S_IFSOCK) return refusedFact('socket');
   if (kind !== constants.S_IFREG) return refusedFact('device');
-  // Its other name may stand outside of the sandbox.
+  // The other name may be outside the sandbox.
   if (stats.nlink > 1n) return refusedFact('hard_link');
   return { status: 'file', bytes: Number(stats.size), ...identity };
 }
 
-/** The entries of a held directory, without temporary files. @throws an errno error */
+/** The entries of an open directory, without temporary files. @throws an errno error */
 export function* readEntries(directory: PathHandle): Generator<Dirent> {
   const listing = opendirSync(`${directory.path}/.`, { bufferSize: 256 });
   try {
@@ -275,12 +273,12 @@ export function* readEntries(directory: PathHandle): Generator<Dirent> {
 
 const refusedFact = (kind: RefusedKind): Obstacle => ({ status: 'refused', kind });
 
-/** Would another file system, or another eye, take the name for one that is there already? */
+/** Whether another file system, or a reader, could confuse the name with an existing one. */
 function hasTwin({ directory, path }: ResolvedPath): boolean {
   const name = foldName(path.slice(directory.path.length + 1));
   for (const entry of readEntries(directory)) if (foldName(entry.name) === name) return true;
   return false;
 }
 
-// Lower case first, then upper: so that ẞ, ß and ss are one, as they are to file systems with full case folding.
+// Lower case first, then upper: makes ẞ, ß and ss equal, as file systems with full case folding do.
 const foldName = (name: string): string => name.normalize('NFC').toLowerCase().toUpperCase();

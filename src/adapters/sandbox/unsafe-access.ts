@@ -2,9 +2,9 @@ import { constants, lstatSync, openSync } from 'node:fs';
 import type { FileAccess } from './sandbox-walk.js';
 
 /**
- * Plain paths instead of descriptors, for development where there is no /proc (macOS). Every check is made, but
- * nothing keeps the checked thing in its place: whoever can rename things in the sandbox from outside can lead an
- * action astray (CVE-2018-15664). Needs a case-sensitive file system, or two cases may share one directory.
+ * Plain paths instead of descriptors, for development without /proc (macOS). Every check is made, but the checked
+ * object can be replaced afterwards: a program that renames directories in the sandbox can redirect an action to
+ * another place (CVE-2018-15664). Needs a case-sensitive file system; otherwise two cases may share one directory.
  */
 export const unsafeAccess: FileAccess = {
   hasDescriptorPaths: false,

@@ -1,60 +1,60 @@
-// A block is a row of the database: entries of one tree that follow each other in the log. All that one input caused
-// comes in one block, so that a step is one row and not nine.
+// A block is one row of the database: consecutive entries of one tree. All entries that one input caused are in one
+// block, so that a step is one row and not nine.
 
 import { isUtf8 } from 'node:buffer';
 import type { StoredEntry, TreeAppend } from '../../ports/ledger/ledger-store.js';
 import { tamperedError } from '../ledger/store-errors.js';
 
-/** A block ends before it has more entries than this, or more text: readers take it whole. */
+/** Limits of a block, unless a single entry exceeds them: readers load a block as a whole. */
 export const BLOCK_ENTRIES_MAX = 256;
 export const BLOCK_CHARS_MAX = 256 * 1_024;
 
 const HASH_BYTES = 32;
 const NEWLINE = 0x0a;
 
-/** The numbers of the artifacts that entries brought, by the position of the entry. */
+/** The numbers of the artifacts attached to entries, by the position of the entry. */
 export type AttachedArtifactNumbers = ReadonlyMap<number, readonly number[]>;
 const NO_NUMBERS: AttachedArtifactNumbers = new Map();
 
-/** A block as it is written. */
+/** A block to be written. */
 export interface Block {
-  /** Of its first entry; so is `seq`. */
+  /** Of the first entry, like `seq`. */
   readonly log_index: number;
   readonly tree_id: string;
   readonly seq: number;
   readonly count: number;
-  /** JSON: the numbers of the artifacts that an entry brought, by its position in the block. Null where none did. */
+  /** JSON: the numbers of the attached artifacts, by the position of their entry in the block. Null for none. */
   readonly artifacts: string | null;
-  /** Separated by blanks. */
+  /** The entry types, separated by blanks. */
   readonly types: string;
   readonly leaf_hashes: Buffer;
   readonly texts: readonly string[];
-  /** Of all texts, with what separates them: newlines, which canonical JSON has none of (`checkBatch`). */
+  /** UTF-16 length of all texts with their separating newlines. Canonical JSON has no newline (`checkBatch`). */
   readonly chars: number;
 }
 
-/** Where a block stands, and what its entries brought. */
+/** The position of a block, and its attached artifacts. */
 export interface BlockContent {
   readonly log_index: number;
   readonly tree_id: string;
   readonly seq: number;
-  /** As a block has it. */
+  /** See `Block.artifacts`. */
   readonly artifacts: string | null;
 }
 
-/** A block as it is read; nothing of it is trusted. */
+/** A block as read from the database; untrusted. */
 export interface BlockRow {
   readonly log_index: number;
   readonly tree_id: string;
   readonly seq: number;
   readonly types: string;
   readonly leaf_hashes: Buffer;
-  /** Not decoded yet: see `textOf`. */
+  /** Not decoded yet: see `textsOf`. */
   readonly texts: Buffer;
 }
 
 /**
- * Cuts an append, which begins at `log_index` of the log, into blocks.
+ * Splits an append, which begins at `log_index` of the log, into blocks.
  * @param attached the numbers of the artifacts, by the position of their entry
  */
 export function blocksOf(
@@ -92,19 +92,19 @@ export function blocksOf(
   return blocks;
 }
 
-/** Of UTF-16, as UTF-8. */
+/** UTF-8 bytes for one UTF-16 unit. */
 const BYTES_A_CHAR_MAX = 3;
 
 /**
- * The text of a block as it is stored: its entries, separated by newlines. Each is written straight to its place, which
- * costs a third of what it does to join them as a string, and to have that made into bytes.
+ * Encodes the text column of a block: its entries, separated by newlines. Each text is written straight into the
+ * buffer, which costs a third of joining and encoding a string.
  */
 export class BlockText {
   readonly #bytes = Buffer.allocUnsafe(BLOCK_CHARS_MAX * BYTES_A_CHAR_MAX);
 
-  /** @returns the text, until the next one is asked for */
+  /** @returns the bytes, valid until the next call */
   encode({ texts, chars }: Pick<Block, 'texts' | 'chars'>): Buffer {
-    // Only an entry that is too large for a block, and so has one of its own, needs more.
+    // Only an entry that is too large to share a block needs a larger buffer.
     const bytes = chars > BLOCK_CHARS_MAX ? Buffer.allocUnsafe(chars * BYTES_A_CHAR_MAX) : this.#bytes;
     let end = 0;
     for (const text of texts) {
@@ -129,9 +129,9 @@ function artifactsText(attached: AttachedArtifactNumbers, begin: number, end: nu
 }
 
 /**
- * The entries of a block. One that was changed gives as many as the longest of its columns has, and what a column lacks
- * is empty there: so each is there to be named.
- * @throws LedgerError LEDGER_TAMPERED for a row of which a damaged page has left less than that
+ * The entries of a block. For a tampered block, the longest column sets the count and missing values are empty, so that
+ * a check can report each entry.
+ * @throws LedgerError LEDGER_TAMPERED if a column is missing, for example after page damage
  */
 export function entriesOf(row: BlockRow): readonly StoredEntry[] {
   const { log_index, tree_id, seq, types, leaf_hashes, texts } = row;
@@ -154,8 +154,8 @@ export function entriesOf(row: BlockRow): readonly StoredEntry[] {
 }
 
 /**
- * Bytes that are not UTF-8 would decode to the same text as the ones that were there before, with U+FFFD in it; so they
- * get a text that no entry has.
+ * Invalid UTF-8 would decode with U+FFFD to a text that an entry might really have. So such a line gets a text that no
+ * entry can have.
  */
 function textsOf(bytes: Buffer): readonly string[] {
   if (isUtf8(bytes)) return bytes.toString().split('\n');
@@ -169,11 +169,11 @@ function textsOf(bytes: Buffer): readonly string[] {
   return texts;
 }
 
-/** The numbers of the artifacts that an entry brought. @throws LedgerError LEDGER_TAMPERED */
+/** The numbers of the artifacts attached to one entry. @throws LedgerError LEDGER_TAMPERED */
 export const artifactNumbers = (artifacts: string | null, place: number): readonly number[] =>
   artifacts === null ? [] : numbersIn(artifacts, (byPlace) => byPlace[place] ?? []);
 
-/** Those that all entries of a block brought. @throws LedgerError LEDGER_TAMPERED */
+/** The numbers of the artifacts attached to all entries of a block. @throws LedgerError LEDGER_TAMPERED */
 export const artifactNumbersIn = (artifacts: string): readonly number[] =>
   numbersIn(artifacts, (byPlace) => Object.values(byPlace).flat());
 
@@ -185,7 +185,7 @@ function numbersIn(
     const numbers = choose(JSON.parse(artifacts) as Readonly<Record<number, unknown>>);
     if (Array.isArray(numbers) && numbers.every((number) => Number.isSafeInteger(number))) return numbers as number[];
   } catch {
-    // Told below, like everything else that this store has not written.
+    // Falls through to the error below: this store did not write such a text.
   }
   throw tamperedError(`a block names no artifacts: ${artifacts}`);
 }

@@ -8,7 +8,7 @@ import { SqliteRunRecords } from './sqlite-run-records.js';
 import { SqliteTail } from './sqlite-tail.js';
 import { SqliteTrees } from './sqlite-trees.js';
 
-/** A connection to a ledger, and what works on it. */
+/** A connection to a ledger, and the objects that use it. */
 export interface SqliteComponents {
   readonly db: SqliteConnection;
   readonly artifacts: SqliteArtifacts;
@@ -20,7 +20,7 @@ export interface SqliteComponents {
   readonly trees: SqliteTrees;
 }
 
-/** Where the contents lie that are not in the database, and what opens them. */
+/** The directory of contents that are not in the database, and the keys that decrypt contents. */
 export interface ContentStorage {
   readonly directory: string;
   readonly keys: CaseKeys;

@@ -1,5 +1,5 @@
-// Opening and making ledger files. Creating and opening are two things, so that a wrong path never becomes a new, empty
-// ledger, and nothing is written to a file before it has been seen to be ours.
+// Creates and opens ledger files. These are two operations, so that a wrong path never becomes a new, empty ledger.
+// Nothing is written to a file before it is known to be a Turnpike ledger.
 
 import { closeSync, existsSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -12,33 +12,31 @@ import { APPLICATION_ID, FORMAT_OLDEST, FORMAT_VERSION, PAGE_BYTES, schemaSteps 
 import { tamperedError } from '../ledger/store-errors.js';
 import { fsyncDirectorySync } from '../files/fsync-directory.js';
 
-/** How long a statement waits for another process: only a program that is not ours can make it wait. */
+/** How long a statement waits for another process, in ms. Only a foreign program can hold the lock. */
 const BUSY_MS = 2_000;
 /** 8 MB between two checkpoints. */
 const WAL_PAGES = 1_000;
-/** What a WAL that had to grow, because somebody read for long, is cut back to. */
+/** A WAL that grew because of a long read transaction is truncated to this size. */
 const WAL_BYTES_KEPT = 64 * 1_024 * 1_024;
 
-/** The shared memory of the log begins with 32 KiB. */
+/** The shared memory of the WAL starts with 32 KiB. */
 const PROBE_BYTES = 128 * 1_024;
 
-/** SQLITE_ERROR too: our statements never change, so what is wrong with one is a table that is not ours any more. */
+/** Includes SQLITE_ERROR: our statements never change, so if one is wrong, the table was changed. */
 const TAMPERED = /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/;
 
-/** A connection to a ledger file. */
 export type SqliteConnection = Database.Database;
-/** A prepared statement of a connection. */
 export type SqliteStatement = Database.Statement;
 
 /**
- * Opens a ledger file that is there.
- * @throws LedgerError LEDGER_UNAVAILABLE if there is none, or another version wrote it
- * @throws LedgerError LEDGER_TAMPERED if it is something else, or its guards are not those that it was made with
+ * Opens an existing ledger file.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist, or another version of Turnpike wrote it
+ * @throws LedgerError LEDGER_TAMPERED if the file is not a ledger, or its tables or triggers were changed
  */
 export function openDatabase(file: string, readOnly: boolean): SqliteConnection {
   if (!existsSync(file))
     throw ledgerUnavailableError(`there is no ledger at ${file}: name the right path, or make it first`);
-  // As a reader first: what is not ours is not touched, not even to clean up after its last writer.
+  // Opens it for reading first: a foreign file is not touched, not even to recover it after its last writer.
   const reader = connect(file, true, (db) => checkIdentity(db, file));
   if (readOnly) return reader;
   reader.close();
@@ -60,14 +58,14 @@ function connect(file: string, readonly: boolean, check: (db: SqliteConnection) 
 }
 
 /**
- * Makes an empty ledger file, all of it or nothing.
- * @throws LedgerError LEDGER_UNAVAILABLE if it cannot, or if something is there already
+ * Creates an empty ledger file atomically.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the file exists already or cannot be created
  */
 export function createDatabase(file: string): void {
   const draft = `${file}.new-${process.pid}`;
   try {
     rmSync(draft, { force: true });
-    // Made here with its mode: SQLite gives the files that it puts beside it the same.
+    // Created here with its mode: SQLite gives its WAL and shared-memory files the same mode.
     closeSync(openSync(draft, 'wx', 0o600));
     const db = new Database(draft);
     try {
@@ -78,7 +76,7 @@ export function createDatabase(file: string): void {
     } finally {
       db.close();
     }
-    // A link and not a rename: it fails where a file is.
+    // A link and not a rename: it fails if the target exists.
     linkSync(draft, file);
     fsyncDirectorySync(dirname(file));
   } catch (cause) {
@@ -90,8 +88,8 @@ export function createDatabase(file: string): void {
 }
 
 /**
- * Finds out whether the disk takes what an opening writes: the shared memory of the log, and the beginning of the log.
- * @throws LedgerError LEDGER_UNAVAILABLE where it does not; nothing of the ledger was touched
+ * Checks that the disk accepts what opening a ledger writes: the shared memory and the beginning of the WAL.
+ * @throws LedgerError LEDGER_UNAVAILABLE if it does not; the ledger is untouched
  */
 export function checkWritable(file: string): void {
   const probe = `${file}.probe`;
@@ -108,13 +106,13 @@ function removeProbe(probe: string): void {
   try {
     rmSync(probe, { force: true });
   } catch {
-    // An existing file is no probe of ours, and was reported.
+    // `writeFileSync` has reported why this path cannot be used.
   }
 }
 
 /**
- * Moves the log into the database and flushes that, so that nothing is left of a flush that has failed.
- * @throws LedgerError LEDGER_UNAVAILABLE where it cannot, or while a reader keeps a transaction open
+ * Moves the WAL into the database file and flushes it, so that nothing depends on a flush that failed before.
+ * @throws LedgerError LEDGER_UNAVAILABLE if that fails, or while a reader keeps a transaction open
  */
 export function truncateWal(db: SqliteConnection): void {
   let busy: unknown;
@@ -147,7 +145,7 @@ function checkIdentity(db: SqliteConnection, file: string): void {
 }
 
 function configure(db: SqliteConnection, readOnly: boolean): void {
-  // better-sqlite3 has SQLITE_DBCONFIG_DEFENSIVE on already.
+  // better-sqlite3 sets SQLITE_DBCONFIG_DEFENSIVE already.
   db.pragma('trusted_schema = OFF');
   if (readOnly) {
     db.pragma('query_only = ON');
@@ -156,13 +154,13 @@ function configure(db: SqliteConnection, readOnly: boolean): void {
   if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
     throw ledgerUnavailableError('the file system of the ledger has no shared memory: keep it on a local disk');
   }
-  // After journal_mode: better-sqlite3 is built with NORMAL as the default of WAL, which loses commits on power loss.
+  // Must follow journal_mode: better-sqlite3 defaults to NORMAL in WAL mode, which loses commits on power loss.
   db.pragma('synchronous = FULL');
   db.pragma('fullfsync = ON');
   db.pragma(`wal_autocheckpoint = ${WAL_PAGES}`);
   db.pragma(`journal_size_limit = ${WAL_BYTES_KEPT}`);
   db.pragma('recursive_triggers = ON');
-  // What is deleted is gone: snapshots of trees whose case was erased.
+  // Overwrites deleted rows, for example the snapshots of trees whose case was erased.
   db.pragma('secure_delete = ON');
   db.pragma('temp_store = MEMORY');
 }
@@ -170,8 +168,8 @@ function configure(db: SqliteConnection, readOnly: boolean): void {
 const formatOf = (db: SqliteConnection): number => Number(db.pragma('user_version', { simple: true }));
 
 /**
- * Brings the tables up to date, within the transaction that is open. Nothing that is there changes.
- * @returns the format before
+ * Upgrades the tables to the current format, within the open transaction. Existing rows do not change.
+ * @returns the format before the upgrade
  */
 export function upgradeSchema(db: SqliteConnection): number {
   const format = formatOf(db);
@@ -180,7 +178,7 @@ export function upgradeSchema(db: SqliteConnection): number {
 }
 
 function checkSchema(db: SqliteConnection, file: string): void {
-  // Of one moment: a writer may be bringing an older ledger up to date.
+  // One transaction for both reads: a writer may be upgrading an older ledger at this moment.
   const found = db.transaction(() => ({ format: formatOf(db), schema: schemaOf(db) }))();
   const model = new Database(':memory:');
   try {
@@ -193,7 +191,7 @@ function checkSchema(db: SqliteConnection, file: string): void {
   throw tamperedError(message);
 }
 
-/** All but the tables of records, which are made as targets ask for them. They may have no triggers or views either. */
+/** The schema without the tables of records, created on demand. Those may not have triggers or views either. */
 const schemaOf = (db: SqliteConnection): string =>
   JSON.stringify(
     db
@@ -204,7 +202,7 @@ const schemaOf = (db: SqliteConnection): string =>
       .all(),
   );
 
-/** An error of SQLite as one of ours; ours stay as they are, and so does what is neither. */
+/** Maps an SQLite error to a LedgerError; returns every other error unchanged. */
 export function asLedgerError(cause: unknown, message: string): unknown {
   const code = errorCode(cause);
   if (!code.startsWith('SQLITE_') && !(cause instanceof NotAFile)) return cause;
@@ -212,8 +210,8 @@ export function asLedgerError(cause: unknown, message: string): unknown {
 }
 
 /**
- * Does what triggers refuse, within the transaction that is open. They come back as they were made: an opening compares
- * their text.
+ * Runs `work` without these triggers, within the open transaction. The triggers are then restored with their exact
+ * text, because opening a ledger compares it.
  */
 export function withoutTriggers(db: SqliteConnection, triggers: readonly string[], work: () => void): void {
   const text = db.prepare("SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?").pluck();

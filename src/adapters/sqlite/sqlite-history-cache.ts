@@ -1,5 +1,5 @@
-// What readers remember of a ledger, in a file of their own beside it: a reader cannot write into the ledger, and its
-// writer need not wait for readers. Whoever may not write here remembers for as long as it runs.
+// The history cache of readers, in a separate database file next to the ledger. A reader cannot write into the ledger,
+// and the writer does not wait for readers. A reader that cannot write this file caches in memory.
 
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
@@ -10,9 +10,9 @@ import type { EndedRuns, HistoryCache, ReplayPoint, HistorySnapshot } from '../.
 
 /** "TPHC". */
 const APPLICATION_ID = 0x54504843;
-/** One more whenever what is remembered changes its form: an older file is forgotten. */
+/** Increased whenever the cached data changes its form: a file of an older format is discarded. */
 const FORMAT = 2;
-/** Two readers may put down the same point. */
+/** In ms: two readers may store the same replay point at the same time. */
 export const BUSY_MS = 2_000;
 
 const TABLES = `
@@ -36,7 +36,7 @@ PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${FORMAT};
 `;
 
-/** The cache in this file, which is made on first use; in memory where that cannot be. It waits so long for others. */
+/** The cache in `file`, created on first use; in memory if that fails. @param busy_ms wait for other processes */
 export const sqliteHistoryCache = (file: string, busy_ms = BUSY_MS): HistoryCache =>
   new SqliteHistoryCache(file, busy_ms);
 
@@ -44,7 +44,7 @@ class SqliteHistoryCache implements HistoryCache {
   readonly #file: string;
   readonly #busy_ms: number;
   #db: Database.Database | null = null;
-  /** How often it had been wiped when it was last asked for a point: what is folded since then goes on from there. */
+  /** Value of the wipe counter when a point was last read: `save` rejects points folded from a state wiped since. */
   #wipes = -1;
 
   constructor(file: string, busy_ms: number) {
@@ -107,7 +107,7 @@ class SqliteHistoryCache implements HistoryCache {
   }
 
   #wipe(): void {
-    // In memory, it says nothing of the file.
+    // A cache in memory does not show the state of the file.
     if (this.#db?.memory === true) void this.close();
     this.#db ??= this.#open();
     if (this.#db.memory) {
@@ -116,12 +116,12 @@ class SqliteHistoryCache implements HistoryCache {
       return;
     }
     const db = this.#db;
-    // It is waited for others here, and for the disk: it would all come back where the power goes.
+    // Waits for other processes and for the disk: without a flush, power loss would restore the deleted rows.
     db.pragma(`busy_timeout = ${BUSY_MS}`);
     db.pragma('synchronous = FULL');
     try {
       db.exec('BEGIN IMMEDIATE; UPDATE wipes SET no = no + 1; DELETE FROM points; DELETE FROM snapshots; COMMIT;');
-      // What was moved about in the file, and its log, have it still.
+      // Free pages of the file, and its WAL, still contain the deleted rows.
       db.exec('VACUUM');
       const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
       if (checkpoint?.busy !== 0) throw new Error('somebody reads it');
@@ -144,7 +144,7 @@ class SqliteHistoryCache implements HistoryCache {
     return db;
   }
 
-  /** What goes wrong with the file costs what it remembers, and nothing else. */
+  /** A failure of the file loses cached data and nothing else. */
   #try<T>(work: (db: Database.Database) => T, fallback: T): Promise<T> {
     try {
       this.#db ??= this.#open();
@@ -165,7 +165,7 @@ function openCache(file: string, busy_ms: number): Database.Database {
   try {
     return openFile(file, busy_ms);
   } catch {
-    // Damaged, of another form, or not to be written: it is made anew, if that can be.
+    // The file is damaged, of another format, or not writable: try to create it anew.
   }
   try {
     removeFiles(file);
@@ -179,10 +179,10 @@ function removeFiles(file: string): void {
   for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true });
 }
 
-/** @throws for a file that cannot be used */
+/** @throws if the file cannot be used */
 function openFile(file: string, busy_ms: number): Database.Database {
   refuseSpecialFile(file);
-  // Made here with its mode: SQLite gives the files that it puts beside it the same.
+  // Created here with its mode: SQLite gives its WAL and shared-memory files the same mode.
   closeSync(openSync(file, 'a', 0o600));
   const db = new Database(file, { timeout: busy_ms });
   try {

@@ -1,18 +1,18 @@
-// The indexes by tree and by mark follow the commits. A stretch of some thousand rows is taken together, so that rows
-// which lie side by side in an index are written together; and it is written slice by slice, so that no commit waits
-// long. It belongs to the index when all of it is there: until then it is found in the tail.
+// The indexes by tree and by mark follow the commits. A stretch of several thousand rows is sorted together, so that
+// neighbouring rows of an index are written together. It is written slice by slice, so that no commit waits long. A
+// stretch counts as indexed only when all of it is written; until then its rows are found in the tail.
 
 import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
 import type { IndexPosition, SqliteTail, TailStretch } from './sqlite-tail.js';
 
-/** So many rows are put in order together: more means fewer pages written twice, and more to hold and look through. */
+/** Rows sorted together. More means fewer pages written twice, but more memory and longer scans of the tail. */
 export const STRETCH_ROWS = 8_192;
-/** A stretch is written in so many slices, or fewer where a commit is larger than a slice. */
+/** Number of slices of a stretch; fewer if a commit is larger than a slice. */
 export const SLICES = 32;
-/** Rows that are written for each new one, so that a stretch is done before the next one is there. */
+/** Index rows written for each new row, so that a stretch is finished before the next one is full. */
 const ROWS_PER_NEW_ROW = 2;
 
-/** So many rows share a statement where there are so many: each one copies the pages it changes, to be undone. */
+/** Rows in one INSERT statement: for its rollback, each statement copies the pages that it changes. */
 const STATEMENT_ROWS = 32;
 
 type IndexRow = readonly [table: IndexInserts, id: string, key: number | string, place: number];
@@ -35,8 +35,8 @@ export class SqliteIndexer {
   }
 
   /**
-   * Goes on within the transaction that is open, which brings `written` new rows.
-   * @returns how far the indexes go when it commits, if that is further than before
+   * Continues indexing within the open transaction, which adds `written` new rows.
+   * @returns how far the indexes reach after its commit, if they reach further than before; else null
    */
   advance(written: number): IndexPosition | null {
     this.#rowsDue += ROWS_PER_NEW_ROW * written;
@@ -47,7 +47,7 @@ export class SqliteIndexer {
     return this.#write(rows);
   }
 
-  /** Begins anew within the transaction that is open, with all that there is if it is much. @returns as `follow` */
+  /** Restarts indexing within the open transaction; indexes a full stretch at once. @returns as `advance` */
   begin(): IndexPosition | null {
     this.#unfinished = null;
     return this.#tail.fresh.size < this.#stretchRows ? null : this.#write(Infinity);
@@ -78,7 +78,7 @@ export class SqliteIndexer {
     return { rows: this.#rowsOf(stretch), end };
   }
 
-  /** In the order of the indexes; what one tree has is put in order when its turn has come. */
+  /** In index order. The names of one scope are sorted only when the iteration reaches it. */
   *#rowsOf({ blocks, marks }: TailStretch): Generator<IndexRow, undefined> {
     for (const tree_id of [...blocks.keys()].sort()) {
       for (const { seq, log_index } of blocks.get(tree_id) ?? []) yield [this.#blocks, tree_id, seq, log_index];
@@ -91,14 +91,14 @@ export class SqliteIndexer {
   }
 }
 
-/** Rows on their way into an index, some to a statement. */
+/** Collects rows for an index and inserts several in one statement. */
 class IndexInserts {
   readonly #one: SqliteStatement;
   readonly #many: SqliteStatement;
   #values: (string | number)[] = [];
 
   constructor(db: SqliteConnection, table: 'tree_index' | 'mark_index') {
-    // What a writer that died had begun is there already.
+    // IGNORE: an earlier writer may have inserted a part of the stretch before it died.
     const insert = `INSERT OR IGNORE INTO ${table} VALUES (?, ?, ?)`;
     this.#one = db.prepare(insert);
     this.#many = db.prepare(insert + ', (?, ?, ?)'.repeat(STATEMENT_ROWS - 1));

@@ -1,6 +1,6 @@
-// The ledger in one SQLite file (WAL), large contents in files beside it. Whoever opens it can read it, also while
-// another process writes; a writer takes the writer's lock. The tables
-// and what guards them: sqlite-schema.ts.
+// The ledger store on one SQLite file in WAL mode; large contents are in files next to it. Any process can read the
+// ledger, also while another one writes. Only the process that holds the writer lock writes. The tables and their
+// guards: sqlite-schema.ts.
 
 import { dirname, join, resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -44,25 +44,25 @@ import type { SqliteTrees } from './sqlite-trees.js';
 import { lockWriter, type WriterLock } from './writer-lock.js';
 import { SqliteWriter } from './sqlite-writer.js';
 
-/** Where a ledger lies. */
+/** The paths of a ledger, and how to open it. */
 export interface SqliteStoreOptions {
-  /** The database. `<file>.lock` beside it is the writer's lock. */
+  /** The database file. The writer lock is the file `<file>.lock`. */
   readonly file: string;
-  /** The folder of the contents that are too large for the database. */
+  /** The directory for contents that are too large for the database. */
   readonly artifactsDir: string;
-  /** The folder of the keys that encrypt the content of cases. Default: `keys/cases` beside `artifactsDir`. */
+  /** The directory for the keys that encrypt the contents of cases. Default: `keys/cases` next to `artifactsDir`. */
   readonly caseKeysDir?: string;
-  /** Only read, whoever writes. @default false */
+  /** Opens the ledger for reading only; another process may write. @default false */
   readonly readOnly?: boolean;
-  /** Who vouches for erasures; null, or none, where nobody does. */
+  /** Returns what signs erasure records; null or absent: erasures are not signed. */
   readonly erasureSeal?: () => ErasureSeal | null;
-  /** @internal Index rows that are written together; tests set fewer. @default STRETCH_ROWS */
+  /** @internal Number of index rows in one stretch; tests set fewer. @default STRETCH_ROWS */
   readonly stretchRows?: number;
 }
 
 /**
- * Makes an empty ledger and opens it.
- * @throws LedgerError LEDGER_UNAVAILABLE if something is there already, or it cannot be made
+ * Creates an empty ledger and opens it.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the file exists already or cannot be created
  */
 export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
   createDatabase(resolve(options.file));
@@ -70,28 +70,28 @@ export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
 }
 
 /**
- * Opens a ledger that is there.
- * @throws LedgerError LEDGER_UNAVAILABLE if there is none, or another version of Turnpike wrote it
- * @throws LedgerError LEDGER_TAMPERED if the file is no ledger, or its tables or triggers were changed
+ * Opens an existing ledger.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the file does not exist, or another version of Turnpike wrote it
+ * @throws LedgerError LEDGER_TAMPERED if the file is not a ledger, or its tables or triggers were changed
  */
 export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
   const { file, artifactsDir, readOnly = false, erasureSeal = () => null, stretchRows } = options;
-  // Beside the contents and not among them: a copy of the contents has no keys that open them.
+  // Not inside the artifacts directory: a copy of the contents must not include the keys that decrypt them.
   const { caseKeysDir = join(dirname(resolve(artifactsDir)), 'keys', 'cases') } = options;
   const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
   return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, readOnly, stretchRows);
 }
 
-/** A ledger file that is open. How a batch is written: sqlite-writer.ts. */
+/** An open ledger file. How a batch is committed: sqlite-writer.ts. */
 class SqliteLedgerStore implements LedgerStore {
   readonly #file: string;
   readonly #readOnly: boolean;
   readonly #contents: ContentStorage;
   readonly #stretchRows: number | undefined;
   readonly records: LedgerRecords | null;
-  /** Others after `reopen`. */
+  /** `reopen` replaces these components. */
   #parts: SqliteComponents;
-  /** The writer's lock, and the writer unless it has to be acquired again. */
+  /** The writer lock, and the writer; null after `reopen`, until `acquire` is called again. */
   #writerState: { readonly lock: WriterLock; readonly writer: SqliteWriter | null } | null = null;
 
   constructor(file: string, contents: ContentStorage, readOnly: boolean, stretchRows?: number) {
@@ -172,7 +172,7 @@ class SqliteLedgerStore implements LedgerStore {
   reopen(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#writerState === null) throw this.#db.open ? notWriterError() : closedError();
-      // While a disk is still full, the connection that is open can at least read. A call that failed left it closed.
+      // While a disk is still full, the open connection can at least read. It is closed only if an earlier call failed.
       if (this.#db.open) checkWritable(this.#file);
       this.#writerState = { lock: this.#writerState.lock, writer: null };
       this.#db.close();
@@ -285,7 +285,7 @@ class SqliteLedgerStore implements LedgerStore {
 
   close(): Promise<void> {
     return new Promise((resolve) => {
-      // Before the lock is released: the next writer must not meet a write of this one.
+      // Close before the lock is released: the next writer must not run while this connection can still write.
       this.#db.close();
       this.#writerState?.lock.release();
       this.#writerState = null;
@@ -293,7 +293,7 @@ class SqliteLedgerStore implements LedgerStore {
     });
   }
 
-  /** One promise and no turn of the queue, because nearly all work is done at once. */
+  /** Uses one promise and no extra turn of the event loop, because nearly all work is synchronous. */
   #attempt<T>(work: () => T): Promise<T> {
     return new Promise((resolve) => {
       this.#refuseClosed();
@@ -305,7 +305,7 @@ class SqliteLedgerStore implements LedgerStore {
     });
   }
 
-  /** @param tree_id the tree of the content: where the read fails, the tree may have been archived meanwhile */
+  /** @param tree_id the tree of the content; if the read fails, the tree may have been archived in the meantime */
   async #attemptAsync<T>(work: () => Promise<T>, tree_id?: string): Promise<T> {
     this.#refuseClosed();
     const db = this.#db;

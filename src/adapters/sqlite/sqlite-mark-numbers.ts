@@ -1,31 +1,30 @@
-// Where marks are: in which row, by scope and name.
+// Finds the row of a mark by scope and name.
 //
-// A proposal brings an id that nobody has used, and that must be known: nearly all of what is asked here is not there.
-// So the writer holds all names of the scopes that it was asked for lately, and says of a new one that it is new
-// without asking the database.
+// The id of a proposal must be unique, so it is looked up before it is used; nearly all these lookups find nothing. So
+// the writer caches all names of the scopes that were queried recently, and answers for a new name without a query.
 //
-//   N1. Names are held only while this store is the only writer, and what it has committed is added to them. A writer
-//       that was replaced (its lock was lost while it was stopped, say) does not notice here, and need not: a mark that
-//       it finds never changes, and what follows from one that it does not find is a batch, which W1 refuses. From then
-//       on it holds nothing, and looks at what others have written like every reader.
-//   N2. A scope is held whole or not at all. One that is put out, or too large to be read, is not read again: what does
-//       not fit is asked of the database each time, and never made to fit.
-//   N3. What the tail takes up from others, or forgets, is the end of all that is held.
+//   N1. Names are cached only while this store is the only writer; it adds what it commits. A writer that was replaced
+//       (for example, it lost its lock while it was stopped) does not notice here, and need not. A mark that it finds
+//       never changes; one that it does not find leads to a batch, which W1 rejects. From then on it caches nothing and
+//       reads what others have written, like every reader.
+//   N2. A scope is cached completely or not at all. A scope that was evicted or is too large is not loaded again; it is
+//       queried in the database each time.
+//   N3. When the tail loads rows of other writers, or drops its own, the whole cache is cleared.
 
 import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
 import type { MarkIndexKey } from './sqlite-marks.js';
 import type { SqliteTail } from './sqlite-tail.js';
 
-/** How much is held. */
+/** Limits of the cache. */
 export interface MarkCacheLimits {
-  /** A scope that has more names when it is asked for first is not read. */
+  /** A scope with more names at its first lookup is not loaded. */
   readonly read: number;
-  /** A scope that grows beyond this is put out. */
+  /** A scope that grows beyond this is evicted. */
   readonly scope: number;
-  /** Of all scopes together, with one more for each scope. */
+  /** Maximum of all cached names, plus one for each scope. */
   readonly names: number;
 }
-/** To read a scope takes some 0.2 ms at most; all that is held is some 16 MB. */
+/** Loading a scope takes at most about 0.2 ms; the whole cache takes about 16 MB. */
 const MARK_CACHE_LIMITS: MarkCacheLimits = { read: 256, scope: 16_384, names: 131_072 };
 
 type NumbersByName = Map<string, number>;
@@ -35,11 +34,11 @@ export class SqliteMarkNumbers {
   readonly #max: MarkCacheLimits;
   readonly #one: SqliteStatement;
   readonly #ofScope: SqliteStatement;
-  /** By scope, the one that was asked for first in front. Null for one that is not to be read. */
+  /** By scope, in the order of the first lookup. Null: the scope is not to be loaded. */
   readonly #cached = new Map<string, NumbersByName | null>();
   #size = 0;
   #isOnlyWriter = false;
-  /** Of the tail, when the first of what is held was. */
+  /** Version of the tail when the cache was last cleared. */
   #tailVersion = 0;
 
   constructor(db: SqliteConnection, tail: SqliteTail, max = MARK_CACHE_LIMITS) {
@@ -49,25 +48,25 @@ export class SqliteMarkNumbers {
     this.#ofScope = db.prepare(`SELECT name, mark_no FROM mark_index WHERE scope = ? LIMIT ${max.read + 1}`).raw();
   }
 
-  /** Says whether nobody else writes from now on. */
+  /** Sets whether this store is the only writer from now on. */
   set isOnlyWriter(isOnlyWriter: boolean) {
     this.#isOnlyWriter = isOnlyWriter;
     this.#clear();
   }
 
-  /** What others have written counts from now on. @throws LedgerError LEDGER_TAMPERED */
+  /** Loads what other connections have written. @throws LedgerError LEDGER_TAMPERED */
   refresh(): void {
     if (!this.#isOnlyWriter) this.#tail.refresh();
   }
 
-  /** @returns the number of the row of marks that has it, or null; what others wrote meanwhile is not looked for */
+  /** @returns the number of the row of the mark, or null; does not look for rows that others wrote in the meantime */
   find(key: MarkIndexKey): number | null {
     const names = this.#isOnlyWriter ? this.#namesOf(key.scope) : null;
     if (names !== null) return names.get(key.name) ?? null;
     return this.#tail.mark(key) ?? (this.#one.get(key.scope, key.name) as number | undefined) ?? null;
   }
 
-  /** Says that a mark was committed. */
+  /** Adds a committed mark to the cache. */
   add({ scope, name }: MarkIndexKey, mark_no: number): void {
     const names = this.#cached.get(scope);
     if (names === undefined || names === null) return;
@@ -98,7 +97,7 @@ export class SqliteMarkNumbers {
     this.#cached.set(scope, names);
   }
 
-  /** First what is held of the oldest is let go, and then, that it is not to be read. */
+  /** Evicts the names of the oldest scopes first, then the notes that a scope is not to be loaded. */
   #shrink(): void {
     if (this.#size <= this.#max.names) return;
     for (const [scope, names] of this.#cached) {

@@ -1,16 +1,16 @@
-// Marks as rows: all marks of one batch are one row, and a name for each is what the index knows.
+// Marks as rows: all marks of one batch are one row, and the index has one name for each mark.
 
 import type { Batch, InputKey, InputMark, ProposalKey, ProposalMark } from '../../ports/ledger/ledger-store.js';
 import { duplicateMarkError, tamperedError } from '../ledger/store-errors.js';
 
-/** What identifies a mark: it is found by this, and no other may have the same. */
+/** The unique key of a mark. */
 export interface MarkIndexKey {
   /** The id of the root run or of the tree within which the name is unique. */
   readonly scope: string;
   readonly name: string;
 }
 
-/** A name may be a slice of a payload, and would keep all of that in memory. */
+/** Copies a name that may be a slice of a payload, which would otherwise stay in memory as a whole. */
 export const copyName = (name: string): string => Buffer.from(name).toString();
 
 export const proposalKey = ({ root_run_id, proposal_id }: ProposalKey): MarkIndexKey => ({
@@ -21,18 +21,18 @@ export const inputKey = ({ tree_id, input_id }: InputKey): MarkIndexKey => ({
   scope: tree_id,
   name: `i${input_id}`,
 });
-/** The name of the mark that says that a tree has ended. */
+/** The name of the mark for the end of a tree. */
 export const ENDED_MARK = 'e';
 
-/** The marks of a batch, as one row says them. */
+/** The marks of a batch, stored in one row. */
 export interface BatchMarks {
   readonly proposals: readonly ProposalMark[];
   readonly inputs: readonly InputMark[];
-  /** Ids of trees. */
+  /** Tree ids. */
   readonly ended: readonly string[];
 }
 
-/** @returns null where a batch has none */
+/** @returns null if the batch has no marks */
 export function batchMarksOf({ trees }: Batch): BatchMarks | null {
   const proposals: ProposalMark[] = [];
   const inputs: InputMark[] = [];
@@ -45,7 +45,7 @@ export function batchMarksOf({ trees }: Batch): BatchMarks | null {
   return proposals.length + inputs.length + ended.length === 0 ? null : { proposals, inputs, ended };
 }
 
-/** @returns the mark of this key among those of a row */
+/** @returns the mark with this key, among those of one row */
 export function markIn(
   { proposals, inputs }: BatchMarks,
   key: InputKey | ProposalKey,
@@ -62,7 +62,7 @@ export function* keysOf({ proposals, inputs, ended }: BatchMarks): Generator<Mar
 }
 
 /**
- * The marks that a row says for the first time, with their keys: that a tree has ended may be said again.
+ * The marks that are not stored yet, with their keys. A batch may mark the end of a tree again; that is skipped.
  * @throws InvariantError for a proposal or an input that is marked already
  */
 export function findNewMarks(
@@ -82,7 +82,7 @@ export function findNewMarks(
   return { first, keys };
 }
 
-/** A row's marks as text; small, because every step has some. */
+/** The text of a row; compact, because every step writes one. */
 export const marksText = ({ proposals, inputs, ended }: BatchMarks): string =>
   JSON.stringify([
     proposals.map((mark) => [
@@ -104,7 +104,7 @@ const SHAPES = [
 type ProposalRow = [string, string, string, number, string, number];
 type InputRow = [string, string, number];
 
-/** @throws LedgerError LEDGER_TAMPERED if the text is not that of marks */
+/** @throws LedgerError LEDGER_TAMPERED if the text is not a valid row of marks */
 export function readMarks(mark_no: number, text: string): BatchMarks {
   try {
     const [proposals, inputs, ended] = JSON.parse(text) as [ProposalRow[], InputRow[], string[]];
@@ -112,7 +112,7 @@ export function readMarks(mark_no: number, text: string): BatchMarks {
       return { proposals: proposals.map(proposalOf), inputs: inputs.map(inputOf), ended };
     }
   } catch {
-    // Told below, like everything else that this store has not written.
+    // Falls through to the error below: this store did not write such a text.
   }
   throw tamperedError(`row ${mark_no} of the marks is not what it was`);
 }

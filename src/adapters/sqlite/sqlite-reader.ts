@@ -20,26 +20,26 @@ import type { SqliteTail } from './sqlite-tail.js';
 import { tamperedError } from '../ledger/store-errors.js';
 
 const PAGE_TREES = 256;
-/** How many rows one read takes from the database. */
+/** How many blocks one page has at most. */
 const PAGE_BLOCKS = 32;
 
-// Bytes for the texts: what was changed must still come out, so that it can be named.
+// Texts are read as bytes, so that a damaged text can still be read and reported.
 const BLOCK =
   'b.log_index, b.tree_id, b.seq, b.artifacts, b.types, b.leaf_hashes, CAST(b.texts AS BLOB) AS texts FROM blocks b';
 
-/** What one read found, and where the next one begins: null at the end. */
+/** One page of a query, and where the next page begins; null at the end. */
 export interface QueryPage<Row> {
   readonly rows: readonly Row[];
   readonly next: number | null;
 }
 
-/** An entry, and the block that it is in. */
+/** An entry, and the block that contains it. */
 export interface BlockEntry {
   readonly entry: StoredEntry;
   readonly block: BlockContent;
 }
 
-/** The reads of a ledger, each of one state of it. */
+/** The queries of a ledger. Each one reads a single state of the database. */
 export class SqliteReader {
   readonly #tail: SqliteTail;
   readonly #markNumbers: SqliteMarkNumbers;
@@ -67,7 +67,7 @@ export class SqliteReader {
     this.#contentAt = db.prepare(
       'SELECT log_index, tree_id, seq, artifacts FROM blocks WHERE log_index <= ? ORDER BY log_index DESC LIMIT 1',
     );
-    // Below the start of the tail: rows beyond it are of a stretch that is not whole yet.
+    // Below the start of the tail: index rows beyond it belong to a stretch that is not complete yet.
     const indexed = 'FROM tree_index WHERE tree_id = ? AND log_index < ?';
     this.#treeStart = db.prepare(`SELECT seq, log_index ${indexed} AND seq <= ? ORDER BY seq DESC LIMIT 1`);
     this.#tree = db.prepare(`SELECT seq, log_index ${indexed} AND seq >= ? ORDER BY seq LIMIT ?`);
@@ -81,39 +81,39 @@ export class SqliteReader {
     this.#snapshot = db.prepare('SELECT tree_id, seq, sha256, text FROM snapshots WHERE tree_id = ?');
   }
 
-  /** @throws LedgerError LEDGER_TAMPERED if it was removed */
+  /** @throws LedgerError LEDGER_TAMPERED if the row was removed */
   head(): LogHead {
     const row = this.#head.get() as (Omit<LogHead, 'frontier'> & { readonly frontier: string }) | undefined;
     if (row === undefined) throw tamperedError('the ledger has lost its head');
     return { ...row, frontier: hashesIn(row.frontier) };
   }
 
-  /** Where the block begins that has an entry of the log. */
+  /** The log index at which the block begins that contains this entry. */
   logStart(log_index: number): number {
     return Number(this.#logStart.get(log_index) ?? log_index);
   }
 
-  /** The next blocks of the log, as entries. @throws LedgerError LEDGER_ARCHIVED where those are, by now */
+  /** The entries of the next blocks of the log. @throws LedgerError LEDGER_ARCHIVED if they were archived */
   log(from: number, count: number): QueryPage<StoredEntry> {
     const blocks = this.#log.all(from, count) as BlockRow[];
     if (blocks[0]?.log_index !== from) this.#archives.refuseEntry(from);
     return { rows: blocks.flatMap(entriesOf), next: nextAfter(blocks.at(-1)?.log_index) };
   }
 
-  /** The seq with which the block begins that has an entry of a tree. */
+  /** The seq at which the block begins that contains this entry of a tree. */
   treeStart(tree_id: string, fromSeq: number): number {
     this.#tail.refresh();
     const inTail = this.#tail.blocks(tree_id).findLast(({ seq }) => seq <= fromSeq);
     return (inTail ?? this.#lastIndexed(tree_id, fromSeq))?.seq ?? fromSeq;
   }
 
-  /** The next blocks of a tree, as entries. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
+  /** The entries of the next blocks of a tree. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
   tree(tree_id: string, fromSeq: number, count: number): QueryPage<StoredEntry> {
     const { rows, next } = this.#blocks(tree_id, fromSeq, count);
     return { rows: rows.flatMap(entriesOf), next };
   }
 
-  /** The same, with what the entries of each block brought. */
+  /** Like `tree`, each entry with its block, for its attached artifacts. */
   history(tree_id: string, fromSeq: number, count: number): QueryPage<BlockEntry> {
     const { rows, next } = this.#blocks(tree_id, fromSeq, count);
     return { rows: rows.flatMap((block) => entriesOf(block).map((entry) => ({ entry, block }))), next };
@@ -129,7 +129,7 @@ export class SqliteReader {
     return { rows: rows as (BlockRow & BlockContent)[], next: nextAfter(places.at(-1)?.seq) };
   }
 
-  /** @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED where it is not there */
+  /** @throws LedgerError LEDGER_ARCHIVED; LEDGER_TAMPERED if the block is missing */
   #blockAt(tree_id: string, { log_index, seq }: IndexedBlock, statement: SqliteStatement): BlockContent {
     const block = statement.get(log_index) as BlockContent | undefined;
     if (block?.tree_id === tree_id && block.seq === seq) return block;
@@ -137,10 +137,10 @@ export class SqliteReader {
     throw tamperedError(`seq ${seq} of ${tree_id} is not at entry ${log_index} of the log, where it was`);
   }
 
-  /** The block that has an entry of a tree, or null. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
+  /** The block that contains an entry of a tree, or null. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
   blockOf({ tree_id, seq, log_index = null }: EntryPlace): BlockContent | null {
     if (log_index !== null) {
-      // The place that a caller knows is looked at first, and counts only if it is the entry's.
+      // The caller's log index is tried first, and used only if it belongs to this entry.
       const block = this.#contentAt.get(log_index) as BlockContent | undefined;
       if (block?.tree_id === tree_id && block.seq - block.log_index === seq - log_index) return block;
     }
@@ -150,13 +150,13 @@ export class SqliteReader {
     return place === undefined ? null : this.#blockAt(tree_id, place, this.#contentAt);
   }
 
-  /** The log index of a tree's entry, and its leaf hash; null where there is none. */
+  /** One entry of a tree; null if the tree has no such entry. */
   entryOf(tree_id: string, seq: number): StoredEntry | null {
     const { rows } = this.tree(tree_id, this.treeStart(tree_id, seq), 1);
     return rows.find((entry) => entry.seq === seq) ?? null;
   }
 
-  /** How many entries a tree has. @throws LedgerError LEDGER_ARCHIVED */
+  /** The number of entries of a tree. @throws LedgerError LEDGER_ARCHIVED */
   treeEnd(tree_id: string): number {
     const last = this.#tail.blocks(tree_id).at(-1) ?? this.#lastIndexed(tree_id, Number.MAX_SAFE_INTEGER);
     if (last !== undefined) return Number(this.#blockEnd.get(last.log_index) ?? 0);
@@ -168,13 +168,13 @@ export class SqliteReader {
     return this.#treeStart.get(tree_id, this.#tail.start.log_index, seq_max) as IndexedBlock | undefined;
   }
 
-  /** Where the first entry of a tree stands; null for one that has none. */
+  /** The log index of the first entry of a tree; null for a tree without entries. */
   firstIndex(tree_id: string): number | null {
     const inTail = this.#tail.blocks(tree_id)[0];
     return (this.#lastIndexed(tree_id, 0) ?? (inTail?.seq === 0 ? inTail : undefined))?.log_index ?? null;
   }
 
-  /** The text of the entry with which a block begins. */
+  /** The text of the first entry of a block. */
   firstText(log_index: number): string {
     const block = this.#block.get(log_index) as BlockRow | undefined;
     return (block === undefined ? undefined : entriesOf(block)[0]?.text) ?? '';
@@ -227,12 +227,12 @@ interface TreeListRow {
 
 const nextAfter = (last: number | undefined): number | null => (last === undefined ? null : last + 1);
 
-/** Reads rows `from` on, at most `count` of them. */
+/** Reads at most `count` rows, starting at row `from`. */
 export type PageReader<Row> = (from: number, count: number) => QueryPage<Row>;
 
 /**
- * Reading page by page, because an open cursor would keep the connection from writing and the log from being cut.
- * The first page is a single block: many readers want one entry.
+ * Reads page by page, because an open cursor would block writes on this connection and the truncation of the WAL.
+ * The first page is a single block: many callers want one entry.
  */
 export async function* readPages<Row>(
   start: number,

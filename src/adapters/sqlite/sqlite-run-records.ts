@@ -1,13 +1,13 @@
-// The records of runs whose tree has ended. Which trees have ended is in the marks, in the order of their ends; of the
-// trees that are recorded, the one that was written last tells from where on to look. In a ledger that was made before
-// there were such tables, and that is only read, nothing is recorded.
+// The records of runs whose tree has ended. The marks contain the ended trees, in the order of their ends. The recorded
+// tree that was written last shows where to continue. A ledger that was created before these tables existed, and is
+// opened for reading only, has no records.
 
 import type { EndedTree, RecordBatch, RecordedTree } from '../../ports/ledger/run-records.js';
 import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
 import { readMarks } from './sqlite-marks.js';
 import type { QueryPage } from './sqlite-reader.js';
 
-/** So many rows of marks are looked through at once: a millisecond or two, whatever stands in them. */
+/** Rows of marks that are scanned at once: 1 to 2 ms. */
 const PAGE_MARKS = 1_024;
 const PAGE_TREES = 1_024;
 
@@ -26,7 +26,7 @@ interface RunRecordInserts {
   readonly tree: SqliteStatement;
 }
 
-/** The tables of run records, as one connection reads and writes them. */
+/** The tables of run records on one connection. */
 export class SqliteRunRecords {
   readonly #db: SqliteConnection;
   readonly #isThere: SqliteStatement;
@@ -38,12 +38,12 @@ export class SqliteRunRecords {
     this.#isThere = db.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'recorded_trees'`);
   }
 
-  /** From which row of marks on there may be trees that have ended and are not recorded. */
+  /** The first row of marks that may end a tree without records. */
   firstUnrecorded(): number {
     return Number(this.#prepared()?.last.get() ?? 0);
   }
 
-  /** The trees that the next rows of marks end, without those that are recorded. @throws LedgerError LEDGER_TAMPERED */
+  /** The trees that the next rows of marks end, except recorded ones. @throws LedgerError LEDGER_TAMPERED */
   unrecorded(from: number): QueryPage<EndedTree> {
     const statements = this.#prepared();
     if (statements === null) return { rows: [], next: null };
@@ -56,7 +56,7 @@ export class SqliteRunRecords {
     return { rows, next: to <= Number(statements.lastMark.get() ?? 0) ? to : null };
   }
 
-  /** Within the transaction that is open. */
+  /** Writes within the open transaction. */
   save({ records, trees }: RecordBatch): void {
     const { record, tree } = (this.#inserts ??= prepareRunRecordInserts(this.#db));
     for (const { tree_id, run_id, text } of records) record.run(tree_id, run_id, text);
@@ -84,7 +84,7 @@ export class SqliteRunRecords {
     return Number(this.#prepared()?.count.get(tree_id) ?? 0);
   }
 
-  /** @returns null where the tables are not there yet */
+  /** @returns null if the tables do not exist yet */
   #prepared(): RunRecordStatements | null {
     if (this.#statements === null && this.#isThere.get() !== undefined)
       this.#statements = prepareRunRecordStatements(this.#db);

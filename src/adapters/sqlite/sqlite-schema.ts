@@ -1,37 +1,37 @@
-// The tables of a ledger file, and what guards them.
+// The tables of a ledger file, and their guards.
 //
-// What was committed lies in three tables that only grow: blocks, artifacts and marks. Their keys are numbers that go
-// up, so that a commit writes at their ends and nowhere else: it costs the same however long the ledger is and however
-// many trees take turns. Triggers refuse everything but the next row, also to other programs that open the file.
-// `INSERT OR REPLACE` deletes without firing a DELETE trigger unless the connection has recursive_triggers on, so the
-// INSERT triggers refuse what is there already. Triggers guard against mistakes; only a head that is kept elsewhere
-// guards against intent (D15).
+// Committed data is in three append-only tables: blocks, artifacts and marks. Their keys are ascending numbers, so a
+// commit writes only at the end of each table. Its cost does not depend on the length of the ledger or on the number of
+// trees. Triggers reject everything but the next row, also from other programs that open the file. `INSERT OR REPLACE`
+// deletes without firing a DELETE trigger unless the connection has recursive_triggers on, so the INSERT triggers
+// reject existing keys. Triggers guard against mistakes; only an external head guards against intent (D15).
 //
-// The tables with other keys (`*_index`) say again what the first three say, and follow them: `meta` tells how far.
-// What is behind that is found by looking through it (sqlite-tail.ts). `run_records` says again what the entries of
-// ended trees say of their runs, and `recorded_trees` of which trees; both follow in the background.
+// The index tables (`*_index`) are derived from these three and follow them; `meta` stores how far. Rows beyond that
+// are found by scanning the tail (sqlite-tail.ts). `run_records` and `recorded_trees` are derived from the entries of
+// ended trees; both are written in the background.
 //
-// `trees` has one row for each tree, by its first entry: the case that it was opened for, whether it has ended, and
-// what a start has to know of one that has not. So neither needs a look at every tree.
+// `trees` has one row for each tree, keyed by the log index of its first entry: its case, whether it has ended, and the
+// recovery hint of an open tree. So neither a start nor a query by case reads every tree.
 //
-// Rows leave only when the beginning of the log is in an archive file (sqlite-archiving.ts): `archives` says from where
-// on the blocks go, `archived_trees` and `archived_cases` of what nothing but that can be said any more.
+// Rows are deleted only when the beginning of the log is in an archive file (sqlite-archive-removal.ts). `archives`
+// stores the size from which the blocks continue. `archived_trees` and `archived_cases` store which trees and cases
+// were archived.
 
-/** "TPLG": says in the file's header whose file it is. */
+/** "TPLG", in the file header: identifies a ledger file. */
 export const APPLICATION_ID = 0x54504c47;
-/** Of the tables. A file with a higher one was written by a newer version of this library. */
+/** Format of the tables. A file with a higher one was written by a newer version of this library. */
 export const FORMAT_VERSION = 5;
-/** The oldest one that can still be opened. Whoever becomes the writer of it brings it up to date. */
+/** The oldest format that can be opened. The first writer upgrades it. */
 export const FORMAT_OLDEST = 2;
-/** Measured against 4 and 16 KB: a single caller's commit rewrites the last page of every table. */
+/** Measured against 4 and 16 KB: a commit of a single caller rewrites the last page of every table. */
 export const PAGE_BYTES = 8_192;
 
-/** The log index that follows the last block. */
+/** The log index after the last block. */
 const SIZE = `ifnull((SELECT log_index + length(leaf_hashes) / 32 FROM blocks ORDER BY log_index DESC LIMIT 1), 0)`;
 
-/** How much of the log is archived. */
+/** Number of archived log entries. */
 const ARCHIVED_SIZE = '(SELECT ifnull(max(size), 0) FROM archives)';
-/** The number of the next artifact: of what was archived none is given again. */
+/** The number of the next artifact. Numbers of archived artifacts are not used again. */
 export const NEXT_ARTIFACT = `max((SELECT ifnull(max(artifact_no) + 1, 0) FROM artifacts),
   (SELECT ifnull(max(next_artifact), 0) FROM archives))`;
 
@@ -97,7 +97,7 @@ BEGIN SELECT RAISE(ABORT, '${table}: ${message}'); END;\n`;
 
 const IN_ORDER = 'rows are appended in order, without a gap, and never replaced';
 
-/** What may not be inserted: into tables that only grow, what is not next; into an index, what contradicts it. */
+/** Conditions under which an insert is rejected: not the next row of an append-only table, or a changed index row. */
 const WRONG_ROWS: Readonly<Record<string, string>> = {
   blocks: `NEW.log_index <> ${SIZE}`,
   artifacts: 'NEW.artifact_no <> ifnull((SELECT max(artifact_no) + 1 FROM artifacts), 0)',
@@ -123,7 +123,7 @@ const GUARDS = [
   createTrigger('meta', 'DELETE', '', 'a row is never removed'),
 ].join('');
 
-/** Run records are for good as soon as their tree is recorded; until then, what was begun may be done again. */
+/** Run records are final once their tree is recorded. Before that, an interrupted recording may be repeated. */
 const whenRecorded = (row: 'NEW' | 'OLD'): string =>
   `WHEN EXISTS (SELECT 1 FROM recorded_trees WHERE tree_id = ${row}.tree_id)`;
 
@@ -158,7 +158,7 @@ ${[
 
 const DONE = 'what is archived stays archived';
 
-/** What was moved to archive files: after that, numbers go on from what they were. */
+/** Tables of archived prefixes. After archiving, row numbers continue from where they were. */
 const ARCHIVES = `
 CREATE TABLE archives (
   size INTEGER PRIMARY KEY,
@@ -194,12 +194,12 @@ ${[
   ]),
 ].join('')}`;
 
-/** Contents of cases are encrypted: `sealed` is the number of their key among those of the case, 0 for none. */
+/** Contents of cases are encrypted: `sealed` is the number of the key within its case, 0 for none. */
 const FORMAT_4 = `${ARCHIVES}ALTER TABLE artifacts ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0;
 PRAGMA user_version = 4;
 `;
 
-/** Of an older home it is filled when the tables are brought up to date (sqlite-trees.ts). */
+/** For an older ledger the table is filled during the upgrade (sqlite-trees.ts). */
 const FORMAT_5 = `
 CREATE TABLE trees (
   log_index INTEGER PRIMARY KEY,
@@ -224,7 +224,7 @@ ${[
 ].join('')}PRAGMA user_version = 5;
 `;
 
-/** What makes each format out of the one before it; the first one, out of an empty database. */
+/** The SQL that upgrades to each format from the one before it; the first one starts from an empty database. */
 const STEPS: readonly (readonly [version: number, sql: string])[] = [
   [FORMAT_OLDEST, FORMAT_2],
   [3, FORMAT_3],
@@ -232,7 +232,7 @@ const STEPS: readonly (readonly [version: number, sql: string])[] = [
   [FORMAT_VERSION, FORMAT_5],
 ];
 
-/** What makes a ledger of format `to` out of one of format `from`; of an empty database where that is 0. */
+/** The SQL that upgrades a ledger from format `from` to format `to`; `from` 0 is an empty database. */
 export const schemaSteps = (from: number, to: number): string =>
   STEPS.filter(([version]) => version > from && version <= to)
     .map(([, sql]) => sql)

@@ -1,28 +1,28 @@
-// What is committed and not in an index yet, found without one: the end of the ledger, held in memory. A writer adds
-// what it commits; whoever else reads looks through what came since the last time. So a commit writes to no index, and
-// the tables that are indexes follow in large, ordered steps (sqlite-catch-up.ts).
+// The tail: the newest part of the ledger, which the indexes do not cover yet, held in memory. A writer adds what it
+// commits; every other connection scans the rows that are new since its last read. So a commit writes to no index, and
+// the index tables follow in large, ordered steps (sqlite-indexer.ts).
 
 import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
 import { keysOf, readMarks, type MarkIndexKey } from './sqlite-marks.js';
 import { tamperedError } from '../ledger/store-errors.js';
 
-/** Where a block stands. */
+/** The position of a block in the log and in its tree. */
 export interface BlockPlace {
   readonly log_index: number;
   readonly seq: number;
 }
 
-/** How far something goes: below it are the blocks, and the rows of marks. */
+/** A position up to which something is complete, exclusive: a log index, and a row number of `marks`. */
 export interface IndexPosition {
   readonly log_index: number;
   readonly mark_no: number;
 }
 
-/** A stretch of the ledger. Blocks by tree, in order; numbers of rows of marks by scope and name. */
+/** A part of the tail: blocks by tree, in order, and row numbers of marks by scope and name. */
 export class TailStretch {
   readonly blocks = new Map<string, BlockPlace[]>();
   readonly marks = new Map<string, Map<string, number>>();
-  /** How many of both. */
+  /** Number of blocks and marks together. */
   size = 0;
 
   addBlock(tree_id: string, place: BlockPlace): void {
@@ -41,17 +41,17 @@ export class TailStretch {
   }
 }
 
-/** Everything from `start` on. */
+/** All blocks and marks from `start` on. */
 export class SqliteTail {
   readonly #dataVersion: SqliteStatement;
   readonly #indexed: SqliteStatement;
   readonly #blocks: SqliteStatement;
   readonly #marks: SqliteStatement;
-  /** Changes when another connection has written. */
+  /** SQLite's data_version, which changes when another connection has written. */
   #seenVersion: unknown = null;
   #start: IndexPosition = { log_index: 0, mark_no: 0 };
   #end: IndexPosition = this.#start;
-  /** What is on its way into the index; `fresh` comes after it. */
+  /** The stretch that is being indexed; `fresh` follows it. */
   #frozen: TailStretch | null = null;
   #fresh = new TailStretch();
   #version = 0;
@@ -63,12 +63,12 @@ export class SqliteTail {
     this.#marks = db.prepare('SELECT mark_no, marks FROM marks WHERE mark_no >= ? ORDER BY mark_no');
   }
 
-  /** Below this everything is in the indexes; there may be more in them, which counts for nothing. */
+  /** Everything below this position is indexed. The indexes may contain rows beyond it, which are ignored. */
   get start(): IndexPosition {
     return this.#start;
   }
 
-  /** The number that the next row of marks has. */
+  /** The number of the next row of `marks`. */
   get nextMark(): number {
     return this.#end.mark_no;
   }
@@ -77,17 +77,17 @@ export class SqliteTail {
     return this.#fresh;
   }
 
-  /** Goes up whenever anything but `addMark` may have changed which marks there are. */
+  /** Increases whenever anything but `addMark` may have changed which marks exist. */
   get version(): number {
     return this.#version;
   }
 
-  /** Takes up what others have written. @throws LedgerError LEDGER_TAMPERED */
+  /** Loads what other connections have written. @throws LedgerError LEDGER_TAMPERED */
   refresh(): void {
     const version = this.#dataVersion.get();
     if (version === this.#seenVersion) return;
     this.#version += 1;
-    // First of all, so that the indexes have at least what is below it when they are asked.
+    // Read first, so that the indexes are at least this complete when they are queried.
     const indexed = this.#indexed.get() as IndexPosition | undefined;
     if (indexed === undefined) throw tamperedError('the ledger has lost its head');
     if (indexed.log_index !== this.#start.log_index || indexed.mark_no !== this.#start.mark_no) this.#restart(indexed);
@@ -104,7 +104,7 @@ export class SqliteTail {
     this.#seenVersion = version;
   }
 
-  /** What is here may not be what is in the file: the next `refresh` looks through all of it. */
+  /** Drops the cached rows, because they may differ from the file: the next `refresh` scans all of the tail. */
   forget(): void {
     this.#restart(this.#start);
     this.#seenVersion = null;
@@ -122,24 +122,24 @@ export class SqliteTail {
     this.#fresh.addBlock(tree_id, place);
   }
 
-  /** @param key of a name that keeps nothing else in memory: see `copyOf` */
+  /** @param key its name must not be a slice of a larger string: see `copyName` */
   addMark(key: MarkIndexKey, mark_no: number): void {
     this.#fresh.addMark(key, mark_no);
   }
 
-  /** Says that what was added goes to here. */
+  /** Sets the end of the tail, after rows were added. */
   advanceTo(end: IndexPosition): void {
     this.#end = end;
   }
 
-  /** Closes what is fresh, to be brought into the indexes. @returns it, and where it ends */
+  /** Freezes the fresh stretch, to be indexed. @returns the stretch and its end */
   freeze(): { readonly stretch: TailStretch; readonly end: IndexPosition } {
     this.#frozen = this.#fresh;
     this.#fresh = new TailStretch();
     return { stretch: this.#frozen, end: this.#end };
   }
 
-  /** Says that the indexes have what was frozen. */
+  /** Removes the frozen stretch, after the indexes cover it. */
   drop(end: IndexPosition): void {
     this.#frozen = null;
     this.#start = end;
@@ -152,7 +152,7 @@ export class SqliteTail {
     return frozen === undefined ? fresh : [...frozen, ...fresh];
   }
 
-  /** @returns the number of the row that has it, or undefined */
+  /** @returns the row number of the mark, or undefined */
   mark({ scope, name }: MarkIndexKey): number | undefined {
     return this.#fresh.marks.get(scope)?.get(name) ?? this.#frozen?.marks.get(scope)?.get(name);
   }

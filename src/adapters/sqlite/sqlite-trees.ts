@@ -1,6 +1,6 @@
-// Which trees there are: of which case, ended or not. A row is written when a tree opens and when it ends, and where a
-// batch says what a start has to know. A ledger of an older format has no such table: its writer fills it, and who only
-// reads looks at the first entry of every tree.
+// The table of trees: the case of each, and whether it has ended. A row is written when a tree opens, when it ends, and
+// when a batch has a recovery hint for it. A ledger of an older format has no such table: its first writer fills it,
+// and a reader reads the first entry of every tree instead.
 
 import { isJsonObject } from '../../contract/json.js';
 import type { OpenTree, TreeAppend, TreeSummary } from '../../ports/ledger/ledger-store.js';
@@ -8,7 +8,7 @@ import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
 import type { QueryPage, SqliteReader } from './sqlite-reader.js';
 
 const PAGE_TREES = 256;
-/** The first format that has the table. */
+/** The first format with this table. */
 const FORMAT_TREES = 5;
 
 interface TreeStateRow {
@@ -60,7 +60,7 @@ export class SqliteTrees {
     return { rows: rows.map(toOpenTree), next: last === undefined ? null : last + 1 };
   }
 
-  /** Fills the table of a ledger that had an older format, within the transaction that is open. */
+  /** Fills the table of a ledger with an older format, within the open transaction. */
   fill(format: number): void {
     if (format >= FORMAT_TREES) return;
     const { insert } = this.#prepareWrites();
@@ -68,8 +68,8 @@ export class SqliteTrees {
   }
 
   /**
-   * Writes what an append says of its tree, within the transaction that is open.
-   * @param log_index where the append begins
+   * Writes what an append changes for its tree, within the open transaction.
+   * @param log_index the log index of the first entry of the append
    */
   write({ tree_id, opened, ended, rest: recovery }: TreeAppend, log_index: number): void {
     if (opened !== null) {
@@ -97,7 +97,7 @@ export class SqliteTrees {
     }
   }
 
-  /** @returns null where the table is not there yet */
+  /** @returns null if the table does not exist yet */
   #prepared(): TreeReadStatements | null {
     if (this.#reads === null && this.#isThere.get() !== undefined) {
       const columns = 'log_index, tree_id, case_id, ended, unfinished, wake_at';
@@ -133,7 +133,7 @@ const toOpenTree = ({ tree_id, unfinished, wake_at }: TreeStateRow): OpenTree =>
   wake_at,
 });
 
-/** The case that the first entry of a tree names. What was changed there, `ledger verify` tells. */
+/** The case that the first entry of a tree names. `ledger verify` reports a changed entry; here it reads as null. */
 function readCaseId(text: string): string | null {
   try {
     const entry: unknown = JSON.parse(text);

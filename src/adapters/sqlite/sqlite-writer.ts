@@ -1,16 +1,16 @@
-// The writing half of the SQLite store, which exists from `acquire` to `close`.
+// The writing half of the SQLite store. It exists from `acquire` to `close`.
 //
-//   W1. A batch is one transaction, which integrates it into the log. Its first statement moves the head on, if epoch
-//       and size are still those of this writer: so one that was replaced notices before it inserts a row.
-//   W2. After a statement or a COMMIT has failed, nothing is committed any more. When an fsync has failed nobody knows
-//       what the disk holds, and a retry would only hide it: `reopen` reads it again.
-//   W3. The head, row numbers, the ends of trees and what is marked are known from memory, since no other writer adds
+//   W1. A batch is one transaction, which also integrates the batch into the log. Its first statement advances the
+//       head only if epoch and size are still those of this writer. So a replaced writer fails before it inserts a row.
+//   W2. After a statement or a COMMIT has failed, this writer commits nothing more. After a failed fsync the content of
+//       the disk is unknown, and a retry would only hide the loss. `reopen` reads the state from the disk again.
+//   W3. The head, row numbers, tree lengths and marks are cached in memory. That is safe because no other writer adds
 //       rows while W1 holds.
-//   W4. What is committed is in the tail when `commit` returns, and only then.
-//   W5. Rows of records come before their batch: the first of them begins the transaction that the batch completes.
-//       Whatever keeps it from being committed takes them back.
-//   W6. What is only derived is written in transactions of its own, never in that of a batch, and what goes wrong there
-//       is no failure of W2, unless it is the disk's.
+//   W4. Committed rows are in the tail when `commit` returns, and not before.
+//   W5. Rows of records are written before their batch: the first one begins the transaction that the batch commits.
+//       If the batch is not committed, for any reason, they are rolled back.
+//   W6. Derived data is written in its own transactions, never in that of a batch. A failure there is not a failure in
+//       the sense of W2, unless the disk reported it.
 
 import { InvariantError } from '../../errors.js';
 import type {
@@ -39,7 +39,7 @@ import { writerReplacedError, unavailableError } from '../ledger/store-errors.js
 import type { IndexPosition, SqliteTail } from './sqlite-tail.js';
 import type { SqliteTrees } from './sqlite-trees.js';
 
-/** The ends of so many trees are known without asking the database. */
+/** The lengths of this many trees are cached. */
 const TREES_MAX = 10_000;
 
 export interface WriterComponents {
@@ -51,7 +51,7 @@ export interface WriterComponents {
   readonly trees: SqliteTrees;
 }
 
-/** What a transaction wrote, for the tail. */
+/** The rows that a transaction wrote, for the tail. */
 interface CommittedRows {
   readonly integrated: IntegratedBatch;
   readonly blocks: readonly Block[];
@@ -59,7 +59,7 @@ interface CommittedRows {
   readonly indexed: IndexPosition | null;
 }
 
-/** Commits batches. Its statements are prepared once, so that a commit costs little beyond the flush. */
+/** Commits batches. Statements are prepared once, so that a commit costs little more than its flush. */
 export class SqliteWriter {
   readonly #parts: WriterComponents;
   readonly #catchUp: SqliteIndexer;
@@ -74,7 +74,7 @@ export class SqliteWriter {
   #treeLengths: LruMap<number> = createLruMap(TREES_MAX);
   #head: LogHead = { size: 0, root: '', frontier: [] };
   #failure: unknown = null;
-  /** The transaction of the next batch has begun: rows of records wait in it (W5). */
+  /** True while the transaction of the next batch is open and holds rows of records (W5). */
   #hasBegun = false;
 
   constructor(parts: WriterComponents, stretchRows = STRETCH_ROWS) {
@@ -90,7 +90,7 @@ export class SqliteWriter {
     this.#saveSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)');
   }
 
-  /** Starts a new epoch, which ends every other. @returns the epoch */
+  /** Starts a new epoch, which ends the epoch of every other writer. @returns the new epoch */
   beginEpoch(): number {
     const { db, artifacts, tail, markNumbers, reader, trees } = this.#parts;
     this.#discardRecords();
@@ -111,7 +111,7 @@ export class SqliteWriter {
     return epoch;
   }
 
-  /** As the port says. @throws LedgerError LEDGER_CONFLICT, LEDGER_UNAVAILABLE @throws InvariantError */
+  /** See `LedgerStore.commit`. @throws LedgerError LEDGER_CONFLICT, LEDGER_UNAVAILABLE @throws InvariantError */
   commit(batch: Batch): CommitResult {
     const fit = this.#check(batch);
     if (fit !== 'next') {
@@ -129,7 +129,7 @@ export class SqliteWriter {
     throw writerReplacedError(`epoch ${batch.epoch} is over, or size ${this.#head.size} is`);
   }
 
-  /** Lets `work` take rows out, in a transaction of its own, and begins anew. @returns the epoch from then on */
+  /** Runs `work`, which deletes rows, in its own transaction, and starts a new epoch. @returns the new epoch */
   remove(epoch: number, work: () => void): number {
     this.#discardRecords();
     if (this.#transact(() => (this.#isEpochOver(epoch) ? 'over' : work())) === 'over')
@@ -137,15 +137,15 @@ export class SqliteWriter {
     return this.beginEpoch();
   }
 
-  /** Goes on with the index by hash, unless records wait. @returns whether there is more that can be done */
+  /** Extends the index by hash, unless rows of records are pending. @returns whether rows remain to be indexed */
   indexArtifacts(): boolean {
     return this.#failure === null && !this.#hasBegun && this.#transact(() => this.#parts.artifacts.indexNext());
   }
 
   /**
-   * Writes what is only derived (W6).
-   * @returns false, with nothing done, while records wait
-   * @throws what went wrong; nothing of it is kept
+   * Writes derived data (W6).
+   * @returns false, with nothing written, while rows of records are pending
+   * @throws the error of `work` or of the database; everything is rolled back
    */
   writeDerived(work: () => void): boolean {
     if (this.#failure !== null) throw unavailableError('a write failed before: open the ledger anew', this.#failure);
@@ -157,18 +157,18 @@ export class SqliteWriter {
       return true;
     } catch (cause) {
       this.#rollBack();
-      // After an error of the disk nobody knows what lies there (W2); nor when the transaction is still open.
+      // After a disk error, or with the transaction still open, the content of the disk is unknown (W2).
       if (errorCode(cause).startsWith('SQLITE_IOERR') || this.#parts.db.inTransaction) this.#fail(cause);
       throw cause;
     }
   }
 
-  /** As the port says. */
+  /** See `LedgerStore.erase`. */
   erase(erasure: Erasure): ErasureResult {
     return eraseCaseContent(this.#parts, erasure, (work) => this.writeDerived(work));
   }
 
-  /** For the records of the ledger's own database. */
+  /** The transaction that the records in the ledger's own database take part in. */
   readonly records: RecordTransaction = {
     isBroken: () => this.#failure !== null,
     runAlone: (work) => {
@@ -190,7 +190,7 @@ export class SqliteWriter {
     },
   };
 
-  /** @returns how the batch fits the ledger @throws InvariantError, LedgerError; then rows of records are taken back */
+  /** @returns how the batch fits the ledger @throws InvariantError, LedgerError, after rolling back rows of records */
   #check(batch: Batch): BatchFit {
     try {
       checkBatch(batch);
@@ -206,7 +206,7 @@ export class SqliteWriter {
     return this.#parts.db.prepare('SELECT epoch FROM meta').pluck().get() !== epoch;
   }
 
-  /** @returns what `work` does, or null with nothing kept if it says so */
+  /** Commits what `work` writes; rolls it back if `work` returns null. @returns the result of `work` */
   #transact<T>(work: () => T): T {
     if (this.#failure !== null) throw unavailableError('a write failed before: open the ledger anew', this.#failure);
     try {
@@ -242,14 +242,14 @@ export class SqliteWriter {
   #rollBack(): void {
     this.#hasBegun = false;
     try {
-      // SQLite has rolled back by itself after some errors.
+      // SQLite rolls back by itself after some errors.
       if (this.#parts.db.inTransaction) this.#rollback.run();
     } catch {
-      // What matters is told already, and nothing is committed on this connection any more.
+      // The original error is reported already, and this connection commits nothing more.
     }
   }
 
-  /** @returns null, with nothing written, if another writer has moved the ledger on */
+  /** @returns null, with nothing written, if another writer has advanced the log */
   #write(batch: Batch): CommittedRows | null {
     const integrated = integrateBatch(this.#head, batch);
     const { head, first_log_indexes } = integrated;
@@ -304,16 +304,16 @@ export class SqliteWriter {
 
 const toBlob = (hex: string): Buffer => Buffer.from(hex, 'hex');
 
-/** Whether a batch is what comes next, was committed before, or is neither. */
+/** `next`: the batch continues its trees; `present`: it was committed before; `other`: it conflicts with the ledger. */
 type BatchFit = 'next' | 'present' | 'other';
 
-/** @param endOf says how many entries a tree has */
+/** The same batch may be sent twice, because its first answer was lost. @param endOf returns the length of a tree */
 function batchFitOf({ trees }: Batch, endOf: (tree_id: string) => number, reader: SqliteReader): BatchFit {
   if (trees.every(({ tree_id, from }) => from === endOf(tree_id))) return 'next';
   return trees.every((append) => hasAppend(append, endOf, reader)) ? 'present' : 'other';
 }
 
-/** Whether its last entry is there: the hash of that covers all before it. */
+/** Checks the last entry of the append only: its hash covers all entries before it. */
 function hasAppend(
   { tree_id, from, entries }: TreeAppend,
   endOf: (id: string) => number,
@@ -324,7 +324,7 @@ function hasAppend(
   return reader.entryOf(tree_id, end - 1)?.leaf_hash === entries.at(-1)?.leaf_hash;
 }
 
-/** What became of a batch that was committed before. */
+/** The commit result of a batch that was committed before. */
 function presentResult({ trees }: Batch, head: LogHead, reader: SqliteReader): CommitResult {
   return { head, first_log_indexes: trees.map(({ tree_id, from }) => reader.entryOf(tree_id, from)?.log_index ?? 0) };
 }

@@ -6,29 +6,29 @@ import { errorCode } from '../system/error-code.js';
 import { refuseSpecialFile } from '../files/open-file.js';
 import { asLedgerError } from './sqlite-database.js';
 
-/** The right to write one ledger or file, or to use one folder, until it is released or the process is gone. */
+/** The exclusive right to write a ledger or file, or to use a folder, until released or the process ends. */
 export interface WriterLock {
   release(): void;
 }
 
-/** How long somebody waits for a lock that others have for a moment only. */
+/** How long a process waits for a lock that others hold briefly, in ms. */
 const LOCK_WAIT_MS = 5_000;
 
 /**
- * Takes the lock of a ledger: an exclusive transaction on a file of its own, which the operating system ends with the
- * process, however that dies. The ledger file itself stays free for readers.
- * @throws LedgerError LEDGER_LOCKED at once, while somebody else has it
+ * Takes the writer lock of a ledger: an exclusive transaction on a separate file. The operating system releases it when
+ * the process ends, in whatever way. Readers of the ledger file are not affected.
+ * @throws LedgerError LEDGER_LOCKED at once, while another process holds it
  */
 export const lockWriter = (file: string): WriterLock =>
   lockWithin(file, 0, `another process writes to ${file}: go through it, or stop it first`);
 
-/** The same for a folder that one process uses at a time: the lock is `<folder>/state.lock`. */
+/** Takes the lock `<folder>/state.lock`, so that one process at a time uses the folder. @throws like `lockWriter` */
 export const lockFolder = (folder: string): WriterLock =>
   lockWithin(join(folder, 'state'), 0, `another process uses ${folder}: stop it first, or name another folder`);
 
 /**
- * Reads and replaces a file while nobody else does, in whatever process: waits for its turn.
- * @throws LedgerError LEDGER_LOCKED when that does not come; what `work` throws
+ * Runs `work` while no other process changes the file; waits at most 5 s for the lock.
+ * @throws LedgerError LEDGER_LOCKED after that time; what `work` throws
  */
 export function withFileLock<T>(file: string, work: () => T): T {
   const lock = lockWithin(file, LOCK_WAIT_MS, `another process has been changing ${file} for a long time: try again`);
@@ -41,7 +41,7 @@ export function withFileLock<T>(file: string, work: () => T): T {
 
 function lockWithin(file: string, timeout: number, message: string): WriterLock {
   const path = `${file}.lock`;
-  // Only where there is none: to close a descriptor of the file would drop a lock that this process holds on it.
+  // Only if it does not exist: closing any descriptor of the file would drop a lock that this process holds on it.
   if (!existsSync(path)) createLockFile(path);
   try {
     refuseSpecialFile(path);

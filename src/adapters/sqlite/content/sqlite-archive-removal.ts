@@ -1,6 +1,6 @@
-// The beginning of a log leaves the database when it is in an archive file (decision 0021). Everything goes in one
-// transaction, which takes the triggers away that refuse it and puts the very same ones back: a crash leaves either
-// state. Files, and the room in the database, come after it; what a crash leaves of those, the next archiving finds.
+// Removes the beginning of a log from the database after it was written to an archive file (decision 0021). One
+// transaction drops the triggers that forbid this, deletes the rows, and restores the same triggers: a crash leaves
+// either state. Files and free pages are removed afterwards; the next archiving removes what a crash left.
 
 import { readdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,10 +15,10 @@ import { NEXT_ARTIFACT } from '../sqlite-schema.js';
 
 const GUARDS = ['blocks_delete', 'tree_index_delete', 'artifacts_delete', 'artifact_index_delete', 'trees_delete'];
 const FOLDER = /^[0-9a-f]{2}$/;
-/** As they are named by us, with the number of their key: whatever else somebody has put there stays. */
+/** File names that this store writes, with the number of their key; other files are left alone. */
 const CONTENT = /^[0-9a-f]{64}(?:\.[1-9]\d*)?(?:\.part)?$/;
 
-/** Removes it, within the transaction that is open. @throws InvariantError for what is not ready for that */
+/** Removes an archived prefix within the open transaction. @throws InvariantError if it would split a tree */
 export function removeArchived(db: SqliteConnection, { part, trees, cases }: ArchiveRemoval): void {
   const next_artifact = Number(db.prepare(`SELECT ${NEXT_ARTIFACT}`).pluck().get());
   insertTrees(db, trees);
@@ -39,12 +39,12 @@ export function removeArchived(db: SqliteConnection, { part, trees, cases }: Arc
 
 function insertTrees(db: SqliteConnection, trees: ArchiveRemoval['trees']): void {
   const insert = db.prepare('INSERT INTO archived_trees VALUES (?, ?)');
-  // In the order of the table, so that rows which lie side by side are written together.
+  // In the order of the table, so that neighbouring rows are written together.
   const sorted = [...trees].sort((one, other) => (one.tree_id < other.tree_id ? -1 : 1));
   for (const { tree_id, entries } of sorted) insert.run(tree_id, entries);
 }
 
-/** What is removed is whole trees, and nothing of others: whatever the caller has found out. */
+/** Rejects a removal that is not exactly whole trees, whatever the caller has checked. */
 function refuseStraddling(db: SqliteConnection, size: number): void {
   const isArchived = 'EXISTS (SELECT 1 FROM archived_trees t WHERE t.tree_id = b.tree_id)';
   const end = db.prepare(
@@ -62,7 +62,7 @@ function refuseStraddling(db: SqliteConnection, size: number): void {
   if (typeof cut === 'string') throw straddlingError(size, cut);
 }
 
-/** Contents that no block speaks of which stays: policies, for one, come again with every tree. */
+/** Removes contents that no remaining block refers to. Policies, for example, are attached to every tree. */
 function removeContents(db: SqliteConnection, size: number): void {
   const retained = new Set<number>();
   const attached = db.prepare('SELECT artifacts FROM blocks WHERE log_index >= ? AND artifacts IS NOT NULL').pluck();
@@ -90,7 +90,7 @@ function insertPart(
   db.prepare('INSERT INTO archives VALUES (?, ?, ?, ?, ?, ?)').run(size, ...hex, note, next_artifact);
 }
 
-/** Removes the files of contents that are in no row any more. Only the writer, and with no transaction open. */
+/** Removes the files of contents that have no row. Only for the writer, with no open transaction. */
 export function sweepContents(db: SqliteConnection, directory: string): void {
   const rows = db
     .prepare('SELECT case_id, lower(hex(sha256)) AS sha256, sealed FROM artifacts WHERE bytes IS NULL')
@@ -99,7 +99,7 @@ export function sweepContents(db: SqliteConnection, directory: string): void {
   sweepArtifactFiles(directory, new Set(places.map((place) => artifactPathOf({ directory, ...place }))));
 }
 
-/** Removes the contents in `directory` that are not among these paths. Only while nobody else writes there. */
+/** Removes the content files in `directory` that are not in `retained`. Only while no other process writes there. */
 function sweepArtifactFiles(directory: string, retained: ReadonlySet<string>): void {
   for (const owner of readNames(directory)) {
     for (const folder of readNames(join(directory, owner)).filter((name) => FOLDER.test(name))) {
@@ -111,7 +111,7 @@ function sweepArtifactFiles(directory: string, retained: ReadonlySet<string>): v
   }
 }
 
-/** What is no folder, or is not there, has nothing in it. */
+/** Returns no names if the folder does not exist or is not a folder. */
 function readNames(folder: string): readonly string[] {
   try {
     return readdirSync(folder);
@@ -121,7 +121,7 @@ function readNames(folder: string): readonly string[] {
   }
 }
 
-/** Gives the room of removed rows back to the disk: what stays is written anew, on a connection of its own. */
+/** Rewrites the database without its free pages, so that the disk gets their space back. Uses its own connection. */
 export function vacuum(file: string): void {
   const db = new Database(file, { fileMustExist: true });
   try {

@@ -1,5 +1,5 @@
-// What a ledger remembers of the entries that were moved to archive files, as readers see it. A reader may look while
-// the writer archives: so it is asked after something was not found, and what it says then is true.
+// The archived prefixes of a ledger, for readers. A reader may run while the writer archives. So it queries this table
+// only after it did not find something, and then the answer is reliable.
 
 import type { ArchivedPart } from '../../../ports/ledger/archives.js';
 import { archivedContentError, archivedEntryError, archivedTreeError } from '../../ledger/store-errors.js';
@@ -15,7 +15,7 @@ interface ArchiveStatements {
   readonly hasCase: SqliteStatement;
 }
 
-/** Hashes that are stored one after the other, in hex. */
+/** Splits concatenated hashes, in hex. */
 export const hashesIn = (hex: string): readonly string[] =>
   Array.from({ length: hex.length / HASH_CHARS }, (_, i) => hex.slice(i * HASH_CHARS, (i + 1) * HASH_CHARS));
 
@@ -53,24 +53,24 @@ export class SqliteArchives {
     return this.#prepared()?.hasCase.get(case_id) !== undefined;
   }
 
-  /** @throws LedgerError LEDGER_ARCHIVED for an entry of the log that is archived */
+  /** @throws LedgerError LEDGER_ARCHIVED if this entry of the log is archived */
   refuseEntry(log_index: number): void {
     const size = this.size();
-    // Below 0 there is nothing, archived or not: whoever asks has it from a table that was changed.
+    // A negative index is neither archived nor stored: it comes from a table that was changed.
     if (log_index >= 0 && log_index < size) throw archivedEntryError(log_index, size);
   }
 
-  /** @throws LedgerError LEDGER_ARCHIVED for a tree that is archived */
+  /** @throws LedgerError LEDGER_ARCHIVED if this tree is archived */
   refuseTree(tree_id: string): void {
     if (this.tree(tree_id) !== null) throw archivedTreeError(tree_id);
   }
 
-  /** Of content that was not found. @throws LedgerError LEDGER_ARCHIVED where it may be archived */
+  /** For content that was not found. @throws LedgerError LEDGER_ARCHIVED if it may be archived */
   refuseContent(case_id: string | null, sha256: string): void {
     if (case_id === null ? this.size() > 0 : this.hasCase(case_id)) throw archivedContentError(sha256);
   }
 
-  /** @returns null where the tables are not there yet */
+  /** @returns null if the tables do not exist yet */
   #prepared(): ArchiveStatements | null {
     if (this.#statements === null && this.#isThere.get() !== undefined)
       this.#statements = prepareArchiveStatements(this.#db);

@@ -1,6 +1,6 @@
-// Content that is too large for a row of the database lies in a file, named by its hash, under the folder of its case.
-// A file is complete and durable before the transaction that refers to it commits; one that nobody refers to, because
-// the process died in between, does no harm.
+// Content that is too large for a database row is a file, named by its hash, in the folder of its case. The file is
+// complete and durable before the transaction that refers to it commits. If the process dies in between, the file has
+// no row and does no harm.
 
 import {
   closeSync,
@@ -21,38 +21,38 @@ import { openRegular, readRegularSync } from '../../files/open-file.js';
 import { fsyncDirectorySync } from '../../files/fsync-directory.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 
-/** The largest content that is stored in the database (S4-83). */
+/** The largest content that is stored in the database, in bytes (S4-83). */
 export const INLINE_BYTES_MAX = 256 * 1_024;
 
-/** Which content, and in which folder all of them lie. */
+/** Identifies a content, and the directory of all contents. */
 export interface ArtifactPlace {
   readonly directory: string;
   readonly case_id: string | null;
   readonly sha256: string;
-  /** The number of the key that it is encrypted with; 0 for none. */
+  /** The number of the key that encrypts it; 0 for none. */
   readonly sealed: number;
 }
 
-/** Where a content lies. @throws LedgerError LEDGER_TAMPERED for a case that is none */
+/** The path of a content file. @throws LedgerError LEDGER_TAMPERED for an invalid case id */
 export function artifactPathOf({ directory, case_id, sha256, sealed }: ArtifactPlace): string {
   const name = sealed === 0 ? sha256 : `${sha256}.${sealed}`;
   return join(folderOf({ directory, case_id }), sha256.slice(0, 2), name);
 }
 
 function folderOf({ directory, case_id }: Pick<ArtifactPlace, 'directory' | 'case_id'>): string {
-  // It may come from a database that somebody changed.
+  // The case id may come from a tampered database.
   if (case_id !== null && !isCaseId(case_id)) {
     throw tamperedError(`not a case id: ${JSON.stringify(case_id)}`);
   }
   return join(directory, case_id ?? '_system');
 }
 
-/** Writes a content, durably: file, its name, and the names of the folders that had to be made. */
+/** Writes a content file and makes it durable, with its name and the names of newly created folders. */
 export function writeArtifactFile(place: ArtifactPlace, bytes: Uint8Array): void {
   const path = artifactPathOf(place);
   const folder = dirname(path);
   const made = mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // One writer at a time, so one name for what is not whole yet is enough; what a crash left there is overwritten.
+  // There is one writer at a time, so one draft name is enough; a draft left by a crash is overwritten.
   const draft = `${path}.part`;
   const file = openSync(draft, 'w', 0o600);
   try {
@@ -67,13 +67,13 @@ export function writeArtifactFile(place: ArtifactPlace, bytes: Uint8Array): void
   if (made !== undefined) syncUpTo(dirname(made), folder);
 }
 
-/** Syncs the folders above `folder`, up to and with `top`. */
+/** Syncs the folders above `folder`, up to and including `top`. */
 function syncUpTo(top: string, folder: string): void {
   const names = relative(top, folder).split(sep);
   for (let depth = names.length - 1; depth >= 0; depth -= 1) fsyncDirectorySync(join(top, ...names.slice(0, depth)));
 }
 
-/** Writes beside a content that lies there in the clear the same, sealed. One that is gone stays so. */
+/** Writes an encrypted copy of a plain content file next to it. Does nothing if the plain file does not exist. */
 export function sealArtifactFile(place: ArtifactPlace, seal: (content: Uint8Array) => Uint8Array): void {
   const plain = artifactPathOf({ ...place, sealed: 0 });
   if (existsSync(plain)) writeArtifactFile(place, seal(readRegularSync(plain, Number.MAX_SAFE_INTEGER)));
@@ -81,7 +81,7 @@ export function sealArtifactFile(place: ArtifactPlace, seal: (content: Uint8Arra
 
 const PLAIN = /^[0-9a-f]{64}(?:\.part)?$/;
 
-/** Takes away what lies in the clear in the folder of a case: also what a crash has left, of which no row speaks. */
+/** Removes the plain files in the folder of a case, including drafts that a crash left. */
 export function removePlainFiles(directory: string, case_id: string): void {
   const folder = folderOf({ directory, case_id });
   if (!existsSync(folder)) return;
@@ -92,14 +92,14 @@ export function removePlainFiles(directory: string, case_id: string): void {
   }
 }
 
-/** Takes away all contents of a case, when nobody can open them any more. */
+/** Removes all content files of a case whose key was destroyed. */
 export function removeArtifactFolder(directory: string, case_id: string): void {
   rmSync(folderOf({ directory, case_id }), { recursive: true, force: true });
 }
 
 /**
- * Reads a content of `byte_size` bytes, as they lie there. Whether it is the right one, its hash must tell.
- * @throws LedgerError LEDGER_TAMPERED if it is not there or has another size
+ * Reads a stored content file of `byte_size` bytes. The caller must verify its hash.
+ * @throws LedgerError LEDGER_TAMPERED if it is missing or has another size; LEDGER_UNAVAILABLE if it cannot be read
  */
 export async function readArtifactFile(place: ArtifactPlace, byte_size: number): Promise<Uint8Array> {
   const path = artifactPathOf(place);

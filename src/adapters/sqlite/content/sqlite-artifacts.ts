@@ -20,11 +20,11 @@ import { createLruMap } from '../../system/lru-map.js';
 import { NEXT_ARTIFACT } from '../sqlite-schema.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 
-/** How much the index by hash catches up at once: some 50 ms, between which commits have their turn. */
+/** Rows that one step adds to the index by hash: about 50 ms, with commits in between. */
 const INDEX_ROWS_MAX = 1_000;
-/** So much stored content is recognised when it comes again; policies come again with every tree. */
+/** How many stored contents are recognised when they are stored again; policies are attached to every tree. */
 const RECENT_MAX = 1_024;
-/** So many rows share a statement where there are so many: each one copies the pages it changes, to be undone. */
+/** Rows in one INSERT statement: for its rollback, each statement copies the pages that it changes. */
 const STATEMENT_ROWS = 8;
 const COLUMNS_COUNT = 7;
 
@@ -36,11 +36,11 @@ interface ArtifactRow {
   readonly kind: string;
   readonly byte_size: number;
   readonly bytes: Uint8Array | null;
-  /** The number of the key that they are encrypted with; 0 for none. */
+  /** The number of the key that encrypts the content; 0 for none. */
   readonly sealed: number;
 }
 
-/** How contents are read. In a ledger that nobody has written to since there are keys of cases, none is sealed. */
+/** The read statements. A ledger last written before case keys existed has no column `sealed`. */
 interface ArtifactReadStatements {
   readonly isSealable: boolean;
   readonly byNumber: SqliteStatement;
@@ -54,9 +54,9 @@ interface ArtifactWriteStatements {
 }
 
 /**
- * The contents of a ledger, as rows and files; those of cases are encrypted with the key of their case. What it reads
- * it compares with its hash, so that nobody goes on with content that was changed; that it is the content an entry
- * means, the ledger verifies.
+ * The contents of a ledger, as rows and files; contents of a case are encrypted with its case key. Each read compares
+ * the content with its hash, so that no caller uses changed content. The verification of the ledger checks that it is
+ * the content that the entry names.
  */
 export class SqliteArtifacts {
   readonly #db: SqliteConnection;
@@ -69,7 +69,7 @@ export class SqliteArtifacts {
   #reads: ArtifactReadStatements | null = null;
   #writes: ArtifactWriteStatements | null = null;
   #next = 0;
-  /** Columns of rows that are on their way. */
+  /** Column values of rows that are not inserted yet. */
   #pendingValues: unknown[] = [];
 
   constructor(db: SqliteConnection, directory: string, keys: CaseKeys) {
@@ -93,14 +93,14 @@ export class SqliteArtifacts {
     };
     this.keys.finishErasures();
     this.#pendingValues = [];
-    // Of what was archived meanwhile, nothing is there to be recognised.
+    // Archived contents are no longer stored, so they must not be recognised.
     this.#recent = createLruMap<number>(RECENT_MAX);
     this.#next = Number(this.#db.prepare(`SELECT ${NEXT_ARTIFACT}`).pluck().get());
   }
 
   /**
-   * Stores the content of a batch within the transaction that is open.
-   * @returns for each append the rows of what its entries brought, by their position in it; undefined for nothing
+   * Stores the contents of a batch within the open transaction.
+   * @returns for each append the artifact numbers by entry position; undefined if nothing is attached
    */
   storeAll({ trees }: Batch): readonly (AttachedArtifactNumbers | undefined)[] {
     const numbers = trees.map(({ artifacts }) => {
@@ -118,7 +118,7 @@ export class SqliteArtifacts {
     return numbers;
   }
 
-  /** @returns its row, maybe a former one */
+  /** @returns the number of its row, which may be an existing one */
   #store({ case_id, kind, bytes }: Artifact, hash: string): number {
     const key = `${case_id ?? ''} ${kind} ${hash}`;
     const known = this.#recent.get(key);
@@ -146,7 +146,7 @@ export class SqliteArtifacts {
     this.#pendingValues = [];
   }
 
-  /** The contents that an entry of a block brought, in their order. @throws LedgerError LEDGER_TAMPERED */
+  /** The contents attached to an entry of a block, in their order. @throws LedgerError LEDGER_TAMPERED */
   async readOf(
     block: Pick<BlockContent, 'log_index' | 'artifacts'>,
     place: number,
@@ -170,13 +170,13 @@ export class SqliteArtifacts {
   }
 
   /**
-   * Content by hash: by the index as far as that goes, the rest one by one.
-   * @returns null where there is none, or no more @throws LedgerError LEDGER_TAMPERED
+   * Finds content by hash, through the index and then through the rows that are not indexed yet.
+   * @returns null if it does not exist or was erased @throws LedgerError LEDGER_TAMPERED
    */
   async find(case_id: string | null, hash: string): Promise<Uint8Array | null> {
     const { byIndex, byScan } = this.#readStatements();
     const key = Buffer.from(hash, 'hex');
-    // The last one: an earlier one may have been erased before the case was used again.
+    // The last row: earlier rows may have been erased before the case was used again.
     for (const statement of [byIndex, byScan]) {
       const row = statement.get(key, case_id) as ArtifactRow | undefined;
       const content = row === undefined ? null : await this.#readContent(row);
@@ -185,7 +185,7 @@ export class SqliteArtifacts {
     return null;
   }
 
-  /** Goes on with the index by hash, within the transaction that is open. @returns whether there is more to do */
+  /** Extends the index by hash, within the open transaction. @returns whether rows remain */
   indexNext(): boolean {
     const from = Number(this.#indexed.get());
     const end = Math.min(from + INDEX_ROWS_MAX, this.#next);
@@ -194,16 +194,16 @@ export class SqliteArtifacts {
     return end < this.#next;
   }
 
-  /** Destroys the key of a case, if there is content of it, or was: what was archived may lie in a copy of the rows. */
+  /** Destroys the key of a case that has or had content: a copy of archived rows may still exist. */
   destroyKey({ case_id, ...erasure }: Erasure, { contents }: ErasureResult): void {
     if (contents === 0 && !this.keys.has(case_id)) return;
-    // What comes again is another content from now on.
+    // The same content is stored again from now on, under a new key.
     this.#recent = createLruMap(RECENT_MAX);
     this.keys.destroy(case_id, this.#next, erasure);
     removeArtifactFolder(this.directory, case_id);
   }
 
-  /** Statements that fit the tables, which a writer may bring up to date while others read. */
+  /** The statements for the current tables, which a writer may upgrade while others read. */
   #readStatements(): ArtifactReadStatements {
     if (this.#reads?.isSealable) return this.#reads;
     const isSealable = this.#isSealable();
@@ -230,7 +230,7 @@ export class SqliteArtifacts {
     return this.#db.prepare(sql).pluck().get() === 1;
   }
 
-  /** @returns null where it was erased, maybe while it was read */
+  /** @returns null if the content was erased, perhaps during the read */
   async #readContent(row: ArtifactRow): Promise<Uint8Array | null> {
     try {
       return await this.#openContent(row);
@@ -244,7 +244,7 @@ export class SqliteArtifacts {
     }
   }
 
-  /** @returns null where it was erased */
+  /** @returns null if the content was erased */
   async #openContent(row: ArtifactRow): Promise<Uint8Array | null> {
     const { case_id, sha256: hash, byte_size, bytes: inline, sealed } = row;
     const cipher = sealed === 0 || case_id === null ? null : this.keys.get(case_id, sealed);

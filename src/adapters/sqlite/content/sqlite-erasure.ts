@@ -10,10 +10,10 @@ interface ErasureParts {
 }
 
 /**
- * Destroys the key of a case. Before that nothing is lost, and whatever else the ledger has of its content in the clear
- * is taken away, or encrypted with that key: so whoever is killed, or fails, has erased it or not, and the same erasure
- * can be asked for again.
- * @param inTransaction does the work in a transaction of its own; false, with nothing done, where that cannot be now
+ * Erases the content of a case by destroying its key. First it encrypts or removes all plain content of the case; until
+ * the key is destroyed nothing is lost. So a crash or failure leaves the case either erased or not, and the operator
+ * can repeat the erasure.
+ * @param inTransaction runs the work in its own transaction; returns false, with nothing done, if it cannot now
  */
 export function eraseCaseContent(
   parts: ErasureParts,
@@ -31,14 +31,14 @@ export function eraseCaseContent(
   });
   if (!isDone) throw eraseLaterError('rows of records wait');
   removeFiles();
-  // What was deleted, or in the clear, stands in the log of the database still.
+  // The WAL still contains what was deleted or was stored as plain content.
   const [log] = db.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
   if (log?.busy !== 0) throw eraseLaterError('somebody reads the ledger for long');
   artifacts.destroyKey(erasure, erased);
   return erased;
 }
 
-/** Which contents of a case are there still, that an erasure would take away. */
+/** The contents of a case that an erasure would remove. */
 function countContents({ db, artifacts }: ErasureParts, case_id: string): ErasureResult {
   const sql = `SELECT count(*) AS contents, ifnull(sum(byte_size), 0) AS bytes FROM artifacts
     WHERE case_id = ? AND (sealed = 0 OR sealed > ?)`;
@@ -53,10 +53,9 @@ interface PlainRow {
 }
 
 /**
- * Contents that were written before there were keys of cases are encrypted with that of their case, within the
- * transaction that is open, and their files are taken away when it was committed. So nothing is lost yet, and to
- * destroy the key is to destroy them too.
- * @returns what takes the files away
+ * Encrypts contents from before case keys existed with the key of their case, within the open transaction. So nothing
+ * is lost yet, and destroying the key destroys these contents too.
+ * @returns a function that removes the plain files; call it after the commit
  */
 function sealPlain({ db, artifacts: { directory, keys } }: ErasureParts, case_id: string): () => void {
   const plain = db
