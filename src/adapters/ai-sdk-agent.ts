@@ -1,6 +1,6 @@
-// An agent that is a language model, asked through the AI SDK (package `ai`, an optional peer dependency; only who
-// imports `turnpike/ai` needs it). The SDK is given no tools, so that it can execute nothing, and its text is not
-// touched: whatever the model said is what is proposed.
+// An agent that is a language model, called through the AI SDK (package `ai`, an optional peer dependency; only users
+// of `turnpike/ai` need it). The SDK gets no tools, so that it can execute nothing. The text of the model is proposed
+// unchanged.
 
 import {
   APICallError,
@@ -17,31 +17,35 @@ import type { Agent, AgentProposal, AgentTurn } from '../ports/agent.js';
 import { usageError } from './system/usage-error.js';
 
 export interface AiSdkAgentOptions {
-  /** A model of a provider package. A bare name is refused: the SDK would ask a gateway of its own for it. */
+  /**
+   * A model of a provider package. A bare name is refused, because the SDK would resolve it through its own gateway.
+   */
   readonly model: Extract<LanguageModel, { readonly specificationVersion: 'v3' }>;
   /** Default 8192. */
   readonly maxOutputTokens?: number;
   readonly temperature?: number;
   readonly topP?: number;
   readonly seed?: number;
-  /** How often a call that the provider calls retryable is made again, with a growing pause. Default 2, at most 10. */
+  /**
+   * How often a call is retried if the provider reports a retryable error, with growing pauses. Default 2, at most 10.
+   */
   readonly maxRetries?: number;
-  /** For one proposal with all its retries. Default 2 minutes. */
+  /** Timeout of one proposal with all its retries, in ms. Default 2 minutes. */
   readonly timeoutMs?: number;
-  /** How long one answer may be, in bytes of UTF-8. A longer one is an error. Default 4 MiB, at most 32. */
+  /** Maximum length of one answer in bytes of UTF-8; a longer one is an error. Default 4 MiB, at most 32 MiB. */
   readonly outputBytesMax?: number;
   /**
-   * Read the answer as it comes, and stop where it gets too long, reasoning included. Some providers do not say then
-   * what it has cost. Default: the provider is asked for the whole answer.
+   * Streams the answer and stops when it becomes too long, reasoning included. Some providers do not report the token
+   * usage then. Default: requests the whole answer.
    */
   readonly stream?: boolean;
-  /** Handed to the provider as it is: reasoning effort, caching and the like. */
+  /** Passed to the provider unchanged: reasoning effort, caching and so on. */
   readonly providerOptions?: Readonly<Record<string, Readonly<Record<string, JSONValue>>>>;
 }
 
 /**
- * An agent for `runAgent`. What it throws is an AgentError, whose `cause` is the provider's own error and may hold what
- * was sent to it. Reasoning, tool calls and files that a model puts beside its text are not part of its proposal.
+ * Creates an agent for `runAgent`. It throws only AgentError, whose `cause` is the provider's own error and may contain
+ * the request. Reasoning, tool calls and files of a model are not part of its proposal.
  * @throws UsageError for options out of range
  */
 export function aiSdkAgent(options: AiSdkAgentOptions): Agent {
@@ -59,7 +63,7 @@ const BYTES_CEILING = 33_554_432;
 
 function agentSettingsOf(options: AiSdkAgentOptions): AgentSettings {
   const { model, temperature, topP, seed, providerOptions, stream = false } = options;
-  // Callers without types pass anything.
+  // Callers without types may pass anything.
   if ((model as Partial<Model> | null)?.specificationVersion !== 'v3')
     throw usageError('model: a model (v3) of a provider');
   const outputBytesMax = requireWholeNumber('outputBytesMax', options.outputBytesMax ?? 4_194_304, 1, BYTES_CEILING);
@@ -84,7 +88,7 @@ function requireWholeNumber(name: string, value: number, least: number, most: nu
   throw usageError(`${name}: a whole number from ${least} to ${most}`);
 }
 
-/** One proposal, or an AgentError by the time that was given; a provider that does not let go is left behind. */
+/** One proposal, or an AgentError at the latest after the timeout; a provider that ignores the abort is abandoned. */
 async function proposeWithin(settings: AgentSettings, turn: AgentTurn, signal: AbortSignal): Promise<AgentProposal> {
   const own = new AbortController();
   const timer = setTimeout(() => own.abort(TIMED_OUT), settings.timeoutMs);
@@ -114,8 +118,8 @@ async function requestProposal({ call, outputBytesMax }: AgentSettings, turn: Ag
 }
 
 /**
- * The model behind what the SDK does not do: its own streaming reads on when nobody reads it any more and keeps what it
- * has read, and it prints the warnings of a provider on the console, which may be somebody's protocol.
+ * Wraps the model, because the SDK's own streaming continues without a reader and buffers everything, and because the
+ * SDK prints provider warnings on the console, which may be the channel of a protocol.
  */
 const wrapModel = (model: Model, stream: boolean, bytesMax: number): Model =>
   wrapLanguageModel({
@@ -145,7 +149,7 @@ async function collectStream(
       if (part === undefined) throw new Error('the stream broke off');
       if (part.type === 'error') throw part.error;
       parts += 1;
-      // Reasoning is not kept, and still has an end.
+      // Reasoning is not stored, but is limited too.
       if ('delta' in part) bytes += Buffer.byteLength(part.delta);
       if (Math.max(parts, bytes) > bytesMax) throw tooLargeError(bytesMax);
       if (part.type === 'text-delta') texts.push(part.delta);
@@ -166,15 +170,15 @@ type GenerateResult = Awaited<ReturnType<Model['doGenerate']>>;
 const tooLargeError = (bytesMax: number): AgentError =>
   new AgentError({ code: 'AGENT_OUTPUT_TOO_LARGE', message: `the model said more than ${bytesMax} bytes` });
 
-/** What the provider reports, if that is a number at all. */
+/** The token count that the provider reports, or null if it is not a number. */
 function tokensIn({ totalTokens }: LanguageModelUsage): number | null {
   if (typeof totalTokens !== 'number' || !(totalTokens >= 0)) return null;
   return Math.min(Number.MAX_SAFE_INTEGER, Math.ceil(totalTokens));
 }
 
 /**
- * What a model is told: the system text does not change within a run. What comes from files and tools is inside the
- * JSON of a response, in a message of the user, and never in the system text.
+ * Builds the prompt. The system text does not change within a run. Content of files and tools is inside the JSON of a
+ * response, in a user message, and never in the system text.
  */
 function promptOf(turn: AgentTurn): { readonly system: string; readonly messages: ModelMessage[] } {
   const { instructions, schemas, task, conversation, fresh_id } = turn;
@@ -183,7 +187,7 @@ function promptOf(turn: AgentTurn): { readonly system: string; readonly messages
   for (const { proposal, response, left_out } of conversation) {
     if (left_out > 0) userText += `\n\n[${left_out} earlier proposals and responses are left out here]`;
     messages.push({ role: 'user', content: userText });
-    // Providers refuse a message without text.
+    // Providers reject a message without text.
     messages.push({ role: 'assistant', content: proposal.trim() === '' ? '(nothing)' : proposal });
     userText = response;
   }
@@ -191,7 +195,7 @@ function promptOf(turn: AgentTurn): { readonly system: string; readonly messages
   return { system: `${instructions}\n\nThe schemas:\n${JSON.stringify(schemas)}`, messages };
 }
 
-/** Whatever was thrown, as the one class. A provider's words are in `cause` alone. */
+/** Maps every error to an AgentError. The provider's text is only in `cause`. */
 function agentErrorOf(error: unknown, outer: AbortSignal, own: AbortSignal): AgentError {
   const last: unknown = RetryError.isInstance(error) ? error.lastError : error;
   if (last instanceof AgentError) return last;

@@ -1,4 +1,4 @@
-// The built files of a page, all of them read at once: afterwards no request leads to the disk.
+// The built files of a page, all loaded at once: no request reads from the disk.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,11 +8,11 @@ import { usageError } from './system/usage-error.js';
 export interface PageFile {
   readonly bytes: Uint8Array;
   readonly type: string;
-  /** Whether its name changes with its content. */
+  /** Whether its name changes with its content, so that clients may cache it indefinitely. */
   readonly immutable: boolean;
 }
 
-/** What a built page is made of; nothing else is served. */
+/** The file types of a built page; no others are served. */
 const TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
@@ -25,8 +25,8 @@ const TYPES: Readonly<Record<string, string>> = {
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,120}$/;
 
 /**
- * The files of `index.html`, `approvals.html` where there is one, and `assets`, by their paths.
- * @throws UsageError where there is no page
+ * Loads `index.html`, `approvals.html` if it exists, and `assets`. @returns the files by URL path
+ * @throws UsageError if there is no index.html
  */
 export function readPageFolder(folder: string): ReadonlyMap<string, PageFile> {
   const index = join(folder, 'index.html');
@@ -55,13 +55,13 @@ const readPageFile = (path: string, immutable: boolean): PageFile => ({
   immutable,
 });
 
-/** The page that this package was built with, or null where it was not: run from its sources, it may be missing. */
+/** The page that was built with this package; null if there is none, for example when run from the sources. */
 export function readBuiltPage(): ReadonlyMap<string, PageFile> | null {
   const folder = findBuiltFolder();
   return folder === null ? null : readPageFolder(folder);
 }
 
-/** The same page as one file, with a place for a ledger in it, or null. */
+/** The same page as one file, with a placeholder for a ledger; null if there is none. */
 export function readBuiltTemplate(): string | null {
   const folder = findBuiltFolder();
   return folder === null ? null : readFileSync(join(folder, 'one-file.html'), 'utf8');

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Chart } from '../contract/inspection/inspection.js';
 
-/** The charts of the machines of this version, by their hashes: the build has laid them out. Empty before a build. */
+/** The charts of this version's machines, by hash, with the layouts that the build computed. Empty before a build. */
 export function readShippedCharts(): ReadonlyMap<string, Chart> {
   const candidates = ['../../charts.json', '../../dist/charts.json'].map((path) => new URL(path, import.meta.url));
   const found = candidates.find((url) => existsSync(url));

@@ -1,4 +1,4 @@
-// A bag as a folder, to write: under another name first, then all at once.
+// Writes a bag as a folder: first a draft, which then gets its name atomically.
 
 import { existsSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { mkdir, open, rename, rm, rmdir } from 'node:fs/promises';
@@ -8,10 +8,10 @@ import type { BagSink } from '../../ports/bag-tree.js';
 import { errorCode } from '../system/error-code.js';
 import { fsyncDirectory } from '../files/fsync-directory.js';
 
-/** 1980-01-01 UTC, as in a .zip file: when a file was written says nothing about what it holds. */
+/** 1980-01-01 UTC, as in a .zip file: the time of writing has no meaning for the content. */
 const TIME_S = 315_532_800;
 
-/** @throws BagError BAG_EXISTS when something has the name, BAG_UNWRITABLE when its parent is not there */
+/** Creates a sink. @throws BagError BAG_EXISTS if the path exists, BAG_UNWRITABLE if its parent does not */
 export function createBagFolder(folder: string): BagSink {
   const target = resolve(folder);
   if (existsSync(target)) throw existsError(target);
@@ -22,7 +22,7 @@ export function createBagFolder(folder: string): BagSink {
   }
 }
 
-/** Takes back the name that a writer had claimed when it died: an empty folder, and nothing else. */
+/** Removes the empty folder with which a killed writer had claimed its name, and nothing else. */
 export async function releaseBagFolder(folder: string): Promise<void> {
   try {
     await rmdir(resolve(folder));
@@ -64,11 +64,11 @@ class FolderSink implements BagSink {
 
   async finish(): Promise<void> {
     await this.#guard(async () => {
-      // The deepest first: the time of a directory changes with what is made in it.
+      // Deepest first: creating an entry changes the time of its directory.
       for (const path of [...this.#directories].reverse()) await syncDated(join(this.#draft, path));
     });
     try {
-      // Claims the name: renaming a folder replaces an empty one, so it must be ours.
+      // Claims the name first: renaming a folder replaces an empty one, so that one must be ours.
       await mkdir(this.#target, { mode: 0o700 });
     } catch (error) {
       throw errorCode(error) === 'EEXIST' ? existsError(this.#target) : unwritableError(this.#target, error);
@@ -77,7 +77,7 @@ class FolderSink implements BagSink {
       try {
         await rename(this.#draft, this.#target);
       } catch (error) {
-        // Takes the claim back. If it is not empty any more, then it is somebody else's now.
+        // Releases the claim. If the folder is not empty any more, another program uses it.
         await rmdir(this.#target).catch(() => undefined);
         throw error;
       }
@@ -101,7 +101,7 @@ class FolderSink implements BagSink {
     try {
       await work();
     } catch (error) {
-      // What the content throws goes through, unless it failed at the operating system, too.
+      // Errors of the content source are rethrown unchanged, unless they are errors of the operating system too.
       throw errorCode(error).startsWith('E') ? unwritableError(this.#target, error) : error;
     }
   }

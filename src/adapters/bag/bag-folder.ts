@@ -1,5 +1,5 @@
-// A bag as a folder, to read. Somebody may rename things in it meanwhile: every path is walked anew from a directory
-// that is held, no link is followed, and nothing but a file is opened (see sandbox-walk.ts).
+// Reads a bag in a folder. Another program may rename files in it at the same time: every path is resolved from an open
+// directory, no link is followed, and only regular files are opened (see sandbox-walk.ts).
 
 import { constants, opendirSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -10,13 +10,13 @@ import { descriptorAccess, errnoOf, type PathHandle } from '../sandbox/sandbox-w
 const PIECE_BYTES = 65_536;
 const DEPTH_MAX = 64;
 
-/** @throws BagError BAG_UNREADABLE when there is no folder */
+/** Opens a folder. @throws BagError BAG_UNREADABLE if it is not a directory or cannot be opened */
 export function openBagFolder(folder: string): BagTree {
   if (process.platform !== 'linux') throw unreadableError(folder, 'a folder can be read without races on Linux only');
   return new FolderTree(folder, openRoot(folder));
 }
 
-/** The folder itself may be reached through links: it is the caller who named it. */
+/** The folder itself may be reached through links, because the caller named it. */
 function openRoot(folder: string): PathHandle {
   try {
     const handle = descriptorAccess.openHandle(`${folder}/.`);
@@ -91,7 +91,7 @@ class FolderTree implements BagTree {
     return Promise.resolve();
   }
 
-  /** Null when it is gone by now. */
+  /** Null if the entry no longer exists. */
   #inspect(directory: PathHandle, path: string, name: string): BagTreeEntry | null {
     if (name.includes('\ufffd')) return { kind: 'refused', path, reason: 'name_unfit' };
     let handle: PathHandle;
@@ -113,7 +113,7 @@ class FolderTree implements BagTree {
     }
   }
 
-  /** Holds the directory at `path` until the caller releases it; the root is never released. */
+  /** Opens the directory at `path`, for the caller to release; the root is never released. */
   #walk(path: string): PathHandle {
     let directory = this.#root;
     for (const name of path === '' ? [] : path.split('/')) {

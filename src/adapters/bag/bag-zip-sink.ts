@@ -1,4 +1,4 @@
-// A bag as a .zip file, to write: under another name first, then all at once.
+// Writes a bag as a .zip file: first a draft, which then gets its name atomically.
 
 import { existsSync } from 'node:fs';
 import { link, mkdtemp, open, rm, type FileHandle } from 'node:fs/promises';
@@ -12,13 +12,14 @@ import type { ZipRecord } from './zip-format.js';
 import { usageError } from '../system/usage-error.js';
 import { fsyncDirectory } from '../files/fsync-directory.js';
 
-/** Pieces in which the directory of the archive is written. */
+/** Size of the pieces in which the central directory is written. */
 const PIECE_BYTES = 65_536;
 
 /**
- * `base` is the one directory in which the bag stands in the archive (RFC 8493 4); without it, the name of the file.
- * @throws UsageError for a base that is no plain name
- * @throws BagError BAG_EXISTS when something has the name, BAG_UNWRITABLE when its parent is not there
+ * Creates a sink. `base` is the one directory in the archive that contains the bag (RFC 8493 4); default: the file
+ * name.
+ * @throws UsageError if `base` is not a plain name
+ * @throws BagError BAG_EXISTS if the path exists, BAG_UNWRITABLE if its parent does not
  */
 export async function createBagZip(path: string, base = basename(path).replace(/\.zip$/i, '')): Promise<BagSink> {
   if (!/^[^/\\~\0-\x1f\x7f][^/\\\0-\x1f\x7f]*$/.test(base) || base === '.' || base === '..') {
@@ -36,7 +37,7 @@ export async function createBagZip(path: string, base = basename(path).replace(/
 
 interface ZipDraft {
   readonly target: string;
-  /** Of ours alone, beside the target. */
+  /** A private folder next to the target. */
   readonly folder: string;
   readonly base: string;
   readonly file: FileHandle;
@@ -79,7 +80,7 @@ class ZipSink implements BagSink {
       await this.#close();
     });
     try {
-      // Unlike a rename, a link never takes the place of something.
+      // Unlike a rename, a link never replaces an existing file.
       await link(join(folder, 'bag.zip'), target);
     } catch (error) {
       throw errorCode(error) === 'EEXIST' ? existsError(target) : unwritableError(target, error);
@@ -95,7 +96,7 @@ class ZipSink implements BagSink {
     await rm(this.#draft.folder, { recursive: true, force: true });
   }
 
-  /** The header comes last, when it is known what it must say, though it stands before the content. */
+  /** Writes the header after the content that follows it in the file, when its fields are known. */
   async #finishRecord(record: Omit<ZipRecord, 'offset'>): Promise<void> {
     const header = localHeader(record);
     await this.#write(header, this.#end);
@@ -140,7 +141,7 @@ class ZipSink implements BagSink {
     try {
       await work();
     } catch (error) {
-      // What the content throws goes through, unless it failed at the operating system, too.
+      // Errors of the content source are rethrown unchanged, unless they are errors of the operating system too.
       throw errorCode(error).startsWith('E') ? unwritableError(this.#draft.target, error) : error;
     }
   }

@@ -1,8 +1,6 @@
-// A bag as a .zip file, to read. An archive says twice what it holds: both must agree, and every byte of the file
-// must be
-// part of an entry (zip-layout.ts). Nothing is ever written to disk, so that a name can lead nowhere; and what grows
-// when
-// it is opened is stopped.
+// Reads a bag in a .zip file. An archive describes its entries twice: both must agree, and every byte of the file must
+// be part of an entry (zip-layout.ts). Nothing is written to disk, so no name can lead outside; and decompression is
+// limited.
 
 import { createHash } from 'node:crypto';
 import { closeSync, constants } from 'node:fs';
@@ -17,23 +15,23 @@ import { checkLayout, FileWindow, type ListedEntry } from './zip-layout.js';
 
 export const ZIP_LIMITS = {
   entries_max: 110_000,
-  /** Of the directory: it is read whole. */
+  /** Of the central directory, which is read as a whole. */
   directory_bytes_max: 67_108_864,
   name_bytes_max: 4_096,
-  /** Uncompressed to compressed. Text that repeats itself comes to a hundred. */
+  /** Uncompressed size divided by compressed size. Repetitive text reaches a hundred. */
   ratio_max: 250,
-  /** Up to here any ratio will do. */
+  /** Up to this uncompressed size any ratio is accepted. */
   ratio_free_bytes: 1_048_576,
-  /** The same of all entries together, and of the whole file: what is inflated takes time, too. */
+  /** The same for all entries together, relative to the whole file: decompression takes time, too. */
   total_ratio_max: 50,
   total_ratio_free_bytes: 134_217_728,
 } as const satisfies Record<string, number>;
 export type ZipLimits = { readonly [Name in keyof typeof ZIP_LIMITS]: number };
 
 const ENCRYPTED = 0x41;
-/** An extra field with another name for the same thing. */
+/** An extra field with another name for the same entry. */
 const UNICODE_PATH = 0x7075;
-/** @throws BagError BAG_UNREADABLE when there is no zip file */
+/** Opens a .zip file. @throws BagError BAG_UNREADABLE if it is not one or cannot be read */
 export async function openBagZip(path: string, limits: Partial<ZipLimits> = {}): Promise<BagTree> {
   let fd: number | null = null;
   try {
@@ -44,7 +42,7 @@ export async function openBagZip(path: string, limits: Partial<ZipLimits> = {}):
       decodeStrings: false,
       validateEntrySizes: true,
     });
-    // What it tells beside the answers to our calls is of no use: it is about closing.
+    // Errors of our calls are rejections; this event only reports problems of closing.
     zip.on('error', () => undefined);
     return new ZipTree({ path, zip, fd, file }, { ...ZIP_LIMITS, ...limits });
   } catch (error) {
@@ -53,7 +51,7 @@ export async function openBagZip(path: string, limits: Partial<ZipLimits> = {}):
   }
 }
 
-/** SHA-256 of the file as it is, in lower-case hex. @throws BagError BAG_UNREADABLE */
+/** SHA-256 of the file, in lower-case hex. @throws BagError BAG_UNREADABLE */
 export async function hashBagZip(path: string): Promise<string> {
   const hash = createHash('sha256');
   try {
@@ -69,7 +67,7 @@ export async function hashBagZip(path: string): Promise<string> {
   }
 }
 
-/** Lets the library read through the window: it asks for the directory in pieces of some 50 bytes. */
+/** Lets yauzl read through the buffer: it reads the directory in pieces of about 50 bytes. */
 class WindowReader extends yauzl.RandomAccessReader {
   readonly #file: FileWindow;
 
@@ -115,7 +113,7 @@ class ZipTree implements BagTree {
   readonly #open: OpenZip;
   readonly #limits: ZipLimits;
   readonly #items = new Map<string, ZipItem>();
-  /** The one directory in which a zipped bag stands (RFC 8493 4), with a slash; empty when it stands in none. */
+  /** The one directory that contains a zipped bag (RFC 8493 4), with a slash; empty if there is none. */
   #base = '';
   #listed: Promise<readonly BagTreeEntry[]> | null = null;
   #closed = false;
@@ -219,13 +217,13 @@ class ZipTree implements BagTree {
   }
 }
 
-/** The names that were listed so far. */
+/** The names listed so far. */
 interface ListedNames {
   readonly names: ReadonlyMap<string, number>;
   readonly directories: Set<string>;
 }
 
-/** Where the library reads the directory next: before the first entry its start, after the last its end. */
+/** Where yauzl reads the directory next: the start before the first entry, the end after the last one. */
 const cursorOf = ({ readEntryCursor }: yauzl.ZipFile): number => Number(readEntryCursor);
 
 const listedEntry = (entry: yauzl.Entry): ListedEntry => ({
@@ -245,7 +243,7 @@ function itemOf(entry: ListedEntry | undefined, start: number): ZipItem {
   return { start, compressed, bytes, crc, method };
 }
 
-/** If all stands in one directory, and bagit.txt is not beside it, then the bag is this directory. */
+/** The directory that contains all entries, with a slash: then the bag is this directory. Empty if there is none. */
 function baseOf(listed: readonly BagTreeEntry[]): string {
   const entries = listed.filter(({ kind }) => kind !== 'refused');
   const first = entries[0]?.path.split('/')[0] ?? '';
@@ -256,7 +254,7 @@ function baseOf(listed: readonly BagTreeEntry[]): string {
 
 const nameOf = (entry: yauzl.Entry): string | null => decodeName(entry.fileNameRaw);
 
-/** UTF-8, whether the archive has the flag for it or not: many tools forget it. Null for anything else. */
+/** Decodes UTF-8, with or without the flag for it: many tools omit the flag. Null for anything else. */
 function decodeName(bytes: Buffer): string | null {
   const text = bytes.toString('utf8');
   return text.includes('\ufffd') || text.includes('\0') ? null : text;

@@ -1,4 +1,4 @@
-// The content of one entry of a .zip file: exactly the bytes that its headers describe.
+// Reads the content of one entry of a .zip file and checks it against its headers.
 
 import { Readable } from 'node:stream';
 import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
@@ -8,13 +8,13 @@ export const STORED = 0;
 export const DEFLATED = 8;
 
 const PIECE_BYTES = 65_536;
-/** An entry of this size is read and inflated at once: a stream for each of many small files takes far longer. */
+/** Entries up to this size are inflated in one call: a stream for each of many small files takes far longer. */
 const SMALL_BYTES = 262_144;
 const CORRUPT = 'its data is not what its header says';
 
-/** What is kept of an entry, to read it. */
+/** The data of an entry that are needed to read it. */
 export interface ZipItem {
-  /** Where its data begins. */
+  /** Offset of its data. */
   readonly start: number;
   readonly compressed: number;
   readonly bytes: number;
@@ -23,9 +23,9 @@ export interface ZipItem {
 }
 
 /**
- * The content in pieces, none of which is read before the one before it was used. Gives one piece beyond `bytes` at
- * most.
- * @throws LayoutError for data of another size or CRC-32, or with bytes behind it; errors of zlib
+ * Yields the content in pieces, and reads each piece only when the caller needs it. Yields at most one piece more than
+ * `bytes`.
+ * @throws LayoutError if size or CRC-32 do not match, or bytes follow the data; errors of zlib
  */
 export async function* readZipContent(file: FileWindow, item: ZipItem): AsyncGenerator<Uint8Array> {
   if (item.compressed <= SMALL_BYTES && item.bytes <= SMALL_BYTES) yield readWholeItem(file, item);
@@ -39,7 +39,7 @@ function readWholeItem(file: FileWindow, { start, compressed, bytes, crc, method
   return content;
 }
 
-/** All of a deflated entry. @throws where it is larger than it says, or bytes follow it */
+/** Inflates a whole entry. @throws if it is larger than stated, or bytes follow it */
 function inflateData(data: Buffer, bytes: number): Buffer {
   const { buffer, engine } = inflateRawSync(data, { info: true, maxOutputLength: Math.max(1, bytes) }) as unknown as {
     readonly buffer: Buffer;

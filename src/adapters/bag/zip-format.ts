@@ -1,7 +1,7 @@
-// The records of a .zip file, as far as a bag needs them: nothing is compressed, no time is told. So the same files
-// make the same bytes, on every machine and with every version of zlib, and what they hold can be read where it lies.
+// Encodes the records of a .zip file that a bag needs: uncompressed and with a fixed time. So the same files give the
+// same bytes, on every machine and with every version of zlib, and their content can be read in place.
 
-/** Files of this size and more would need another form of record before their size is known. */
+/** A larger file would need a ZIP64 record, and its size is not known before it is written. */
 export const ZIP_FILE_BYTES_MAX = 0xffff_fffe;
 const MAX_32 = 0xffff_ffff;
 const MAX_16 = 0xffff;
@@ -10,25 +10,25 @@ const UNIX = 3 << 8;
 const VERSION = 20;
 const VERSION_64 = 45;
 const UTF8 = 0x800;
-/** 1980-01-01, the first day that the format knows. */
+/** 1980-01-01, the first date of the format. */
 const DATE = 0x21;
 const FILE_MODE = 0o100600;
 const DIRECTORY_MODE = 0o40700;
 const LOCAL_BYTES = 30;
 const CENTRAL_BYTES = 46;
 
-/** `name` of a directory ends with a slash. */
+/** An entry of the archive. The `name` of a directory ends with a slash. */
 export interface ZipRecord {
   readonly name: string;
   readonly crc: number;
   readonly bytes: number;
-  /** Where its local header begins. */
+  /** Offset of its local header. */
   readonly offset: number;
 }
 
 export const localHeaderBytes = (name: string): number => LOCAL_BYTES + Buffer.byteLength(name);
 
-/** Stands before the data. */
+/** The header before the data. */
 export function localHeader({ name, crc, bytes }: Omit<ZipRecord, 'offset'>): Buffer {
   const header = Buffer.alloc(localHeaderBytes(name));
   header.writeUInt32LE(0x04034b50, 0);
@@ -39,7 +39,7 @@ export function localHeader({ name, crc, bytes }: Omit<ZipRecord, 'offset'>): Bu
   return header;
 }
 
-/** Stands in the directory at the end. */
+/** The header in the central directory. */
 export function centralHeader({ name, crc, bytes, offset }: ZipRecord): Buffer {
   const far = offset >= MAX_32;
   const nameBytes = Buffer.byteLength(name);
@@ -62,7 +62,7 @@ export function centralHeader({ name, crc, bytes, offset }: ZipRecord): Buffer {
   return header;
 }
 
-/** From the flags to the two sizes, which both kinds of header have alike. */
+/** Writes the fields from the flags to the two sizes, which both kinds of header share. */
 function writeCommon(header: Buffer, at: number, { crc, bytes }: Pick<ZipRecord, 'crc' | 'bytes'>): void {
   header.writeUInt16LE(UTF8, at);
   header.writeUInt16LE(DATE, at + 6);
@@ -71,7 +71,7 @@ function writeCommon(header: Buffer, at: number, { crc, bytes }: Pick<ZipRecord,
   header.writeUInt32LE(bytes, at + 16);
 }
 
-/** Where the directory is; the last bytes of the file. */
+/** The end records, which locate the central directory. */
 export function endRecords(directory: {
   readonly entries: number;
   readonly offset: number;

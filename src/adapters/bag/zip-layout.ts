@@ -1,12 +1,12 @@
-// Whether the bytes of a .zip file are exactly what its directory lists. Two readers may find the entries of an archive
-// in two ways: by the directory at its end, or by the headers before the data. Both must find the same here.
+// Checks that a .zip file consists of exactly the entries in its directory. Readers may find entries by the directory
+// at the end, or by the headers before the data. Both ways must give the same entries.
 //
-//   Z1. The entries lie one behind the other, from the first byte of the file to the directory: no byte is in no entry,
-//       and none is in two. So nothing is hidden before, between or behind them.
-//   Z2. The header before the data says what the directory says: name, flags, method, time, CRC-32 and sizes. Where
-//       sizes follow the data, they say it too.
-//   Z3. Behind the directory come its end records, which say where it is and how many entries it has, a comment without
-//       the beginning of a record, and nothing.
+//   Z1. The entries are contiguous, from the first byte of the file to the directory: every byte is in exactly one
+//       entry. So nothing is hidden before, between or after them.
+//   Z2. The local header agrees with the directory: name, flags, method, time, CRC-32 and sizes. If a data descriptor
+//       follows the data, it agrees too.
+//   Z3. After the directory come its end records, which state its place and the number of entries, and a comment that
+//       does not contain the start of a record; nothing else.
 
 import { fstatSync, readSync } from 'node:fs';
 
@@ -21,12 +21,12 @@ const END_64_BYTES = 56;
 const LOCATOR_64_BYTES = 20;
 const MAX_32 = 0xffff_ffff;
 const MAX_16 = 0xffff;
-/** The sizes and the CRC-32 follow the data. */
+/** Flag: sizes and CRC-32 follow the data. */
 const SIZES_FOLLOW = 0x8;
 const ZIP64_FIELD = 0x0001;
 const UNICODE_PATH_FIELD = 0x7075;
 
-/** An entry, as the directory has it. */
+/** An entry of the directory. */
 export interface ListedEntry {
   readonly offset: number;
   readonly compressed: number;
@@ -39,19 +39,19 @@ export interface ListedEntry {
   readonly name: Buffer;
 }
 
-/** Where the directory lies. */
+/** The place of the directory. */
 export interface DirectoryPlace {
   readonly start: number;
   readonly end: number;
   readonly entries: number;
 }
 
-/** What is wrong with the layout of an archive. */
+/** The layout of the archive is invalid. */
 export class LayoutError extends Error {}
 
 /**
- * Compares the archive with what its directory lists. Reads the headers, and none of the data.
- * @returns where the data of each entry begins, in the order of `listed`
+ * Compares the archive with its directory. Reads the headers but none of the data.
+ * @returns the offset of the data of each entry, in the order of `listed`
  * @throws LayoutError; errors of the operating system
  */
 export function checkLayout(file: FileWindow, listed: readonly ListedEntry[], place: DirectoryPlace): Float64Array {
@@ -78,7 +78,7 @@ export function checkLayout(file: FileWindow, listed: readonly ListedEntry[], pl
 
 const offsetOf = (entry: ListedEntry | undefined): number => entry?.offset ?? 0;
 
-/** Z2. @returns where the data begins */
+/** Checks Z2. @returns the offset of the data */
 function dataStart(file: FileWindow, entry: ListedEntry): number {
   const header = file.at(entry.offset, LOCAL_BYTES);
   const [nameBytes, extraBytes] = [header.readUInt16LE(26), header.readUInt16LE(28)];
@@ -90,7 +90,7 @@ function dataStart(file: FileWindow, entry: ListedEntry): number {
     header.readUInt16LE(10) === entry.time &&
     header.readUInt16LE(12) === entry.date;
   const start = entry.offset + LOCAL_BYTES + nameBytes + extraBytes;
-  // Before the next read: the window moves.
+  // Computed before the next read, which moves the window.
   const text = file.at(entry.offset + LOCAL_BYTES, nameBytes + extraBytes);
   const sizes = sizesIn(text.subarray(nameBytes), { compressed, bytes });
   const follow = (entry.flags & SIZES_FOLLOW) !== 0 && crc === 0 && sizes.compressed === 0 && sizes.bytes === 0;
@@ -105,7 +105,7 @@ interface Sizes {
   readonly bytes: number;
 }
 
-/** The sizes of a header, which an extra field has where they need 64 bits. */
+/** The sizes of a header; 64-bit sizes are in an extra field. */
 function sizesIn(extra: Buffer, { compressed, bytes }: Sizes): Sizes {
   if (compressed !== MAX_32 && bytes !== MAX_32) return { compressed, bytes };
   for (const { id, data } of fieldsIn(extra)) {
@@ -115,7 +115,7 @@ function sizesIn(extra: Buffer, { compressed, bytes }: Sizes): Sizes {
   return { compressed, bytes };
 }
 
-/** Whether an extra field has another name. */
+/** Whether an extra field contains a different name. */
 function hasOtherName(extra: Buffer, name: Buffer): boolean {
   for (const { id, data } of fieldsIn(extra)) {
     if (id === UNICODE_PATH_FIELD && !data.subarray(5).equals(name)) return true;
@@ -132,7 +132,7 @@ function* fieldsIn(extra: Buffer): Generator<{ readonly id: number; readonly dat
   }
 }
 
-/** Its four forms are told apart by the room that there is. @returns its size */
+/** Checks a data descriptor; the gap shows which of its four forms it has. @returns its size */
 function descriptorBytes(file: FileWindow, entry: ListedEntry, gap: { at: number; bytes: number }): number {
   const wide = gap.bytes === 20 || gap.bytes === 24;
   const signed = gap.bytes === 16 || gap.bytes === 24;
@@ -149,7 +149,7 @@ function descriptorBytes(file: FileWindow, entry: ListedEntry, gap: { at: number
   return gap.bytes;
 }
 
-/** Z3. */
+/** Checks Z3. */
 function checkEnd(file: FileWindow, { start, end, entries }: DirectoryPlace): void {
   const rest = file.size - end;
   if (rest < END_BYTES || rest > END_64_BYTES + LOCATOR_64_BYTES + END_BYTES + MAX_16) throw badEndError();
@@ -159,7 +159,7 @@ function checkEnd(file: FileWindow, { start, end, entries }: DirectoryPlace): vo
   if (rest < at + END_BYTES || tail.readUInt32LE(at) !== END) throw badEndError();
   const comment = tail.subarray(at + END_BYTES);
   if (tail.readUInt16LE(at + 20) !== comment.length || comment.includes('PK')) throw badEndError();
-  // A number that does not fit into the short record is all ones, and stands in the long one.
+  // A number that does not fit into the short record is all ones there, and is stored in the long record.
   const isExpected = (found: number, max: number, expected: number): boolean =>
     found === expected || (wide && found === max);
   const fits =
@@ -195,7 +195,7 @@ const badEndError = (): LayoutError =>
 
 const WINDOW_BYTES = 262_144;
 
-/** An open file, read through a window: what lies close to what was read before costs no call. */
+/** An open file, read through a buffer: a read close to the one before costs no system call. */
 export class FileWindow {
   readonly size: number;
   readonly #descriptor: number;
@@ -207,7 +207,7 @@ export class FileWindow {
     this.size = fstatSync(descriptor).size;
   }
 
-  /** The bytes from `position` on; they are valid until the next call. @throws LayoutError beyond the end */
+  /** The bytes from `position` on, valid until the next call. @throws LayoutError beyond the end */
   at(position: number, bytes: number): Buffer {
     const from = position - this.#start;
     if (from >= 0 && from + bytes <= this.#window.length) return this.#window.subarray(from, from + bytes);

@@ -14,13 +14,13 @@ import type { DiskSpace, FreeSpace } from '../../ports/disk-space.js';
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
 const CHUNK_BYTES = 262_144;
-/** Free space from which on a measurement is used again, and for how many milliseconds. */
+/** Free bytes above which a measurement is reused, and for how long, in ms. */
 const MUCH_BYTES = 4_294_967_296;
 const MEASURED_MS = 50;
-/** What lies at this path is not waited for, and no link is followed. */
+/** Does not wait for a FIFO at this path, and follows no link. */
 const APPENDING = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK;
 
-/** The file system of `file`, which is written to take space and removed to give it back. Its content says nothing. */
+/** The file system of `file`. The file reserves space by its size; its content has no meaning. */
 export const diskSpace = (file: string): DiskSpace => ({
   measure: measuring(dirname(file)),
   reservedBytes: () => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
@@ -30,7 +30,7 @@ export const diskSpace = (file: string): DiskSpace => ({
   },
 });
 
-/** Of a file system with much room a measurement holds for a while: none fills so fast. */
+/** With much free space a measurement is reused briefly: no disk fills that fast. */
 function measuring(folder: string): () => FreeSpace | null {
   let last: { readonly space: FreeSpace; readonly at: number } | null = null;
   return () => {
@@ -70,7 +70,7 @@ function reserveFile(file: string, bytes: number): boolean {
   }
 }
 
-/** Bytes that a file system which compresses or deduplicates cannot make small: zeros would reserve nothing there. */
+/** Pseudorandom bytes: zeros would reserve nothing on a file system that compresses or deduplicates. */
 function incompressibleBytes(seed: number, bytes: number): Buffer {
   const words = new Int32Array(Math.ceil(bytes / 4));
   let state = (seed ^ 0x9e3779b9) | 1;

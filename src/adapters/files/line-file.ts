@@ -11,7 +11,7 @@ const LINE_BYTES_MAX = 256 * 1024 * 1024;
 
 type FileLine = { readonly bytes: Uint8Array; readonly place: LinePlace };
 
-/** @throws UsageError where there is no such file, or something else than a file */
+/** @throws UsageError if the file does not exist, is not a regular file, or cannot be read */
 export async function openLineFile(path: string): Promise<LineFile> {
   const file = await openRegular(path).catch((error: unknown) => {
     if (error instanceof NotAFile) throw usageError(error.message);
@@ -46,7 +46,7 @@ async function* linesOf(file: FileHandle, path: string, lineMax: number): AsyncG
       offset += length + 1;
       [parts, length, start] = [[], 0, end + 1];
     }
-    // A copy: the next piece lies in the same buffer.
+    // A copy: the next piece uses the same buffer.
     if (start < piece.length) parts.push(Buffer.from(piece.subarray(start)));
     length += piece.length - start;
     if (length > lineMax) throw tooLongError(path, lineMax);

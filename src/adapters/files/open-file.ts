@@ -1,16 +1,15 @@
-// The one way to open a file for reading that the platform did not make just now: a path of a caller, or one that lies
-// in a home, a bag or a bundle. Anything can lie there. Opening a FIFO waits for its other end, and opening a device
-// can
-// act on it, so neither is opened.
+// The only way to open a file for reading that this process did not just create: a path from a caller, or a path in a
+// home directory, a bag or a bundle. It may be of any kind. Opening a FIFO waits for its other end, and opening a
+// device can trigger an action, so neither is opened.
 
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
 import { open, stat, type FileHandle } from 'node:fs/promises';
 
-// Between the look and the opening a FIFO can take the place of the file: without O_NONBLOCK its writer is waited for.
+// A FIFO can replace the file between the check and the opening: without O_NONBLOCK, opening it waits for a writer.
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 const PIECE_BYTES = 262_144;
 
-/** Something that is no regular file. */
+/** The path is not a regular file. */
 export class NotAFile extends Error {
   constructor(path: string) {
     super(`${path} is not a regular file: name a file that is one`);
@@ -18,7 +17,7 @@ export class NotAFile extends Error {
 }
 
 interface OpenOptions {
-  /** Further flags of open(2), e.g. O_NOFOLLOW: with that, a symbolic link fails with ELOOP. */
+  /** Further flags of open(2), for example O_NOFOLLOW: then a symbolic link fails with ELOOP. */
   readonly flags?: number;
 }
 
@@ -42,15 +41,15 @@ export function openRegularSync(path: string, { flags = 0 }: OpenOptions = {}): 
 }
 
 /**
- * For a path that a library opens by itself. There may be none.
- * @throws NotAFile where something else than a regular file is there
+ * Checks a path that a library will open by itself. It need not exist.
+ * @throws NotAFile if it exists and is not a regular file
  */
 export function refuseSpecialFile(path: string): void {
   const there = statSync(path, { throwIfNoEntry: false });
   if (there !== undefined && !there.isFile()) throw new NotAFile(path);
 }
 
-/** Like `openRegularSync`, as a handle. @throws NotAFile; errors of the operating system */
+/** Like `openRegularSync`, as a FileHandle. @throws NotAFile; errors of the operating system */
 export async function openRegular(path: string): Promise<FileHandle> {
   if (!(await stat(path)).isFile()) throw new NotAFile(path);
   const file = await open(path, READ);
@@ -64,7 +63,7 @@ export async function openRegular(path: string): Promise<FileHandle> {
 }
 
 /**
- * A whole file of at most `bytesMax` bytes.
+ * Reads a whole file of at most `bytesMax` bytes.
  * @throws NotAFile; RangeError for a larger file; errors of the operating system
  */
 export async function readRegular(path: string, bytesMax: number): Promise<Buffer> {
@@ -104,7 +103,7 @@ export function readRegularSync(path: string, bytesMax: number): Buffer {
   }
 }
 
-/** The pieces of an open file from `start` up to `end`, without it; one buffer serves for all of them. */
+/** Reads an open file in pieces, from `start` up to `end` (exclusive). All pieces share one buffer. */
 export async function* readPieces(file: FileHandle, start = 0, end = Infinity): AsyncGenerator<Buffer> {
   const buffer = Buffer.allocUnsafe(PIECE_BYTES);
   for (let at = start; at < end;) {

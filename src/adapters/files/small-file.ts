@@ -1,4 +1,4 @@
-// Files of a few kilobytes on which much depends: read without being led elsewhere, and replaced as a whole.
+// Small files that security depends on: read without following links, and replaced atomically.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -20,14 +20,14 @@ import { fsyncDirectorySync } from './fsync-directory.js';
 
 export interface SmallFileLimits {
   readonly bytesMax: number;
-  /** Permission bits that the file must not have, e.g. 0o077. Default: none. */
+  /** Permission bits that the file must not have, for example 0o077. Default: none. */
   readonly forbiddenMode?: number;
 }
 
 /**
- * The bytes of a regular file, or null where there is none.
- * @throws PolicyError POLICY_UNREADABLE for anything else there (a symlink, a FIFO, a folder), for a file that is
- * larger, that grows meanwhile, or that others may touch
+ * Reads a regular file. @returns its bytes, or null if it does not exist
+ * @throws PolicyError POLICY_UNREADABLE for anything that is not a regular file (a symlink, a FIFO, a folder), and for
+ * a file that is larger, grows while it is read, or has forbidden permissions
  */
 export function readSmallFile(path: string, { bytesMax, forbiddenMode = 0 }: SmallFileLimits): Uint8Array | null {
   let descriptor: number;
@@ -70,7 +70,7 @@ function readAll(path: string, descriptor: number, size: number): Uint8Array {
   }
 }
 
-/** Puts `text` in the place of a file, durable and in one step: whoever reads sees the former text or all of this. */
+/** Replaces the content of a file durably and atomically: a reader sees either the old or the new text. */
 export function replaceFile(path: string, text: string, mode: number): void {
   const draft = `${path}.new-${randomBytes(6).toString('hex')}`;
   try {

@@ -4,7 +4,7 @@ import { UsageError } from '../../errors.js';
 import type { SpecFiles } from '../../ports/spec-files.js';
 import { readSmallFile } from './small-file.js';
 
-/** Specs as files of this machine. */
+/** Specs in files of this machine. */
 export const specFiles: SpecFiles = {
   resolve(path) {
     try {
@@ -28,7 +28,7 @@ export const specFiles: SpecFiles = {
       const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
       return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
     } catch {
-      // Gone, behind a folder that has been closed, or a link in a circle: no spec can be had from there.
+      // Deleted, in a folder without permission, or a circular link: no spec can be read from this path.
       return null;
     }
   },

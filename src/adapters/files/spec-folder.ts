@@ -1,4 +1,4 @@
-// Specs in one folder, by their ids. An id comes from an agent.
+// Finds specs in one folder by their ids. An id is untrusted: it comes from an agent.
 
 import { lstatSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,8 +8,8 @@ import { isConforming } from '../../contract/validators.js';
 const ENDINGS = ['.yaml', '.yml', '.json'];
 
 /**
- * The file of the spec with this id, directly in the folder, or null. A symbolic link is no file, whatever it leads to;
- * whoever can write to the folder decides what is worked on.
+ * The file of the spec with this id, directly in the folder, or null. Symbolic links are not followed: only a user who
+ * can write to the folder may decide what agents work on.
  */
 export function findSpecFile(folder: string, spec_id: string): string | null {
   if (!isConforming(SpecId, spec_id)) return null;
@@ -17,5 +17,5 @@ export function findSpecFile(folder: string, spec_id: string): string | null {
   return paths.find((path) => lstatSync(path, { throwIfNoEntry: false })?.isFile() === true) ?? null;
 }
 
-/** The folder as it is called without links. @throws what the system says where there is none */
+/** The real path of the folder. @throws the error of the operating system if it does not exist */
 export const resolveSpecFolder = (folder: string): string => realpathSync(folder);

@@ -1,12 +1,12 @@
-// Where everything in a chart stands: the graph that ELK is given, and what it makes of that. The layout itself is made
-// in another thread (layout-worker.ts): it takes from a tenth of a second to many.
+// Converts a chart to a graph for ELK, and ELK's result to a layout. The layout runs in another thread
+// (layout-worker.ts): it takes from a tenth of a second to many seconds.
 
 import type { ElkExtendedEdge, ElkNode, LayoutOptions } from 'elkjs';
 import { CHART_METRICS, labelText, labelWidth, nodeWidth, titleWidth } from '../../contract/inspection/chart-text.js';
 import type { Box, ChartEdge, ChartNode, Layout, ChartLine } from '../../contract/inspection/inspection.js';
 
 export type Direction = 'DOWN' | 'RIGHT';
-/** How much is left between what is drawn: what is taller than a page has to be dense to be read. */
+/** Spacing of a layout: a chart that is taller than a page must be dense to be readable. */
 export type Spacing = 'roomy' | 'dense';
 
 export interface DrawableChart {
@@ -14,12 +14,12 @@ export interface DrawableChart {
   readonly edges: readonly ChartEdge[];
 }
 
-/** So many states are placed by the better way, whose time grows fast. */
+/** Up to this number of states the better placement is used, whose time grows fast. */
 const CAREFUL_NODES_MAX = 60;
-/** What ELK is told less than a label has, where labels lie in layers of their own: each would push all apart. */
+/** Subtracted from the height of labels that have their own layers: otherwise each one pushes the layers apart. */
 const LABEL_OVERLAP = 13;
 
-/** The graph of a chart. An edge without a target is not drawn; edges with the same ends are one. */
+/** The ELK graph of a chart. An edge without a target is not drawn; edges with the same ends are merged. */
 export function elkGraph({ nodes, edges }: DrawableChart, direction: Direction, spacing: Spacing = 'roomy'): ElkNode {
   const drawn = edges.filter(({ target }) => target !== null);
   const options = optionsFor(nodes.length, direction, spacing);
@@ -39,7 +39,7 @@ export function elkGraph({ nodes, edges }: DrawableChart, direction: Direction, 
 }
 const CANVAS = '(canvas)';
 
-/** Where many lines lead into one state, those that stand outside of frames leave and arrive together. */
+/** Whether many lines lead to one state: then lines outside of compound states leave and arrive together. */
 function isCrowded(bundles: ReadonlyMap<string, readonly ChartEdge[]>): boolean {
   const into = new Map<string | null, number>();
   for (const [edge] of bundles.values())
@@ -48,7 +48,7 @@ function isCrowded(bundles: ReadonlyMap<string, readonly ChartEdge[]>): boolean 
 }
 const LINES_APART_MAX = 6;
 
-/** ELK has no use for an empty id. */
+/** ELK does not accept an empty id. */
 const elkId = (id: string): string => `:${id}`;
 
 function optionsFor(nodes: number, direction: Direction, spacing: Spacing): LayoutOptions {
@@ -69,7 +69,7 @@ function optionsFor(nodes: number, direction: Direction, spacing: Spacing): Layo
   };
 }
 
-/** Frames inherit none of these: they stand at each of them. */
+/** Compound states do not inherit these, so each of them repeats them. */
 const SPACINGS: Readonly<Record<Spacing, LayoutOptions>> = {
   roomy: {
     'elk.spacing.nodeNode': '28',
@@ -81,7 +81,7 @@ const SPACINGS: Readonly<Record<Spacing, LayoutOptions>> = {
     'elk.layered.spacing.edgeNodeBetweenLayers': '8',
     'elk.layered.spacing.edgeEdgeBetweenLayers': '8',
   },
-  // Every line that passes by a layer adds to what is between that and the next one.
+  // Every line that passes a layer adds to the distance between layers.
   dense: {
     'elk.spacing.nodeNode': '20',
     'elk.spacing.edgeNode': '10',
@@ -115,7 +115,7 @@ function elkNode(node: ChartNode, children: ElkNode[], options: LayoutOptions): 
   };
 }
 
-/** Edges by their ends, in their order. */
+/** Edges grouped by their ends, in order. */
 function bundleEdges(edges: readonly ChartEdge[]): ReadonlyMap<string, readonly ChartEdge[]> {
   const bundles = new Map<string, ChartEdge[]>();
   for (const edge of edges) {
@@ -149,7 +149,7 @@ function elkEdge(
   };
 }
 
-/** The way through the machine that has the most states: it is to be straight. */
+/** The edges of the path with the most states; the layout keeps them straight. */
 function spineOf(nodes: readonly ChartNode[], edges: readonly ChartEdge[]): ReadonlySet<string> {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const topOf = (id: string): string => {
@@ -172,7 +172,7 @@ function spineOf(nodes: readonly ChartNode[], edges: readonly ChartEdge[]): Read
   );
 }
 
-/** Of all ways there are too many to look at: after some thousand steps it is the longest so far. */
+/** Stops after some thousand steps, because there are too many paths, and returns the longest so far. */
 function findLongestPath(from: string, next: ReadonlyMap<string, ReadonlySet<string>>): readonly string[] {
   const seen = new Set<string>();
   let [best, steps]: [readonly string[], number] = [[], 0];
@@ -187,10 +187,10 @@ function findLongestPath(from: string, next: ReadonlyMap<string, ReadonlySet<str
 }
 const STEPS_MAX = 5_000;
 
-/** ELK places no label without a text; what the text is, it does not ask. */
+/** ELK places only labels that have a text; which text does not matter. */
 const LABEL = 'label';
 
-/** What ELK has made of the graph of this chart. */
+/** Converts ELK's result for the graph of this chart. */
 export function layoutFrom(graph: ElkNode, { edges }: DrawableChart): Layout {
   const boxes: Box[] = [];
   const visit = (node: ElkNode): void => {

@@ -1,11 +1,11 @@
-// XState 5 actors as the inspectors of XState 4 know them: an observer for `createActor(machine, { inspect })`, and
-// what it saw as messages of @xstate/inspect 0.8. It changes nothing, keeps no history, and tells neither what machines
-// remember nor what events carry, unless it is told what of that may be seen.
+// Shows XState 5 actors to inspectors for XState 4: an observer for `createActor(machine, { inspect })`, which emits
+// messages of @xstate/inspect 0.8. It changes nothing and stores no history. Contexts and event payloads are omitted
+// unless the options reveal them.
 
 import type { InspectionEvent } from 'xstate';
 import { actorIdOf, logicOf, parentOf } from '../../contract/inspection/xstate-fields.js';
 
-/** What a viewer is sent; the members that are JSON are texts, as the protocol has it. */
+/** A message to a viewer; members that contain JSON are strings, as in the protocol. */
 export type InspectionMessage =
   | {
       readonly type: 'service.register';
@@ -20,27 +20,27 @@ export type InspectionMessage =
   | { readonly type: 'service.stop'; readonly sessionId: string };
 
 export interface InspectionHubOptions {
-  /** What of a context may be seen. Default: nothing of it. */
+  /** Returns the visible part of a context. Default: nothing. */
   readonly context?: (context: unknown) => object;
-  /** What of an event may be seen, beside its type. Default: nothing of it. */
+  /** Returns the visible part of an event, in addition to its type. Default: nothing. */
   readonly event?: (event: { readonly type: string }) => object;
 }
 
-/** Actors that are known at the same time; of one more, the oldest is told to have stopped. */
+/** Maximum number of known actors; beyond it, the oldest one is reported as stopped. */
 const ACTORS_MAX = 1_024;
-/** A message that would be longer is sent without what the options let through. */
+/** A longer message is sent without the parts that the options reveal. */
 const MESSAGE_CHARS_MAX = 65_536;
 
 export interface InspectionHub {
   /** For `createActor(machine, { inspect })`. */
   readonly inspect: (event: InspectionEvent) => void;
-  /** Tells of all actors that live, and then of what happens. @returns a function that ends it */
+  /** Reports all live actors, and then all events. @returns a function that unsubscribes */
   listen(listener: (message: InspectionMessage) => void): () => void;
 }
 
 type RegisterMessage = Extract<InspectionMessage, { type: 'service.register' }>;
 
-/** What is read of a machine's snapshot. */
+/** The members of a machine's snapshot that are read. */
 interface ActorSnapshot {
   readonly status: string;
   readonly value?: unknown;
@@ -51,7 +51,7 @@ interface ActorSnapshot {
 export function inspectionHub(options: InspectionHubOptions = {}): InspectionHub {
   const texts = messageTextsOf(options);
   const actors = new Map<string, RegisterMessage>();
-  /** Seen to begin, and not to stand anywhere yet. */
+  /** Actors that were created but have no state yet. */
   const starting = new Map<string, Omit<RegisterMessage, 'state'>>();
   const listeners = new Set<(message: InspectionMessage) => void>();
   const publish = (message: InspectionMessage): void => {
@@ -85,7 +85,7 @@ export function inspectionHub(options: InspectionHubOptions = {}): InspectionHub
       const actor = event.actorRef;
       if (event.type === '@xstate.actor') {
         const registration = registrationOf(actor);
-        // What is no machine has no chart.
+        // Only machines have a chart.
         if (registration !== null) starting.set(actor.sessionId, registration);
       } else if (event.type === '@xstate.event' && actors.has(actor.sessionId)) {
         publish({ type: 'service.event', sessionId: actor.sessionId, event: texts.event(event.event) });
@@ -106,7 +106,7 @@ interface MessageTexts {
   state(sessionId: string, snapshot: ActorSnapshot, event: { readonly type: string }): string;
 }
 
-/** Events and states as XState 4 writes them, with what the options let through of them. */
+/** Events and states in the format of XState 4, with the parts that the options reveal. */
 function messageTextsOf({ context = () => ({}), event: shownEvent = () => ({}) }: InspectionHubOptions): MessageTexts {
   const scxml = (type: string, data: object): object => ({
     name: type,
@@ -138,7 +138,7 @@ function registrationOf(actor: InspectionEvent['actorRef']): Omit<RegisterMessag
   };
 }
 
-/** Without the initial context, which may hold anything; functions by their names. */
+/** The definition without the initial context, which may contain anything; functions become their names. */
 function definitionText(definition: object): string {
   const plain = (key: string, value: unknown): unknown => {
     if (key === 'context') return undefined;
@@ -148,7 +148,7 @@ function definitionText(definition: object): string {
   return JSON.stringify({ ...definition, key: key ?? id }, plain);
 }
 
-/** A snapshot as XState 4 would have a state. */
+/** A snapshot in the form of an XState 4 state. */
 const stateOf = (sessionId: string, snapshot: ActorSnapshot, context: object, _event: object): object => ({
   value: snapshot.value ?? {},
   context,
@@ -167,7 +167,7 @@ const stateOf = (sessionId: string, snapshot: ActorSnapshot, context: object, _e
   changed: true,
 });
 
-/** What options let through may be anything: too much of it, or nothing that JSON has. */
+/** Encodes a message; without the revealed parts if they are too large or JSON cannot encode them. */
 function encodeBounded(value: object, without: () => object): string {
   try {
     const text = JSON.stringify(value);

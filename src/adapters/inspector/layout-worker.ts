@@ -1,5 +1,6 @@
-// Charts are laid out in a thread of their own: it takes from a tenth of a second to many, and what is drawn has been
-// recorded by somebody. So it is bounded, one chart comes after the other, and a layout that takes too long is killed.
+// Lays out charts in a separate thread: it takes from a tenth of a second to many seconds, and a chart comes from an
+// untrusted ledger. So its size is limited, charts are laid out one at a time, and a layout that takes too long is
+// killed.
 
 import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
@@ -12,11 +13,11 @@ export type Layouts = Chart['layouts'];
 export interface LayoutLimits {
   readonly nodes: number;
   readonly edges: number;
-  /** Of all names, events, guards and actions. */
+  /** Total length of all names, events, guards and actions. */
   readonly chars: number;
-  /** For one direction of one chart. */
+  /** Timeout for one direction of one chart, in ms. */
   readonly ms: number;
-  /** Charts that wait; more are refused. */
+  /** Maximum number of charts in the queue; more are refused. */
   readonly waiting: number;
 }
 export const LAYOUT_LIMITS: LayoutLimits = { nodes: 300, edges: 1_200, chars: 200_000, ms: 40_000, waiting: 16 };
@@ -24,8 +25,8 @@ export const LAYOUT_LIMITS: LayoutLimits = { nodes: 300, edges: 1_200, chars: 20
 const HEAP_MB = 512;
 
 /**
- * What the thread does. It stands here as a text because this library runs as many files, as one, and as its sources:
- * a file for it would be elsewhere each time.
+ * The program of the thread. It is a string because this library runs from many files, from one bundle, and from its
+ * sources: a separate file would have another path each time.
  */
 const THREAD = `
   const { parentPort, workerData } = require('node:worker_threads');
@@ -35,7 +36,7 @@ const THREAD = `
   });
 `;
 
-/** Lays out charts. The thread is there from the first question to `close`, and keeps no process alive. */
+/** Lays out charts. The thread runs from the first request until `close`, and does not keep the process running. */
 export class LayoutWorker {
   readonly #limits: LayoutLimits;
   #worker: Worker | null = null;
@@ -47,7 +48,7 @@ export class LayoutWorker {
     this.#limits = limits;
   }
 
-  /** @returns null for a chart that is too large, takes too long, or cannot be laid out at all */
+  /** @returns null for a chart that is too large, takes too long, or cannot be laid out */
   async layOut(chart: DrawableChart): Promise<Layouts | null> {
     if (!this.#isBounded(chart) || this.#waiting >= this.#limits.waiting) return null;
     this.#waiting += 1;
@@ -120,7 +121,7 @@ export class LayoutWorker {
     const resourceLimits = { maxOldGenerationSizeMb: HEAP_MB };
     const worker = new Worker(THREAD, { eval: true, workerData: elk, env: {}, execArgv: [], resourceLimits });
     worker.on('error', () => undefined).unref();
-    // Whoever waits for it hears of that too; the next chart gets a new one.
+    // The outstanding request gets this event too; the next chart gets a new thread.
     worker.on('exit', () => {
       if (this.#worker === worker) this.#worker = null;
     });

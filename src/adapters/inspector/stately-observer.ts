@@ -1,20 +1,20 @@
-// The adapter to @statelyai/inspect: an observer for `createActor` that hands on to an inspector that somebody has made
-// with that package (an optional peer dependency; nothing of it is loaded here). What it is handed is a stand-in for
-// each actor. The package would else send whole contexts and events, the initial context inside a definition even
-// where it was told to sanitize, and the snapshot of a later moment.
+// An adapter to @statelyai/inspect: an observer for `createActor` that forwards to an inspector created with that
+// package (an optional peer dependency; nothing of it is loaded here). It forwards a substitute for each actor.
+// Otherwise the package would send whole contexts and events, the initial context inside a definition even with its
+// sanitize option, and a later snapshot.
 
 import type { InspectionEvent } from 'xstate';
 import { actorIdOf, logicOf, parentOf, withActorFields } from '../../contract/inspection/xstate-fields.js';
 import type { InspectionHubOptions } from './inspection-hub.js';
 
-/** What is asked of an inspector of @statelyai/inspect 0.7. */
+/** The part of an inspector of @statelyai/inspect 0.7 that is used. */
 export interface StatelyInspector {
   readonly inspect: { readonly next?: (event: InspectionEvent) => void };
 }
 
 type ActorReference = InspectionEvent['actorRef'];
 
-/** For `createActor(machine, { inspect })`. Contexts and events are told as the options say; by default not at all. */
+/** For `createActor(machine, { inspect })`. Contexts and events are omitted unless the options reveal them. */
 export function statelyObserver(
   inspector: StatelyInspector,
   { context = () => ({}), event: shownEvent = () => ({}) }: InspectionHubOptions = {},
@@ -42,7 +42,7 @@ export function statelyObserver(
 const idOf = (actor: Pick<ActorReference, 'sessionId'> | undefined): object | undefined =>
   actor === undefined ? undefined : { sessionId: actor.sessionId };
 
-/** The actor as it is now. */
+/** A substitute with the actor's current snapshot. */
 function actorProxyOf(actor: ActorReference, snapshotOf: (snapshot: unknown) => object): object {
   const snapshot = snapshotOf(actor.getSnapshot());
   const config = logicOf(actor)?.config;

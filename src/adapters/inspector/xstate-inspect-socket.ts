@@ -1,5 +1,5 @@
-// The protocol of @xstate/inspect 0.8 over WebSocket: the only file that knows `ws`. Its own server lets a viewer send
-// events into the machines; this one only ever tells. Of what a viewer says, one thing is heard: that it is there.
+// The protocol of @xstate/inspect 0.8 over WebSocket. The original server lets a viewer send events to the machines;
+// this one only sends. The only message that it accepts from a viewer is `xstate.inspecting`.
 
 import { WebSocketServer, type WebSocket } from 'ws';
 import type { IncomingMessage } from 'node:http';
@@ -9,13 +9,13 @@ import type { InspectionHub } from './inspection-hub.js';
 const VIEWERS_MAX = 16;
 const RECEIVED_BYTES_MAX = 65_536;
 /**
- * What a viewer may leave untaken: all actors that a hub knows are told at once to one that comes, some 10 kB each. One
- * that falls further behind is hung up on, and may come again.
+ * Limit of unsent data for a viewer. A new viewer gets all known actors at once, about 10 kB each. A viewer that falls
+ * further behind is disconnected and may reconnect.
  */
 const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
 
 export interface XstateInspectSocket {
-  /** Takes over a connection that has been let in. */
+  /** Takes over a connection that the caller has authorized. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
   close(): void;
 }

@@ -1,5 +1,3 @@
-// Tokens as they are looked up and kept.
-
 import { hash, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { TOKENS_MAX, TokenList, type Right, type TokenRecord } from '../../contract/token.js';
@@ -22,26 +20,26 @@ const MODE = 0o600;
 const FORBIDDEN = 0o077;
 const DAY_MS = 86_400_000;
 
-/** What somebody is given a token for. */
+/** The permissions and the lifetime of a new token. */
 export interface TokenGrant {
   readonly actor: string;
   readonly role: string;
   readonly rights: readonly Right[];
   readonly case?: string;
-  /** Default: it holds until it is revoked. */
+  /** Lifetime in days. Default: valid until it is revoked. */
   readonly days?: number;
 }
 
-/** A new token, which is nowhere else, and what is kept of it. */
+/** A new token, which is stored nowhere, and the record that is stored instead of it. */
 export interface MintedToken {
   readonly token: string;
   readonly record: TokenRecord;
 }
 
-/** Rights that show, or reach, what belongs to other cases as well. */
+/** Rights that also give access to data of other cases. */
 const CROSS_CASE_RIGHTS: ReadonlySet<Right> = new Set(['observe', 'sessions']);
 
-/** A new token, which nobody has kept: a book over its record opens to it. @throws UsageError */
+/** Creates a token without storing it: a book that contains its record accepts it. @throws UsageError */
 export function mintToken(
   { actor, role, rights, case: case_id, days }: TokenGrant,
   clock: Clock = systemClock(),
@@ -68,7 +66,7 @@ export function mintToken(
   throw usageError('a token needs an actor, a role and rights as the contract has them');
 }
 
-/** A book over whatever list there is at the time. */
+/** A token book over the records that `records` returns at the time of each lookup. */
 export function tokenBook(records: () => readonly TokenRecord[], clock: Clock = systemClock()): TokenBook {
   const known = new Map<TokenRecord, { readonly digest: Buffer; readonly principal: Principal }>();
   let list: readonly TokenRecord[] = [];
@@ -89,7 +87,7 @@ export function tokenBook(records: () => readonly TokenRecord[], clock: Clock = 
     find(token) {
       const given = hash('sha256', token, 'buffer');
       let found: Principal | null = null;
-      // All of them are looked at, whichever it is.
+      // No early exit: the time must not depend on which record matches.
       for (const [record, { digest, principal }] of current()) {
         if (timingSafeEqual(given, digest) && isUnexpired(record)) found = principal;
       }
@@ -99,7 +97,7 @@ export function tokenBook(records: () => readonly TokenRecord[], clock: Clock = 
   };
 }
 
-/** Whoever wrote a record may have had no rule for it: one for a case never shows, or reaches, what is of others. */
+/** Drops rights that a token for one case must not have, because an older version may have written the record. */
 const principalOf = ({ id, actor, role, case: case_id, rights }: TokenRecord): Principal => ({
   id,
   actor,
@@ -108,7 +106,7 @@ const principalOf = ({ id, actor, role, case: case_id, rights }: TokenRecord): P
   rights: new Set(rights.filter((right) => case_id === null || !CROSS_CASE_RIGHTS.has(right))),
 });
 
-/** A book with one token in it, which somebody else has drawn. */
+/** A book with one token, which the caller has generated. */
 export function singleTokenBook(
   token: string,
   grant: Omit<TokenGrant, 'days'>,
@@ -123,13 +121,13 @@ export function singleTokenBook(
   return tokenBook(() => records, clock);
 }
 
-/** The first book that knows a token speaks for it. */
+/** Looks a token up in each book; the first match counts. */
 export const joinTokenBooks = (...books: readonly TokenBook[]): TokenBook => ({
   find: (token) => books.map((book) => book.find(token)).find((principal) => principal !== null) ?? null,
   holds: (id) => books.some((book) => book.holds(id)),
 });
 
-/** The tokens of a home, in a file for nobody but the owner. Another process may change it at any time. */
+/** The tokens of a home directory, in a file with mode 0600. Another process may change it at any time. */
 export class TokenFile implements TokenBook {
   readonly #path: string;
   readonly #clock: Clock;
@@ -151,7 +149,7 @@ export class TokenFile implements TokenBook {
     return this.#book.holds(id);
   }
 
-  /** @throws PolicyError for a file that others may touch, or that is none; UsageError for one that holds no tokens */
+  /** @throws PolicyError if other users may access the file or it is not regular; UsageError for invalid content */
   list(): readonly TokenRecord[] {
     const bytes = readSmallFile(this.#path, { bytesMax: BYTES_MAX, forbiddenMode: FORBIDDEN });
     if (bytes === null) return [];
@@ -165,7 +163,7 @@ export class TokenFile implements TokenBook {
     return (value as TokenList).tokens;
   }
 
-  /** Makes a token; those that are out of time go. @throws like `list` */
+  /** Creates and stores a token; removes expired ones. @throws like `list` */
   mint(grant: TokenGrant, ids: Ids = nanoidIds()): MintedToken {
     const minted = mintToken(grant, this.#clock, ids);
     const now = this.#clock.now();
@@ -186,7 +184,7 @@ export class TokenFile implements TokenBook {
     return minted;
   }
 
-  /** @returns whether there was such a token */
+  /** @returns whether the token existed */
   revoke(id: string): boolean {
     return withFileLock(this.#path, () => {
       const tokens = this.list();
@@ -201,7 +199,7 @@ export class TokenFile implements TokenBook {
     replaceFile(this.#path, `${JSON.stringify({ version: 1, tokens }, null, 2)}\n`, MODE);
   }
 
-  /** What the file holds now. One that cannot be trusted opens nothing. */
+  /** The current records; none if the file cannot be trusted, so that no token is accepted. */
   #current(): readonly TokenRecord[] {
     const stamp = stampOf(this.#path);
     if (stamp === this.#stamp) return this.#records;
@@ -215,7 +213,7 @@ export class TokenFile implements TokenBook {
   }
 }
 
-/** Changes whenever the file does: it is replaced as a whole. */
+/** Changes whenever the file changes, because it is always replaced as a whole. */
 function stampOf(path: string): string {
   try {
     const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });

@@ -1,10 +1,10 @@
-// Pins from a Git working tree (C45): the version of a policy file is the last commit that changed it, and the bytes
-// that were loaded must be that commit's.
+// Pins from a Git working tree (C45): the version of a policy file is the last commit that changed it, and the loaded
+// bytes must be those of that commit.
 //
-// The repository is not trusted. Whoever can write its .git/config must not get a program run by whoever merely reads
-// a policy. So git is asked by plumbing commands only (they start no pager, no signature check, no diff driver), and
-// with settings that leave it nothing to start: no file system monitor, no hooks, and no transport, by which it would
-// fetch an object that is missing. Nothing but the pins depends on the answers, and a pin that is not sure denies.
+// The repository is untrusted: a user who can write its .git/config must not get a program executed by a user who only
+// reads a policy. So only plumbing commands are used (they start no pager, no signature check, no diff driver), with
+// settings that leave Git nothing to start: no file system monitor, no hooks, and no transport, with which it would
+// fetch a missing object. Only the pins depend on the answers, and an uncertain pin denies.
 
 import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
@@ -15,14 +15,14 @@ import { readRegular } from '../files/open-file.js';
 import { POLICY_BYTES_MAX, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
 
 const GIT_MS_MAX = 10_000;
-/** Of the list of commits at which a shallow clone ends. */
+/** Limit of the file that lists the boundary commits of a shallow clone. */
 const SHALLOW_BYTES_MAX = 16_777_216;
 
 /**
- * Policies of the contract folder `dir` (`<dir>/policy/*.yaml`), pinned by the Git repository that `dir` lies in.
- * Problems: `never_committed`, `dirty`, and `no_source` where there is no repository, no git, or a history that was
- * cut off (a shallow clone) before the commit in question could be found.
- * @throws UsageError for a file name in the options that is not one
+ * Policies of the contract folder `dir` (`<dir>/policy/*.yaml`), pinned by the Git repository that contains it.
+ * Problems: `never_committed`, `dirty`, and `no_source` if there is no repository, no git, or if the history of a
+ * shallow clone ends before the commit was found.
+ * @throws UsageError for an invalid file name in the options
  */
 export function gitPolicySource(dir: string, options: PolicySourceOptions = {}): PolicySource {
   const root = resolve(dir);
@@ -55,9 +55,9 @@ async function pinOf(
   const found = await runGit(root, ['rev-list', '--max-count=1', 'HEAD', '--', path]);
   if (found.status === 'not_run') return { problem: 'no_source' };
   const commit = found.stdout.toString('latin1').trim();
-  // Also when HEAD names no commit yet.
+  // Also if HEAD refers to no commit yet.
   if (found.status === 'refused' || commit === '') return { problem: 'never_committed' };
-  // Where history is cut off, the first commit that is left looks as if it had changed every file.
+  // In a shallow clone, the boundary commit appears to have changed every file.
   if (shallowCommits.has(commit)) return { problem: 'no_source' };
   const blob = await runGit(root, ['cat-file', 'blob', `${commit}:./${path}`]);
   if (blob.status === 'not_run') return { problem: 'no_source' };
@@ -65,7 +65,7 @@ async function pinOf(
   return { git_sha: commit, sha256: sha256(bytes), source: 'git' };
 }
 
-/** The commits at which a shallow clone ends; null where there is no working tree, or it cannot be asked. */
+/** The boundary commits of a shallow clone; null if there is no working tree or Git fails. */
 async function readShallowCommits(root: string): Promise<ReadonlySet<string> | null> {
   const answer = await runGit(root, [
     'rev-parse',
@@ -85,7 +85,7 @@ async function readShallowCommits(root: string): Promise<ReadonlySet<string> | n
 }
 
 interface GitAnswer {
-  /** `refused`: git ran and said no. `not_run`: there is no git, it took too long, or it said too much. */
+  /** `refused`: git ran and failed. `not_run`: there is no git, it timed out, or its output was too long. */
   readonly status: 'done' | 'refused' | 'not_run';
   readonly stdout: Buffer;
 }
@@ -93,7 +93,7 @@ interface GitAnswer {
 const SETTINGS = [
   'core.fsmonitor=false',
   'core.hooksPath=/dev/null',
-  // Somebody else may own the repository (a container's volume). Its owner can run nothing here, see above.
+  // Another user may own the repository (a container's volume). The owner can run nothing here, see above.
   'safe.directory=*',
   'safe.bareRepository=explicit',
 ];
@@ -114,12 +114,12 @@ function runGit(root: string, args: readonly string[]): Promise<GitAnswer> {
       GIT_NO_REPLACE_OBJECTS: '1',
       GIT_GRAFT_FILE: '/dev/null',
       GIT_NO_LAZY_FETCH: '1',
-      // The same for versions of git that do not know the line above: no protocol is allowed.
+      // The same for versions of Git without GIT_NO_LAZY_FETCH: no protocol is allowed.
       GIT_ALLOW_PROTOCOL: 'none',
     },
   } as const;
   const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
-  // The folder is given by -C: as the working directory of the process it could bring its own `git` along.
+  // -C instead of the working directory of the process, which could contain its own `git`.
   const complete = ['-C', root, '--no-pager', '--literal-pathspecs', ...settings, ...args];
   return new Promise((settle) => {
     execFile('git', complete, options, (error, stdout) => {

@@ -1,5 +1,5 @@
-// Pins for deployments without Git (C45, D19): a manifest beside the policy folder says which version each file is,
-// and by its SHA-256 that it still is that one.
+// Pins for deployments without Git (C45, D19): a manifest next to the policy folder states the version of each file and
+// its SHA-256, which proves that the file is unchanged.
 
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
@@ -16,14 +16,14 @@ import { PolicyError } from '../../errors.js';
 import type { LoadedPolicyFile, PolicySource } from '../../ports/policy-source.js';
 import { policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
 
-/** The manifest's name in the contract folder. */
+/** The name of the manifest in the contract folder. */
 export const PIN_MANIFEST = 'pins.json';
 
 /**
- * Policies of the contract folder `dir`, pinned by `<dir>/pins.json`. Problems: `stale` where the bytes are not those
- * that were pinned, `not_in_manifest` where the manifest does not name the file.
- * `load` also throws PolicyError POLICY_INVALID for a manifest that is none, or that names a file twice.
- * @throws UsageError for a file name in the options that is not one
+ * Policies of the contract folder `dir`, pinned by `<dir>/pins.json`. Problems: `stale` if the bytes differ from the
+ * pinned ones, `not_in_manifest` if the manifest does not name the file.
+ * `load` also throws PolicyError POLICY_INVALID for an invalid manifest, or one that names a file twice.
+ * @throws UsageError for an invalid file name in the options
  */
 export function manifestPolicySource(dir: string, options: PolicySourceOptions = {}): PolicySource {
   const root = resolve(dir);
@@ -44,14 +44,14 @@ export function manifestPolicySource(dir: string, options: PolicySourceOptions =
   };
 }
 
-/** A policy file that shall be pinned; `path` starts at the contract folder and has forward slashes. */
+/** A policy file to be pinned; `path` is relative to the contract folder, with forward slashes. */
 export interface PinnableFile {
   readonly path: string;
   readonly bytes: Uint8Array;
   readonly pin: Pin | { readonly problem: PinProblem };
 }
 
-/** The manifest for these files: the last commit of a file that is clean in Git, else the id of its bytes as a blob. */
+/** The manifest for these files: the last commit of a file that is clean in Git, else the blob id of its bytes. */
 export const pinManifest = (
   files: readonly PinnableFile[],
   accepted: readonly AcceptedCaution[] = [],
@@ -65,7 +65,7 @@ export const pinManifest = (
   ...(accepted.length === 0 ? {} : { accepted: [...accepted] }),
 });
 
-/** What the manifest of `dir` says was accepted: nothing where there is none, or none that can be used. */
+/** The cautions that the manifest of `dir` accepts; none if the manifest is missing or invalid. */
 export async function readAcceptedCautions(dir: string): Promise<readonly AcceptedCaution[]> {
   try {
     return parseManifest(join(dir, PIN_MANIFEST), await readPolicyFile(dir, PIN_MANIFEST)).accepted ?? [];
@@ -75,7 +75,7 @@ export async function readAcceptedCautions(dir: string): Promise<readonly Accept
   }
 }
 
-/** The id that Git (with SHA-1, its default) gives to these bytes. */
+/** The blob id of these bytes in Git (with SHA-1, its default). */
 export const gitBlobId = (bytes: Uint8Array): string =>
   createHash('sha1').update(`blob ${bytes.byteLength}\0`).update(bytes).digest('hex');
 

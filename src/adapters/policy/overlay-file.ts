@@ -1,8 +1,9 @@
-// The signed overlay file, as it is read.
+// Reads the signed overlay file.
 //
-//   O1. Its text is canonical, so a signed overlay has one text, and whatever else lies there is refused.
-//   O2. The epoch never goes back. The highest one seen is kept in the process, and beside the keys for the next one.
-//   O3. What cannot be trusted denies everything, until there is a valid file of that epoch or a higher one.
+//   O1. Its text is canonical, so a signed overlay has exactly one text, and every other text is refused.
+//   O2. The epoch never goes back. The highest epoch seen is stored in the process, and next to the keys for the next
+//       process.
+//   O3. An untrusted file denies everything, until there is a valid file with that epoch or a higher one.
 
 import { lstatSync, type BigIntStats } from 'node:fs';
 import { join } from 'node:path';
@@ -22,26 +23,26 @@ import { errorCode } from '../system/error-code.js';
 import { readVerifyingKey, type SigningKey, type VerifyingKey } from '../keys/signing-key.js';
 import { readSmallFile, replaceFile } from '../files/small-file.js';
 
-/** Largest overlay file, in bytes. The most that the schema allows is smaller. */
+/** Largest overlay file, in bytes. The schema allows less. */
 export const OVERLAY_BYTES_MAX = 262_144;
 const SEEN_BYTES_MAX = 256;
-/** The times of a file system go by ticks of up to 10 ms: a file that was changed just now may change unseen. */
+/** File-system times have ticks of up to 10 ms: within this time a further change may leave them unchanged. */
 const SETTLED_MS = 50;
-/** So that a signature of something else by the same key is never one of an overlay. */
+/** Domain separation: no other signature by the same key is a valid signature of an overlay. */
 const DOMAIN = 'turnpike overlay v1\n';
 const SEEN = /^turnpike-overlay-seen 1 ([1-9]\d{0,8}) ([0-9a-f]{64})\n$/;
 
-/** Where everything that belongs to an overlay lies. */
+/** The paths of all files of an overlay. */
 export interface OverlayFiles {
   readonly path: string;
   readonly privateKeyPath: string;
   readonly publicKeyPath: string;
-  /** The highest epoch that anybody has seen. */
+  /** Stores the highest epoch that any process has read. */
   readonly seenPath: string;
   readonly lockPath: string;
 }
 
-/** The files of the overlay at `path` whose keys lie in the folder `keys`. */
+/** The files of the overlay at `path`, with keys in the folder `keys`. */
 export const overlayFiles = (path: string, keys: string): OverlayFiles => ({
   path,
   privateKeyPath: join(keys, 'overlay.key'),
@@ -50,7 +51,7 @@ export const overlayFiles = (path: string, keys: string): OverlayFiles => ({
   lockPath: join(keys, 'overlay.lock'),
 });
 
-/** The text of the signed file. @throws PolicyError POLICY_INVALID for what is no overlay */
+/** Signs an overlay. @returns the text of the file @throws PolicyError POLICY_INVALID for an invalid overlay */
 export function signOverlay(overlay: Overlay, key: SigningKey): string {
   const signature = key.sign(DOMAIN + canonicalJson(overlay));
   const text = `${canonicalJson({ overlay, key_id: key.key_id, signature } satisfies SignedOverlayFile)}\n`;
@@ -58,7 +59,7 @@ export function signOverlay(overlay: Overlay, key: SigningKey): string {
   return text;
 }
 
-/** The overlay in these bytes. @throws PolicyError POLICY_INVALID unless they are exactly what this key has signed */
+/** Verifies the text of an overlay file. @throws PolicyError POLICY_INVALID unless this key signed exactly this text */
 export function verifyOverlay(bytes: Uint8Array, key: VerifyingKey): Overlay {
   if (bytes.byteLength > OVERLAY_BYTES_MAX) throw invalidOverlayError('is too large');
   let value: unknown;
@@ -96,7 +97,7 @@ function canonicalOf(overlay: Overlay): string {
 const invalidOverlayError = (why: string, cause?: unknown): PolicyError =>
   new PolicyError({ code: 'POLICY_INVALID', message: `the overlay ${why}`, cause });
 
-/** An epoch, and the hash of the one overlay that has it. */
+/** An epoch, and the hash of its only overlay. */
 export interface SeenEpoch {
   readonly epoch: number;
   readonly hash: string;
@@ -107,11 +108,11 @@ export const seenEpochOf = (overlay: Overlay): SeenEpoch => ({
   hash: sha256(canonicalJson(overlay)),
 });
 
-/** May what is here now follow what was seen before? */
+/** Whether `now` may follow `before`: a later epoch, or the same overlay. */
 export const isSuccessor = (now: SeenEpoch, before: SeenEpoch): boolean =>
   now.epoch > before.epoch || (now.epoch === before.epoch && now.hash === before.hash);
 
-/** @throws PolicyError for a file that is damaged */
+/** @returns the stored epoch, or null if there is none @throws PolicyError for a damaged file */
 export function readSeenEpoch(path: string): SeenEpoch | null {
   const bytes = readSmallFile(path, { bytesMax: SEEN_BYTES_MAX });
   if (bytes === null) return null;
@@ -124,23 +125,23 @@ export const writeSeenEpoch = (path: string, { epoch, hash }: SeenEpoch): void =
   replaceFile(path, `turnpike-overlay-seen 1 ${epoch} ${hash}\n`, 0o600);
 
 /**
- * The overlay file at `path`, verified by the public key. Beside that key, `overlay.seen` keeps the highest epoch.
- * Where nothing has changed for a moment, being asked costs one or two stats.
+ * The overlay file at `path`, verified with the public key. `overlay.seen` next to that key stores the highest epoch.
+ * While the files are unchanged, a call of `current` costs one or two stats.
  */
 export const overlayFile = (files: Pick<OverlayFiles, 'path' | 'publicKeyPath' | 'seenPath'>): OverlaySource =>
   new WatchedOverlayFile(files);
 
-/** How a path looks from outside: differs when what is there was replaced or written to. Text where it has no stat. */
+/** Detects changes of a path: differs when the file was replaced or written. A text if there are no stats. */
 type FileStamp = BigIntStats | string;
 const ABSENT = 'absent';
 
 class WatchedOverlayFile implements OverlaySource {
   readonly #files: Pick<OverlayFiles, 'path' | 'publicKeyPath' | 'seenPath'>;
   #fact: OverlayFact | null = null;
-  /** While these paths look as they did, the fact stands. Empty when it has to be found out at every call. */
+  /** While these paths have these stamps, the cached fact is valid. Empty: the next call reads the files again. */
   #watched: readonly (readonly [path: string, mark: FileStamp])[] = [];
   #highest: SeenEpoch | null = null;
-  /** Whether anything ever lay at the path. */
+  /** Whether the path has ever existed. */
   #hasExisted = false;
 
   constructor(files: Pick<OverlayFiles, 'path' | 'publicKeyPath' | 'seenPath'>) {
@@ -151,7 +152,7 @@ class WatchedOverlayFile implements OverlaySource {
     if (this.#watched.length > 0 && this.#watched.every(([path, stamp]) => isSameStamp(fileStampOf(path), stamp)))
       return this.#fact;
     const { path, publicKeyPath, seenPath } = this.#files;
-    // Marked before it is read: what changes in between is seen the next time.
+    // Stamps are taken before the read: a change in between is detected at the next call.
     const now = Date.now();
     const stamped = [path, seenPath, publicKeyPath].map((each) => [each, fileStampOf(each)] as const);
     this.#hasExisted ||= stamped[0]?.[1] !== ABSENT;
@@ -162,7 +163,7 @@ class WatchedOverlayFile implements OverlaySource {
     return fact;
   }
 
-  /** What the files say, and on how many of them, from the overlay on, that depends. */
+  /** Reads the files. @returns the fact, and how many of the paths, from the overlay on, it depends on */
   #readFiles(): { readonly fact: OverlayFact | null; readonly paths: 0 | 1 | 2 | 3 } {
     const { path, publicKeyPath, seenPath } = this.#files;
     try {
@@ -170,7 +171,7 @@ class WatchedOverlayFile implements OverlaySource {
       const bytes = readSmallFile(path, { bytesMax: OVERLAY_BYTES_MAX });
       if (bytes === null) {
         const isUnused = !this.#hasExisted && remembered === null && fileStampOf(publicKeyPath) === ABSENT;
-        // The first key comes just before the first overlay: it alone is no reason to look again.
+        // The first key is created just before the first overlay: by itself it is no reason to read again.
         return isUnused ? { fact: null, paths: 2 } : { fact: unusableFact('missing'), paths: 3 };
       }
       this.#hasExisted = true;
@@ -193,7 +194,7 @@ class WatchedOverlayFile implements OverlaySource {
 
 const unusableFact = (problem: OverlayProblem): OverlayFact => ({ epoch: null, problem });
 
-/** An epoch that the next process would not know of does not count. */
+/** An epoch that could not be stored does not count, because the next process would not know it. */
 function tryWriteSeenEpoch(path: string, seen: SeenEpoch): boolean {
   try {
     writeSeenEpoch(path, seen);
@@ -220,7 +221,7 @@ function isSameStamp(now: FileStamp, before: FileStamp): boolean {
     now.ino === before.ino &&
     now.size === before.size &&
     now.mtimeNs === before.mtimeNs &&
-    // Unlike the time of modification, nobody can set that of the change.
+    // A program can set the modification time, but not the change time.
     now.ctimeNs === before.ctimeNs &&
     now.dev === before.dev
   );

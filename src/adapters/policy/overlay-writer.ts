@@ -1,4 +1,4 @@
-// The signed overlay file, as it is written: by one command at a time, each with the next epoch.
+// Writes the signed overlay file: one command at a time, each with the next epoch.
 
 import { closeSync, lstatSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -22,7 +22,7 @@ import { readSmallFile, replaceFile } from '../files/small-file.js';
 const LOCK_WAIT_MS = 5_000;
 const LOCK_STEP_MS = 20;
 
-/** The overlay in force, or null where there never was one. @throws PolicyError where a process would not trust it */
+/** The overlay in force, or null if there never was one. @throws PolicyError if a process would not trust it */
 export function readOverlay({ path, publicKeyPath, seenPath }: OverlayFiles): Overlay | null {
   const seen = readSeenEpoch(seenPath);
   const bytes = readSmallFile(path, { bytesMax: OVERLAY_BYTES_MAX });
@@ -41,19 +41,19 @@ export function readOverlay({ path, publicKeyPath, seenPath }: OverlayFiles): Ov
 export interface OverlayChange {
   readonly issued_at_utc: string;
   /**
-   * Go on where the overlay or its key is lost or damaged: without the rules that cannot be trusted any more, with a
-   * new key where there is none, and with the epoch after the highest that is known. Default: false.
+   * Continues if the overlay or its key is lost or damaged: drops rules that cannot be trusted, creates a missing key,
+   * and uses the epoch after the highest known one. Default: false.
    */
   readonly repair?: boolean;
-  /** How long to wait for another command that is writing. Default: 5,000. */
+  /** How long to wait for another command that writes, in ms. Default: 5,000. */
   readonly lockWaitMs?: number;
-  /** The rules that shall hold, given those that hold now and the epoch to come. What it throws changes nothing. */
+  /** Returns the new rules, given the current ones and the next epoch. If it throws, nothing changes. */
   readonly rules: (former: readonly OverlayRule[], epoch: number) => readonly OverlayRule[];
 }
 
 /**
- * Signs the next overlay and puts it in its place, durable when this resolves. Makes the key on first use.
- * @throws PolicyError where the overlay in force or its key cannot be trusted, or another command does not end
+ * Signs the next overlay and replaces the file; it is durable when this resolves. Creates the key on first use.
+ * @throws PolicyError if the overlay in force or its key cannot be trusted, or another command holds the lock too long
  */
 export async function writeOverlay(files: OverlayFiles, change: OverlayChange): Promise<Overlay> {
   mkdirSync(dirname(files.lockPath), { recursive: true, mode: 0o700 });
@@ -61,21 +61,21 @@ export async function writeOverlay(files: OverlayFiles, change: OverlayChange): 
 }
 
 function writeNext(files: OverlayFiles, { issued_at_utc, repair = false, rules }: OverlayChange): Overlay {
-  // A public key that is missing comes back: without it the overlay cannot be read.
+  // Restores a missing public key, which is needed to read the overlay.
   if (isPresent(files.privateKeyPath)) attempt(repair, () => openSigningKey({ ...files, make: false }));
   const { former, first } = formerOf(files, repair);
   const epoch = former.epoch + 1;
   const next: Overlay = { epoch, issued_at_utc, rules: [...rules(former.rules, epoch)] };
   const key = openSigningKey({ ...files, make: repair || (first && !isPresent(files.publicKeyPath)) });
   replaceFile(files.path, signOverlay(next, key), 0o600);
-  // Only now: an epoch that was seen and is not there would deny everything.
+  // Only now: a seen epoch without its overlay would deny everything.
   writeSeenEpoch(files.seenPath, seenEpochOf(next));
   return next;
 }
 
 type FormerOverlay = Pick<Overlay, 'epoch' | 'rules'>;
 
-/** What the next overlay follows, and whether it is the first. */
+/** The overlay before the next one, and whether the next one is the first. */
 function formerOf(files: OverlayFiles, repair: boolean): { readonly former: FormerOverlay; readonly first: boolean } {
   const first = !isPresent(files.path) && !isPresent(files.seenPath);
   if (first) return { former: { epoch: 0, rules: [] }, first };
@@ -83,7 +83,7 @@ function formerOf(files: OverlayFiles, repair: boolean): { readonly former: Form
   return { former: former ?? { epoch: highestEpoch(files), rules: [] }, first };
 }
 
-/** The highest epoch that the overlay, or what was seen of it, vouches for; what is damaged vouches for none. */
+/** The highest epoch that a valid overlay or the stored epoch proves; damaged files prove none. */
 function highestEpoch({ path, publicKeyPath, seenPath }: OverlayFiles): number {
   const seen = attempt(true, () => readSeenEpoch(seenPath));
   const there = attempt(true, () => {
@@ -93,7 +93,7 @@ function highestEpoch({ path, publicKeyPath, seenPath }: OverlayFiles): number {
   return Math.max(seen?.epoch ?? 0, there?.epoch ?? 0);
 }
 
-/** What `work` returns; null where it fails on a file and that is to be lived with. */
+/** The result of `work`; null for a PolicyError if `lenient`. */
 function attempt<T>(lenient: boolean, work: () => T): T | null {
   try {
     return work();
@@ -103,7 +103,7 @@ function attempt<T>(lenient: boolean, work: () => T): T | null {
   }
 }
 
-/** Whether anything has this name, be it a link to nowhere. */
+/** Whether the name exists, even as a broken link. */
 const isPresent = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
 async function withLock<T>(path: string, waitMs: number, work: () => T): Promise<T> {

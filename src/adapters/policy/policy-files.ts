@@ -4,15 +4,15 @@ import { PolicyError } from '../../errors.js';
 import { NotAFile, openRegular } from '../files/open-file.js';
 import { usageError } from '../system/usage-error.js';
 
-/** Largest policy file, in bytes. The policy loader has the same limit; here it keeps the rest from being read. */
+/** Largest policy file, in bytes. The policy loader has the same limit; here it prevents reading a larger file. */
 export const POLICY_BYTES_MAX = 1_048_576;
 
 export interface PolicySourceOptions {
-  /** The file in the policy folder that holds the actions policy; default `actions.yaml` (D20). */
+  /** The name of the actions policy in the policy folder; default `actions.yaml` (D20). */
   readonly actions?: string;
 }
 
-/** Where in a contract folder each policy file lies, as a path with forward slashes. @throws UsageError */
+/** The paths of the policy files in a contract folder, with forward slashes. @throws UsageError */
 export function policyPaths({ actions = 'actions.yaml' }: PolicySourceOptions): Readonly<Record<PolicyFile, string>> {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]*$/u.test(actions)) {
     const message = `the actions policy must be a file name in the policy folder, not ${JSON.stringify(actions)}`;
@@ -21,7 +21,7 @@ export function policyPaths({ actions = 'actions.yaml' }: PolicySourceOptions): 
   return { lanes: 'policy/lanes.yaml', roles: 'policy/roles.yaml', actions: `policy/${actions}` };
 }
 
-/** The bytes of a file below `dir`. @throws PolicyError POLICY_UNREADABLE; nothing but regular files is read */
+/** Reads a file below `dir`. @throws PolicyError POLICY_UNREADABLE, also if it is not a regular file */
 export async function readPolicyFile(dir: string, path: string): Promise<Uint8Array> {
   const full = join(dir, path);
   try {

@@ -6,10 +6,10 @@ import { manifestPolicySource, PIN_MANIFEST } from './manifest-policy-source.js'
 import type { PolicySourceOptions } from './policy-files.js';
 
 /**
- * Policies of the contract folder `dir`, pinned by its manifest where it has one, else by Git. Where it has neither,
- * the files are loaded and every pin is the problem `no_source`: runs under them are created, recorded and denied.
- * Looks anew at each load, so a manifest that is added counts for the next tree.
- * @throws UsageError for a file name in the options that is not one
+ * Policies of the contract folder `dir`, pinned by its manifest if it has one, else by Git. If it has neither, the
+ * files are loaded and every pin is the problem `no_source`: runs under them are created, recorded and denied. Each
+ * load checks again, so a manifest that is added later applies to the next tree.
+ * @throws UsageError for an invalid file name in the options
  */
 export function policySource(dir: string, options: PolicySourceOptions = {}): PolicySource {
   const manifest = manifestPolicySource(dir, options);
@@ -21,7 +21,7 @@ export function policySource(dir: string, options: PolicySourceOptions = {}): Po
   };
 }
 
-/** Whatever is there under the name counts, readable or not: a manifest that is broken must not be passed over. */
+/** Whether the name exists, readable or not: a broken manifest must not be ignored. */
 const hasPath = (path: string): Promise<boolean> =>
   lstat(path).then(
     () => true,

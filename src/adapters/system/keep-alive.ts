@@ -1,12 +1,12 @@
-/** Longer than any process lives, and the longest that a timer can be. */
+/** The longest interval of a timer. */
 const LONG_MS = 2_147_483_647;
 
 let pendingCount = 0;
 let handle: NodeJS.Timeout | undefined;
 
 /**
- * Keeps the process from ending by itself until `work` is done. Timers of runs do not, since a run may wait for days;
- * but who waits for a response, or for a Turnpike to be closed, is not to be left with neither.
+ * Keeps the process running until `work` is done. The timers of runs do not, since a run may wait for days; but a
+ * caller that waits for a response, or for a Turnpike to close, must get it.
  */
 export async function keepProcessAlive<T>(work: Promise<T>): Promise<T> {
   if (pendingCount === 0) handle = setInterval(() => undefined, LONG_MS);

@@ -1,10 +1,10 @@
-/** A map that forgets what was not used for longest. */
+/** A map with a limit that evicts the least recently used entry. */
 export interface LruMap<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
 }
 
-/** @param entries_max how many it remembers, 1 or more */
+/** @param entries_max maximum number of entries, 1 or more */
 export function createLruMap<V>(entries_max: number): LruMap<V> {
   // A Map keeps the order of insertion, so the first key is the oldest.
   const entries = new Map<string, V>();

@@ -1,9 +1,9 @@
 import type { Clock } from '../../ports/clock.js';
 
-/** The longest delay that setTimeout can hold; longer waits are made of several. */
+/** The longest delay of setTimeout; a longer wait uses several timers. */
 const DELAY_MS_MAX = 2_147_483_647;
 
-/** The machine's clock. Time never goes back within the process, even when the system's clock is set back. */
+/** The system clock. Within the process time never goes back, even if the system clock is set back. */
 export function systemClock(): Clock {
   let latest = 0;
   const now = (): number => {

@@ -1,18 +1,18 @@
-// The pace of the event loop: when work yields to it, and for how long.
+// Decides when work yields to the event loop, and for how long.
 //
-// Node accepts one connection in each turn of the event loop. A turn in which the ledger commits takes milliseconds, so
-// after a burst of 200 connections the next client would wait for 200 commits. While connections arrive, work that may
-// wait lets turns pass, for two milliseconds at most: a turn without work takes a tenth of one.
+// Node accepts one connection in each turn of the event loop. A turn with a ledger commit takes milliseconds, so after
+// a burst of 200 connections the next client would wait for 200 commits. So while connections arrive, deferrable work
+// lets turns pass, for at most two milliseconds; a turn without work takes about a tenth of a millisecond.
 
 import type { Pace } from '../../ports/pace.js';
 
-/** Milliseconds for which connections that arrive may delay a task. */
+/** How long arriving connections may delay a task, in ms. */
 const ARRIVALS_MS_MAX = 2;
 
 let arrivals = 0;
 let isArrivalTurn = false;
 
-/** Notes that the event loop has accepted a connection in this turn. */
+/** Notes that the event loop accepted a connection in this turn. */
 export function noteArrival(): void {
   arrivals += 1;
   if (isArrivalTurn) return;
@@ -20,7 +20,7 @@ export function noteArrival(): void {
   setImmediate(() => (isArrivalTurn = false));
 }
 
-/** Runs a task in a turn of the event loop after the present one; while connections arrive, in a later one. */
+/** Runs a task in the next turn of the event loop, or in a later one while connections arrive. */
 export function scheduleNextTurn(task: () => void): void {
   let known = isArrivalTurn ? -1 : arrivals;
   let since: number | null = null;
@@ -41,7 +41,7 @@ export function scheduleNextTurn(task: () => void): void {
   setImmediate(turn);
 }
 
-/** Work yields to the event loop by the machine's clock. */
+/** Makes work yield to the event loop, timed by the monotonic clock. */
 export function systemPace(): Pace {
   return {
     begin: (ms) => {

@@ -1,10 +1,10 @@
 import { createLogger, format, transports } from 'winston';
 import type { Log } from '../../ports/log.js';
 
-// winston's JSON leaves C1 controls, bidirectional overrides and line separators as they are: a terminal obeys them.
+// winston's JSON does not escape C1 controls, bidirectional overrides and line separators, which terminals interpret.
 const UNSAFE = /[\u007f-\u009f\u2028\u2029]|\p{Cf}/gu;
 const FIELD_CHARS_MAX = 2_000;
-/** Causes of an error that are logged: an error can be its own cause. */
+/** Maximum depth of logged causes: an error can be its own cause. */
 const CAUSES_MAX = 8;
 const UNREADABLE = '[a value that JSON cannot hold]';
 
@@ -14,7 +14,7 @@ const escapeUnsafe = (text: string): string =>
   );
 
 /**
- * The service log: one JSON object a line on stderr, errors with their stack, nothing that a terminal would obey.
+ * The service log: one JSON object per line on stderr, errors with their stack, no control characters.
  * @param level `silent` writes nothing
  */
 export function winstonLog(
@@ -27,7 +27,7 @@ export function winstonLog(
     silent: level === 'silent',
     format: format.combine(format.timestamp(), line),
   });
-  // winston's own types describe its transports twice.
+  // winston's own types describe its transports twice, and the two types differ.
   // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment
   logger.add(new transports.Stream({ stream }));
   return {
@@ -37,12 +37,12 @@ export function winstonLog(
   };
 }
 
-/** winston loses the message of an Error that is a field, and throws on a value that JSON cannot hold. */
+/** winston drops the message of an Error in a field, and throws on a value that JSON cannot encode. */
 function toPlainFields(fields: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, toEncodable(value)]));
 }
 
-/** A copy that JSON can hold. The value may come from code of the caller: nothing in it makes a log call throw. */
+/** A JSON-encodable copy of a value that may come from a caller's code: nothing in it may make a log call throw. */
 function toEncodable(value: unknown): unknown {
   try {
     const text = JSON.stringify(
