@@ -4,11 +4,10 @@ import { EXPOSURES, type Exposure } from '../contract/run/response.js';
 import type { ControlAgentOptions } from '../runtime/control/control-protocol.js';
 import { quoteArgument, commandUsageError } from './arguments.js';
 import type { CommandArguments, CliCommand, ExitCode, CommandOption } from './command.js';
-import { ProposalLoop, type ProposalLoopResult } from './proposal-loop.js';
+import { ProposalLoop, type ProposalLoopResult, proposalCountText } from './proposal-loop.js';
 import { withHomeAccess, type HomeAccess } from './home-access.js';
 import { OutputClosedError, type Io } from './io.js';
 import type { Payloads } from './payloads.js';
-import { proposalCountText } from './progress.js';
 import { escapeText, jsonLine } from './text/terminal.js';
 
 export const AGENT_OPTIONS: readonly CommandOption[] = [

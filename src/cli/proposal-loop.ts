@@ -3,8 +3,7 @@ import { RunError } from '../errors.js';
 import type { AgentRun, RunEnding } from '../runtime/agents/agent-run.js';
 import { OutputClosedError, type Io } from './io.js';
 import type { Payloads } from './payloads.js';
-import { Progress } from './progress.js';
-import { escapeText } from './text/terminal.js';
+import { escapeText, countText } from './text/terminal.js';
 
 /** How long the loop waits for further input after the run ended, to report whether there is any; in milliseconds. */
 const INPUT_PROBE_MS = 50;
@@ -123,4 +122,42 @@ export class ProposalLoop {
 function outcomeOf(response: string): string {
   const { outcome, decision } = JSON.parse(response) as { readonly outcome?: string; readonly decision?: string };
   return outcome ?? decision ?? 'unknown';
+}
+
+const PROPOSALS_PER_UPDATE = 64;
+
+/** A progress line on stderr for long inputs, shown only if stderr is a terminal and the responses are not. */
+export class Progress {
+  readonly #io: Io;
+  readonly #active: boolean;
+  #shown = false;
+  #count = 0;
+
+  constructor(io: Io) {
+    this.#io = io;
+    this.#active = io.stderr.isTTY && !io.stdout.isTTY;
+  }
+
+  async show(counts: ReadonlyMap<string, number>): Promise<void> {
+    this.#count += 1;
+    if (!this.#active || this.#count % PROPOSALS_PER_UPDATE !== 0) return;
+    this.#shown = true;
+    await this.#write(`\r\u001b[K${proposalCountText(counts)}`);
+  }
+
+  async clear(): Promise<void> {
+    if (this.#shown) await this.#write('\r\u001b[K');
+    this.#shown = false;
+  }
+
+  async #write(text: string): Promise<void> {
+    await this.#io.stderr.write(text).catch(() => undefined);
+  }
+}
+
+/** `3 proposals: 2 SUCCESS, 1 DENIED` */
+export function proposalCountText(counts: ReadonlyMap<string, number>): string {
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  const by = [...counts].map(([outcome, count]) => `${count} ${escapeText(outcome)}`).join(', ');
+  return `${countText(total, 'proposal')}${by === '' ? '' : `: ${by}`}`;
 }

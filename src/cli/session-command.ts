@@ -2,7 +2,7 @@
 
 import { OVERRIDE_REASONS, SESSION_ROLES, type OverrideReason, type SessionRole } from '../contract/session/session.js';
 import type { SessionAnswer } from '../contract/session/session-answer.js';
-import { SpecId } from '../contract/session/session-spec.js';
+import { SpecId, SPEC_BYTES_MAX, type SessionSpec } from '../contract/session/session-spec.js';
 import { isConforming } from '../contract/validators.js';
 import { effectiveStatus } from '../session/agent-activity.js';
 import { rejectionWithoutSession } from '../session/session-answer.js';
@@ -16,10 +16,15 @@ import { quoteArgument, commandUsageError } from './arguments.js';
 import type { CommandArguments, CliCommand, ExitCode, CommandOption } from './command.js';
 import { withLedger } from './options/folders.js';
 import { withHomeAccess, type HomeAccess } from './home-access.js';
-import type { Io } from './io.js';
+import { type Io, usageError } from './io.js';
 import { requireOption } from './options/person-options.js';
 import { sessionRows, printAnswer } from './text/session-text.js';
 import { countText, createPainter, table } from './text/terminal.js';
+import { isUtf8 } from 'node:buffer';
+import { isJsonObject, type JsonObject } from '../contract/json.js';
+import { readSpec } from '../runtime/sessions/spec/read-spec.js';
+import { parseJsonArgument } from './options/json-argument.js';
+import { readBeginning } from './payloads.js';
 
 /** Loop commands act as an agent, all others as a person, unless `--role` says otherwise. */
 type CommandRole = Exclude<SessionRole, 'observer'>;
@@ -219,4 +224,35 @@ export function toSessionSummary(state: SessionState): SessionSummary {
   const now = new Date(systemClock().now()).toISOString();
   const effective_status = effectiveStatus(state, now);
   return { session_id, spec_id: spec.id, status, effective_status, created_at_utc: created_at };
+}
+
+/** Twice the limit of a session, because the input may contain white space. */
+const REPORT_BYTES_MAX = 262_144;
+const FINDINGS_SHOWN = 5;
+
+/**
+ * A report in a file (`-`: stdin). The session checks its content.
+ * @throws UsageError if it is not a JSON object; such a text never reaches the session as a report
+ */
+export async function readReport(name: string, io: Io): Promise<JsonObject> {
+  const bytes = await readBeginning(name, REPORT_BYTES_MAX + 1, io);
+  if (bytes.byteLength > REPORT_BYTES_MAX)
+    throw usageError(`${quoteArgument(name)} has more than ${REPORT_BYTES_MAX} bytes`);
+  if (!isUtf8(bytes)) throw usageError('the report is not UTF-8');
+  const report = parseJsonArgument(Buffer.from(bytes).toString('utf8'), 'the report');
+  if (isJsonObject(report)) return report;
+  throw usageError('the report is no JSON object');
+}
+
+/**
+ * The spec on stdin.
+ * @throws UsageError for an invalid spec, with its mistakes
+ */
+export async function readSpecFromStdin(io: Io): Promise<SessionSpec> {
+  const { spec, findings } = readSpec(await readBeginning('-', SPEC_BYTES_MAX + 1, io), null);
+  if (spec !== null) return spec;
+  const shown = findings
+    .slice(0, FINDINGS_SHOWN)
+    .map(({ line, rule, message }) => `line ${line}: ${message} (${rule})`);
+  throw usageError(`the spec cannot be worked through:\n${shown.join('\n')}`);
 }

@@ -1,7 +1,8 @@
 // What is wrong with a request, as HTTP tells it (RFC 9457). Codes and texts are constants: nothing of a request, and
 // nothing of an exception, is ever in an answer.
 
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES, type ServerResponse } from 'node:http';
+import { LedgerError, RunError, UsageError } from '../errors.js';
 
 export const PROBLEMS = {
   HEADER_TWICE: [400, 'A header is there twice'],
@@ -62,3 +63,46 @@ export function problemText({ code, status, reason }: Refusal): string {
   const title = STATUS_CODES[status] ?? '';
   return JSON.stringify({ type: `urn:turnpike:problem:${code}`, title, status, detail: reason, code });
 }
+
+/** Answers with a problem document. The client may still be sending, so its connection is not used again. */
+export function sendRefusal(response: ServerResponse, refusal: Refusal): void {
+  const text = problemText(refusal);
+  response.writeHead(refusal.status, {
+    ...refusal.headers,
+    'Content-Type': PROBLEM_TYPE,
+    'Content-Length': Buffer.byteLength(text),
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    Connection: 'close',
+  });
+  response.end(text);
+}
+
+/** Thrown by a route that refuses a request. It is not a failure; its message is a constant. */
+export class RefusalError extends Error {
+  readonly refusal: Refusal;
+  constructor(...refusalArguments: Parameters<typeof createRefusal>) {
+    super(refusalArguments[0]);
+    this.refusal = createRefusal(...refusalArguments);
+  }
+}
+
+/** What the client is told about an error, and whether the service logs it. */
+export function toRefusal(error: unknown): { readonly refusal: Refusal; readonly unforeseen: boolean } {
+  if (error instanceof RefusalError) return { refusal: error.refusal, unforeseen: false };
+  if (error instanceof UsageError) return { refusal: createRefusal('INVALID_REQUEST'), unforeseen: false };
+  if (error instanceof RunError) {
+    const { code } = error;
+    return { refusal: createRefusal(code, RETRY_HEADERS[code] ?? {}), unforeseen: false };
+  }
+  if (error instanceof LedgerError && Object.hasOwn(PROBLEMS, error.code)) {
+    return { refusal: createRefusal(error.code as ProblemCode), unforeseen: false };
+  }
+  return { refusal: createRefusal('UNAVAILABLE'), unforeseen: true };
+}
+
+/** In seconds: when the client may retry. */
+const RETRY_HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  AGENT_BUSY: { 'Retry-After': '1' },
+  STORAGE_LOW: { 'Retry-After': '60' },
+};

@@ -17,8 +17,7 @@ import { AdmissionController } from '../../src/service/admission/admission-contr
 import type { AdmissionOptions } from '../../src/service/admission/admission-limits.js';
 import { RequestAdmission, type AdmissionOutcome } from '../../src/service/request-admission.js';
 import { createRequestAdmission, createHandler, type MountedHandler } from '../../src/service/http/http-handler.js';
-import { RouteIndex } from '../../src/service/http/routes/route-index.js';
-import { BinaryBody } from '../../src/service/http/routes/route.js';
+import { RouteIndex, BinaryBody } from '../../src/service/http/routes/route.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 
 const kindOf = () => ({ kind: 'step', bytesMax: 10 }) as const;

@@ -9,14 +9,12 @@ import type { AdmissionController } from '../admission/admission-controller.js';
 import { RequestAdmission, type AdmissionOutcome, type RequestAdmissionOptions } from '../request-admission.js';
 import { pathOf, type RequestGuard } from '../request-guard.js';
 import { MESSAGE_BYTES_MAX } from '../mcp/read-message.js';
-import { createRefusal, type Refusal } from '../problems.js';
-import { sendRefusal } from '../send-refusal.js';
+import { createRefusal, type Refusal, sendRefusal } from '../problems.js';
 import { BODY_BYTES_MAX, createFastify, STEP_BYTES_MAX, type AdmitRequest, type EnteredRoute } from './http-plugin.js';
 import type { Metrics } from './metrics.js';
 import { PAGE_METHODS, sendPage, createServedPage, type Page } from './static-page.js';
 import { RequestSlot } from './request-slot.js';
-import { RouteIndex } from './routes/route-index.js';
-import { BinaryBody, methodsOf } from './routes/route.js';
+import { RouteIndex, BinaryBody, methodsOf } from './routes/route.js';
 
 export interface HandlerOptions {
   readonly guard: RequestGuard;

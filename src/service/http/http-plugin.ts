@@ -16,11 +16,9 @@ import type { AdmittedWork } from '../admission/admission-controller.js';
 import type { AdmissionOutcome } from '../request-admission.js';
 import { checkContentType, pathOf } from '../request-guard.js';
 import { readMessage } from '../mcp/read-message.js';
-import { problemText, PROBLEM_TYPE, createRefusal, type Refusal } from '../problems.js';
-import { toRefusal } from './refusal-error.js';
+import { problemText, PROBLEM_TYPE, createRefusal, type Refusal, toRefusal } from '../problems.js';
 import { RequestSlot } from './request-slot.js';
-import { RouteIndex } from './routes/route-index.js';
-import { BinaryBody, methodsOf, parseValues, type RouteRequest, type Route } from './routes/route.js';
+import { RouteIndex, BinaryBody, methodsOf, parseValues, type RouteRequest, type Route } from './routes/route.js';
 import { COMMON_HEADERS, sendResponse } from './send-response.js';
 import { hasOneOf, type InspectionService } from './http-service.js';
 

@@ -18,7 +18,7 @@ import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
 import { PROBLEMS } from '../problems.js';
 import { toSessionResult, createErrorResult, toStepResult, type ToolCallResult } from './tool-results.js';
-import { contentOf, inputIdOf, markOf, proposalIdOf, type ToolCall } from './call-ids.js';
+import { contentOf, inputIdOf, markOf, proposalIdOf, type ToolCall, PlacedCalls } from './tool-calls.js';
 import {
   createOffer,
   type ActionMeaning,
@@ -27,7 +27,6 @@ import {
   type OfferedTool,
   type ProposalMeaning,
 } from './offer.js';
-import { PlacedCalls } from './placed-calls.js';
 import type { ReachedRun, OwnRun, RunGateway } from './run-gateway.js';
 import { callSessionTool, rejectedAnswer, type SessionToolAnswer, type SessionToolsOptions } from './session-tools.js';
 

@@ -21,8 +21,7 @@ import {
   loopbackNames,
   type RequestGuard,
 } from '../request-guard.js';
-import { createRefusal, type Refusal } from '../problems.js';
-import { sendRefusal } from '../send-refusal.js';
+import { createRefusal, type Refusal, sendRefusal } from '../problems.js';
 import { errorResponse, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './read-message.js';
 import { McpSessions, type McpSessionLimits } from './mcp-sessions.js';
 import type { McpService } from './mcp-service.js';

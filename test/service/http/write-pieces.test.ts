@@ -2,8 +2,7 @@
 
 import { expect, test } from '@jest/globals';
 import { EventEmitter } from 'node:events';
-import { streamJson } from '../../../src/service/http/routes/stream-json.js';
-import { writePieces, type PieceWriter } from '../../../src/service/http/write-pieces.js';
+import { streamJson, writePieces, type PieceWriter } from '../../../src/service/http/write-pieces.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 
 class Out extends EventEmitter implements PieceWriter {

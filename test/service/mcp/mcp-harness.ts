@@ -7,9 +7,13 @@ import { manifestPolicySource } from '../../../src/adapters/policy/manifest-poli
 import { IDEMPOTENCY_KEY } from '../../../src/adapters/mcp/mcp-client.js';
 import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import type { StepTrace } from '../../../src/contract/run/step-trace.js';
-import { mcpService, type McpOptions } from '../../../src/service/mcp/mcp-options.js';
+import {
+  mcpService,
+  type McpOptions,
+  createConnection,
+  type McpService,
+} from '../../../src/service/mcp/mcp-service.js';
 import { sdkServer } from '../../../src/service/mcp/sdk-server.js';
-import { createConnection, type McpService } from '../../../src/service/mcp/mcp-service.js';
 import type { Bench } from '../../fixtures/bench.js';
 
 export const silent = winstonLog('silent');

@@ -1,8 +1,7 @@
 import type { NextRequest } from '../../../runtime/sessions/sessions.js';
 import type { CommandArguments, CliCommand } from '../../command.js';
 import type { Io } from '../../io.js';
-import { readReport } from '../../options/session-input.js';
-import { runSessionCommand, parseNumber, callerOptions } from '../../session-command.js';
+import { readReport, runSessionCommand, parseNumber, callerOptions } from '../../session-command.js';
 
 /** `turnpike session next`: reports the previous step and prints the next one (S3-06). */
 export const sessionNext: CliCommand = {

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import type { CliCommand } from '../../command.js';
-import { readSpecFromStdin } from '../../options/session-input.js';
-import { runSessionCommand, splitOperands, callerOptions } from '../../session-command.js';
+import { readSpecFromStdin, runSessionCommand, splitOperands, callerOptions } from '../../session-command.js';
 
 /** `turnpike session rebase`: continues a paused or failed session with a changed spec. */
 export const sessionRebase: CliCommand = {

@@ -1,6 +1,5 @@
 import type { CliCommand } from '../../command.js';
-import { readReport } from '../../options/session-input.js';
-import { runSessionCommand, parseNumber, splitOperands, callerOptions } from '../../session-command.js';
+import { readReport, runSessionCommand, parseNumber, splitOperands, callerOptions } from '../../session-command.js';
 
 /** `turnpike session report`: submits a complete last_step_result, as the step loop requires (S3-04, S3-06). */
 export const sessionReport: CliCommand = {

@@ -6,8 +6,7 @@ import { parseScope } from '../../agent-command.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, CommandOption } from '../../command.js';
 import { withHomeAccess } from '../../home-access.js';
-import { readSpecFromStdin } from '../../options/session-input.js';
-import { parseCaller, callerOptions } from '../../session-command.js';
+import { readSpecFromStdin, parseCaller, callerOptions } from '../../session-command.js';
 import { printAnswer } from '../../text/session-text.js';
 
 type SwitchKey =

@@ -6,7 +6,7 @@ import { StepResponse } from '../../../contract/run/response.js';
 import { CaseId, closed, Identifier, Nullable, RunId, TaxonomyVersions } from '../../../contract/shapes.js';
 import type { Principal } from '../../../ports/token-book.js';
 import type { AgentIdentity } from '../../mcp/run-gateway.js';
-import { RefusalError } from '../refusal-error.js';
+import { RefusalError } from '../../problems.js';
 import { BinaryBody, route, type Route } from './route.js';
 import { checkIfMatch } from './run-routes.js';
 import type { HttpService } from '../http-service.js';

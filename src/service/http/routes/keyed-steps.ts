@@ -7,7 +7,7 @@ import { sha256 } from '../../../contract/hash.js';
 import type { Principal } from '../../../ports/token-book.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import { rootRunIdOf } from '../../../runtime/ledger/ledger-reader.js';
-import { RefusalError } from '../refusal-error.js';
+import { RefusalError } from '../../problems.js';
 
 interface StepInFlight {
   readonly content: string;

@@ -6,8 +6,8 @@ import { closed, RunId, Sha256 } from '../../../contract/shapes.js';
 import type { ReadControl } from '../../../ports/pace.js';
 import { ENTRY_BYTES_MAX, ROWS_MAX, type InspectorSource } from '../../inspector/inspector-source.js';
 import { etagOf, hasWeakMatch } from './etag.js';
-import { streamJson } from './stream-json.js';
-import { RefusalError } from '../refusal-error.js';
+import { streamJson } from '../write-pieces.js';
+import { RefusalError } from '../../problems.js';
 import { createRouteFactory, type RouteResponse, type RouteRequest, type Route } from './route.js';
 import type { InspectionService } from '../http-service.js';
 import {
@@ -25,7 +25,7 @@ import {
   StepStoryShape,
   ExplanationShape,
 } from './shapes.js';
-import { createEntryFormat, createRowFormat } from '../stream-formats.js';
+import { createEntryFormat, createRowFormat } from '../event-streams.js';
 
 const EVENTS_DEFAULT = 100;
 const EVENTS_MAX = 500;

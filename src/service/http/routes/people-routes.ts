@@ -14,7 +14,7 @@ import { makeFolder } from '../../../runtime/home/home.js';
 import type { HighRiskRun, RunStarter } from '../../../runtime/high-risk/high-risk-options.js';
 import type { Approver } from '../../../runtime/ledger/ledger-reader.js';
 import type { Turnpike } from '../../../runtime/turnpike.js';
-import { RefusalError } from '../refusal-error.js';
+import { RefusalError } from '../../problems.js';
 import { checkTokenCase } from './run-access.js';
 import { route, type RouteResponse, type Route } from './route.js';
 import { jsonResponse, RunParams, Scope, State } from './shapes.js';

@@ -4,7 +4,7 @@
 import type { RunRecord } from '../../../contract/run/run-record.js';
 import type { Principal } from '../../../ports/token-book.js';
 import type { RemoteAgents } from '../../../runtime/agents/remote-agents.js';
-import { RefusalError } from '../refusal-error.js';
+import { RefusalError } from '../../problems.js';
 
 /** Runs whose owner is remembered. */
 const OWNERS_REMEMBERED_MAX = 4_096;

@@ -7,8 +7,8 @@ import { closed, Nullable, OneOf, RunId, Timestamp } from '../../../contract/sha
 import type { RunTree } from '../../../runtime/ledger/ledger-reader.js';
 import type { Turnpike } from '../../../runtime/turnpike.js';
 import { etagOf, hasStrongMatch, hasWeakMatch } from './etag.js';
-import { streamJson } from './stream-json.js';
-import { RefusalError } from '../refusal-error.js';
+import { streamJson } from '../write-pieces.js';
+import { RefusalError } from '../../problems.js';
 import { checkTokenCase } from './run-access.js';
 import { route, type Route } from './route.js';
 import { After, Ending, jsonResponse, Limit, RunParams } from './shapes.js';

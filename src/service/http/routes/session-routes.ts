@@ -10,7 +10,7 @@ import type { SessionCaller, Sessions } from '../../../runtime/sessions/sessions
 import { SessionOutput, TaskArguments, TaskOutput } from '../../mcp/tool-schemas.js';
 import { callSessionTool, type SessionToolAnswer, type SessionToolsOptions } from '../../mcp/session-tools.js';
 import { SessionSpecs } from './ledger-audit.js';
-import { RefusalError } from '../refusal-error.js';
+import { RefusalError } from '../../problems.js';
 import { EmptyObject, route, type RouteResponse, type Route } from './route.js';
 import type { HttpService } from '../http-service.js';
 import { jsonResponse } from './shapes.js';

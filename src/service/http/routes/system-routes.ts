@@ -7,7 +7,7 @@ import { Lane } from '../../../contract/policy/lanes.js';
 import { Role } from '../../../contract/policy/roles.js';
 import { closed, PolicyVersions } from '../../../contract/shapes.js';
 import { openApiDocument } from './openapi-document.js';
-import { RefusalError } from '../refusal-error.js';
+import { RefusalError } from '../../problems.js';
 import { route, type Route } from './route.js';
 import { jsonResponse, openObject, textResponse } from './shapes.js';
 
