@@ -11,13 +11,13 @@ import type { Payloads } from './payloads.js';
 import { escapeText, jsonLine } from './text/terminal.js';
 
 export const AGENT_OPTIONS: readonly CommandOption[] = [
-  { name: 'lane', value: 'ID', help: 'the lane that the agent works in (default SANDBOX_FILES)' },
-  { name: 'role', value: 'ID', help: 'the role that it has (default SANDBOX_AGENT)' },
-  { name: 'actor', value: 'NAME', help: 'who it is, for the audit (default agent)' },
-  { name: 'case', value: 'ID', help: 'the case whose sandbox it works on (default case-local)' },
+  { name: 'lane', value: 'ID', help: 'the lane of the agent (default SANDBOX_FILES)' },
+  { name: 'role', value: 'ID', help: 'the role of the agent (default SANDBOX_AGENT)' },
+  { name: 'actor', value: 'NAME', help: 'the name of the agent, for the audit (default agent)' },
+  { name: 'case', value: 'ID', help: 'the case whose sandbox the agent works in (default case-local)' },
   { name: 'scope', value: 'K=V', multiple: true, help: 'a scope field that a lane requires; may be repeated' },
-  { name: 'correlation', value: 'ID', help: 'the id that joins this run to others (default: a new one)' },
-  { name: 'exposure', value: 'HOW', help: 'detailed or decision: show less in the responses than the policy would' },
+  { name: 'correlation', value: 'ID', help: 'the correlation id of this run (default: a new id)' },
+  { name: 'exposure', value: 'HOW', help: 'detailed or decision: show less in responses than the policy allows' },
 ];
 
 /**
@@ -46,7 +46,8 @@ export async function runAgentCommand(
 
 async function printEnding({ ending, counts, hasMoreInput }: ProposalLoopResult, json: boolean, io: Io): Promise<void> {
   const { run_id, state, reason } = ending;
-  if (hasMoreInput) await io.stderr.writeLine('the run ended before its input: what follows there was not taken');
+  if (hasMoreInput)
+    await io.stderr.writeLine('the run ended before its input did: the rest of the input was not submitted');
   await io.stderr.writeLine(`${escapeText(run_id)} ${state} (${escapeText(reason)}): ${proposalCountText(counts)}`);
   if (state === 'denied' && reason.startsWith('pin.')) {
     await io.stderr.writeLine('the policy has no valid pin: commit its files, or run `turnpike policy pin`');

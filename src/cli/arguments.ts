@@ -12,7 +12,7 @@ export function parseArguments(command: CliCommand, argv: readonly string[]): Co
   const { min, max } = command.operands;
   if (positionals.length < min) throw commandUsageError(command, `${command.operands.usage.trim()} is missing`);
   if (positionals.length > max)
-    throw commandUsageError(command, `${quoteArgument(positionals[max] ?? '')} is one argument too many`);
+    throw commandUsageError(command, `${quoteArgument(positionals[max] ?? '')} is an unexpected extra argument`);
   return {
     operands: positionals,
     text: (name) => {

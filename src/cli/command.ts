@@ -1,8 +1,8 @@
 import type { Io } from './io.js';
 
 /**
- * 0: done. 1: the check failed or the run did not complete. 2: wrong usage. 3: the system is broken. 4: all that could
- * be checked is correct, but some of it could not be checked.
+ * 0: done. 1: the check failed or the run did not complete. 2: wrong usage. 3: the system is broken (ledger,
+ * sandbox or a bug). 4: nothing is wrong, but not everything could be checked.
  */
 export type ExitCode = 0 | 1 | 2 | 3 | 4;
 
@@ -42,8 +42,8 @@ export const NO_OPERANDS = { usage: '', min: 0, max: 0 } as const;
 
 /** The options of every command. */
 export const COMMON_OPTIONS: readonly CommandOption[] = [
-  { name: 'home', value: 'DIR', help: 'the home: ledger, artifacts, sandbox (default ./.turnpike)' },
+  { name: 'home', value: 'DIR', help: 'the home directory: ledger, artifacts, sandbox (default ./.turnpike)' },
   { name: 'contract', value: 'DIR', help: 'the contract folder (default ./contract, else the shipped policy)' },
-  { name: 'json', help: 'JSON lines instead of text' },
-  { name: 'help', help: 'show this and do nothing' },
+  { name: 'json', help: 'print JSON lines instead of text' },
+  { name: 'help', help: 'show this help and exit' },
 ];

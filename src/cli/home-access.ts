@@ -82,7 +82,7 @@ export async function openHomeAccess(
 ): Promise<HomeAccess> {
   const location = { home: homeOf(args, io), contract: findContractFolder(args, io), upstreams };
   const { home } = location.home;
-  if (isVacant(home)) throw usageError(`${home} is no home: make one with \`turnpike init\``);
+  if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
   for (let tries = 1; ; tries += 1) {
     try {
       return await openLocally(location, io);
@@ -170,7 +170,7 @@ async function waitForOtherCommands({ control }: Turnpike, io: Io): Promise<void
   if (control === null || stop.aborted) return;
   if (control.connections > 0)
     await io.stderr.writeLine(
-      `waiting for ${countText(control.connections, 'other command')} at work through this one`,
+      `waiting for ${countText(control.connections, 'other command')} connected to this home directory`,
     );
   const stopped = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve(), { once: true }));
   await Promise.race([control.retire(), stopped]);
@@ -179,7 +179,7 @@ async function waitForOtherCommands({ control }: Turnpike, io: Io): Promise<void
 const homeInUseError = (home: string, cause: unknown): LedgerError =>
   new LedgerError({
     code: 'LEDGER_LOCKED',
-    message: `another process has ${home}, and what is served must be served by it: stop that one first`,
+    message: `another process has ${home} open, and this command must own it: stop that process first`,
     cause,
   });
 

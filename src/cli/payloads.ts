@@ -91,7 +91,7 @@ async function checkFile(name: string, io: Io): Promise<void> {
   const found = await stat(resolve(io.cwd, name)).catch((error: unknown) => throwUnreadable(name, error));
   if (!found.isFile())
     throw usageError(
-      `${quoteArgument(name)} is ${found.isDirectory() ? 'a directory' : 'no regular file'}: name a file, or - for stdin`,
+      `${quoteArgument(name)} is ${found.isDirectory() ? 'a directory' : 'not a regular file'}: name a file, or - for stdin`,
     );
 }
 

@@ -1,4 +1,4 @@
-// Shared by the session commands: the caller and the session.
+// Shared by the session commands: the caller, the session, and the input of reports and specs.
 
 import { OVERRIDE_REASONS, SESSION_ROLES, type OverrideReason, type SessionRole } from '../contract/session/session.js';
 import type { SessionAnswer } from '../contract/session/session-answer.js';
@@ -39,19 +39,19 @@ export const callerOptions = (defaultRole: CommandRole): readonly CommandOption[
   {
     name: 'actor',
     value: 'NAME',
-    help: `who you are, for the audit; 3 to 120 characters (default ${ACTORS[defaultRole]})`,
+    help: `your name, for the audit; 3 to 120 characters (default ${ACTORS[defaultRole]})`,
   },
   {
     name: 'role',
     value: 'ROLE',
-    help: `the role in which you do it: ${SESSION_ROLES.join(', ')} (default ${defaultRole})`,
+    help: `your role: ${SESSION_ROLES.join(', ')} (default ${defaultRole})`,
   },
 ];
 
 /** The reason for an override of the rules. */
 export const OVERRIDE_OPTIONS: readonly CommandOption[] = [
-  { name: 'reason', value: 'CODE', help: OVERRIDE_REASONS.join(', ') },
-  { name: 'detail', value: 'TEXT', help: 'more about it, for the audit; up to 400 characters' },
+  { name: 'reason', value: 'CODE', help: `the reason: ${OVERRIDE_REASONS.join(', ')}` },
+  { name: 'detail', value: 'TEXT', help: 'details of the reason, for the audit; up to 400 characters' },
 ];
 
 /** @throws UsageError for an unknown role */
@@ -110,7 +110,7 @@ const ID = /^[\w.-]{1,160}$/u;
 export function parseId(command: CliCommand, what: 'phase' | 'task' | 'step' | 'gate attempt', text: string): string {
   const ofSpec = what === 'phase' || what === 'task';
   if (ofSpec ? isConforming(SpecId, text) : ID.test(text)) return text;
-  throw commandUsageError(command, `${quoteArgument(text)} is no ${what}`);
+  throw commandUsageError(command, `${quoteArgument(text)} is not a valid ${what} id`);
 }
 
 /** The session id at the start of the operands, if there is one, and the other operands. */
@@ -118,7 +118,7 @@ export function splitOperands(command: CliCommand, { operands }: CommandArgument
   const [first = ''] = operands;
   if (operands.length < command.operands.max) return { session: undefined, rest: operands };
   if (!/^ses_[A-Za-z0-9]{1,100}$/u.test(first))
-    throw commandUsageError(command, `${quoteArgument(first)} is no session`);
+    throw commandUsageError(command, `${quoteArgument(first)} is not a valid session id`);
   return { session: first, rest: operands.slice(1) };
 }
 
@@ -201,12 +201,14 @@ export async function withSession(
   if (state === undefined)
     return printAnswer(rejectionWithoutSession('NO_ACTIVE_SESSION', ['none is active']), args, io);
   if (other === undefined) return work({ session_id: state.session_id, state });
-  await io.stderr.writeLine(`AMBIGUOUS_ACTIVE_SESSION: ${countText(active.length, 'session')} are active: name one`);
+  await io.stderr.writeLine(
+    `AMBIGUOUS_ACTIVE_SESSION: ${countText(active.length, 'session')} are active: name one of them`,
+  );
   await io.stderr.write(table(sessionRows(active.map(toSessionSummary)), createPainter(false)));
   return 2;
 }
 
-/** As a reader sees them, in the order of their start. */
+/** The sessions as a reader sees them, in the order of their start. */
 export const listSessions = (
   which: { readonly active: boolean },
   args: CommandArguments,
@@ -241,7 +243,7 @@ export async function readReport(name: string, io: Io): Promise<JsonObject> {
   if (!isUtf8(bytes)) throw usageError('the report is not UTF-8');
   const report = parseJsonArgument(Buffer.from(bytes).toString('utf8'), 'the report');
   if (isJsonObject(report)) return report;
-  throw usageError('the report is no JSON object');
+  throw usageError('the report is not a JSON object');
 }
 
 /**
@@ -254,5 +256,5 @@ export async function readSpecFromStdin(io: Io): Promise<SessionSpec> {
   const shown = findings
     .slice(0, FINDINGS_SHOWN)
     .map(({ line, rule, message }) => `line ${line}: ${message} (${rule})`);
-  throw usageError(`the spec cannot be worked through:\n${shown.join('\n')}`);
+  throw usageError(`the spec is invalid:\n${shown.join('\n')}`);
 }

@@ -87,7 +87,7 @@ export async function turnpikeCommand(argv: readonly string[], io: Io): Promise<
     if (error instanceof OutputClosedError) return 0;
     await io.stderr.writeLine(errorLine(error));
     const code = exitCodeOf(error);
-    if (code === null) io.log.error('the command failed in a way that nobody foresaw', { error });
+    if (code === null) io.log.error('the command failed with an unexpected error', { error });
     return code ?? 3;
   }
 }
@@ -118,9 +118,8 @@ function findCommand(argv: readonly string[]): { readonly command: CliCommand; r
   );
   if (command !== undefined) return { command, rest: argv.slice(command.name.split(' ').length) };
   const [first = ''] = argv;
-  if (first.startsWith('-'))
-    throw usageError(`the command comes first, then ${quoteArgument(first)}: see \`turnpike help\``);
+  if (first.startsWith('-')) throw usageError(`name the command before ${quoteArgument(first)}: see \`turnpike help\``);
   const longer = COMMANDS.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => `\`${name}\``);
-  if (longer.length > 0) throw usageError(`say ${longer.join(' or ')}: see \`turnpike help\``);
-  throw usageError(`${quoteArgument(first)} is no command: see \`turnpike help\``);
+  if (longer.length > 0) throw usageError(`incomplete command; use ${longer.join(' or ')}: see \`turnpike help\``);
+  throw usageError(`unknown command ${quoteArgument(first)}: see \`turnpike help\``);
 }

@@ -51,7 +51,7 @@ describe('a bundle', () => {
   test('says by which key it was checked when nobody named one', async () => {
     const { code, stderr } = await there('ledger', 'verify', 'bundle');
     expect(code).toBe(0);
-    expect(stderr).toContain(`checked by the key in the bundle, ${key.split('+').slice(0, 2).join('+')}:`);
+    expect(stderr).toContain(`verified with the key in the bundle itself, ${key.split('+').slice(0, 2).join('+')}:`);
   });
 
   test('is for its owner alone, and takes the place of nothing', async () => {

@@ -124,7 +124,7 @@ describe('ledger prove and check-proof', () => {
     await work();
     expect(await prove('--from', 'kept')).toMatchObject({ code: 0 });
     expect((await check()).stdout).toMatch(
-      /^proved: the log turnpike\/\S+ of \d+ entries, root \S+, goes on from its \d+/,
+      /^proved: the log turnpike\/\S+ of \d+ entries, root \S+, extends its first \d+ entries/,
     );
     const proof = JSON.parse(readFileSync(at('proof'), 'utf8')) as { older: string; newer: string };
     put(folder, 'proof', JSON.stringify({ ...proof, older: proof.newer, newer: proof.older }));

@@ -139,7 +139,7 @@ describe('D7 approvals and approve', () => {
   test('an export waits over processes; its approval carries it out before the command ends', async () => {
     await pinned('export');
     const started = await turnpike(folder, bundle);
-    expect(started).toMatchObject({ code: 0, stdout: expect.stringContaining('waits for approval') });
+    expect(started).toMatchObject({ code: 0, stdout: expect.stringContaining('waiting for approval') });
     expect(existsSync(join(folder, '.turnpike/exports/bag'))).toBe(false);
     const [asked] = await listed();
     const { run_id, digest } = asked as { run_id: string; digest: string };
@@ -160,7 +160,7 @@ describe('D7 approvals and approve', () => {
     expect(approved).toMatchObject({ code: 0, stdout: expect.stringContaining(`${run_id} completed`) });
     expect(approved.stdout).toContain('approval.unknown_digest');
     expect(await verifyBag('bag')).toMatchObject({ code: 0 });
-    expect(await turnpike(folder, ['approvals'])).toMatchObject({ stdout: '', stderr: 'nothing waits for approval\n' });
+    expect(await turnpike(folder, ['approvals'])).toMatchObject({ stdout: '', stderr: 'no pending approvals\n' });
   });
 
   test('a rejection denies it', async () => {

@@ -147,7 +147,7 @@ describe('which session is meant', () => {
         code: 2,
         stdout: '',
         lines: [
-          'AMBIGUOUS_ACTIVE_SESSION: 2 sessions are active: name one',
+          'AMBIGUOUS_ACTIVE_SESSION: 2 sessions are active: name one of them',
           expect.stringMatching(new RegExp(`^${one} +running +plain `)),
           expect.stringMatching(new RegExp(`^${other} +running +gated `)),
         ],

@@ -95,7 +95,7 @@ describe('upstream pin', () => {
     expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('hostile cannot be used') });
     expect(linesOf(again.stdout).slice(0, 2)).toEqual([
       `${(await ground.pins(server)).pins['spy.say']}  spy.say  changed`,
-      'spy.wipe is listed no more, and not pinned any more',
+      'spy.wipe is no longer listed by its server; pin removed',
     ]);
     expect(Object.keys(pinsNow())).toEqual(['else.where', 'hostile.act', 'spy.say']);
   });
@@ -119,7 +119,7 @@ describe('upstream pin', () => {
     ground.behave({ tools: [tool('say', { description: 'Exchanged meanwhile.' }), tool('wipe')] });
     const argument = (name: string): string => `${name}=${looked[name]}`;
     const refused = await run('upstream', 'pin', argument('spy.wipe'), argument('spy.say'));
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('spy.say is not what was looked at') });
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('spy.say does not match the given hash') });
     expect(existsSync(contract('upstream-pins.json'))).toBe(false);
     expect(await run('upstream', 'pin', argument('spy.wipe'))).toMatchObject({ code: 0 });
     expect(pinsNow()).toEqual({ 'spy.wipe': looked['spy.wipe'] });

@@ -44,7 +44,7 @@ describe('turnpike serve --demo', () => {
     async (signal) => {
       for (const isFilled of [true, false]) {
         const demo = new Command(['serve', '--demo', '--port', '0'], folder);
-        const [, home = ''] = await demo.says(/is made in (\S+), and taken away at the end\n/);
+        const [, home = ''] = await demo.says(/demonstration home directory in (\S+); it is deleted at the end\n/);
         expect(existsSync(join(home, 'home', 'ledger.db'))).toBe(true);
         const [, url = '', token = ''] = isFilled ? await demo.says(ADDRESS) : [];
         if (isFilled) expect((await ask(`${url}/api/v1/health`, token)).status).toBe(200);

@@ -5,13 +5,13 @@ import { table } from '../text/terminal.js';
 export function overviewText(commands: readonly CliCommand[]): string {
   const rows = commands.map((command) => [`  ${usageLine(command)}`, command.summary]);
   return [
-    'turnpike: lets untrusted agents act through gates, and proves afterwards what they did.\n\n',
+    'turnpike: lets untrusted agents act through a state machine, and proves afterwards what they did.\n\n',
     'usage: turnpike <command> [options]\n\n',
     alignRows(rows),
     '\noptions of every command:\n',
     optionLines(COMMON_OPTIONS),
-    '\n`turnpike help <command>` says more. Exit codes: 0 done, 1 the check failed or the run did not complete,\n',
-    '2 wrong usage, 3 the system is broken.\n',
+    '\n`turnpike help <command>` explains one command. Exit codes: 0 done, 1 the check failed or the run did not\n',
+    'complete, 2 wrong usage, 3 the system is broken, 4 nothing is wrong but not everything could be checked.\n',
   ].join('');
 }
 

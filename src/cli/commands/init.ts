@@ -14,22 +14,22 @@ import { escapeText, jsonLine } from '../text/terminal.js';
 /** `turnpike init`: creates a home directory and a contract folder to edit. */
 export const init: CliCommand = {
   name: 'init',
-  summary: 'Make a home, and a contract folder to edit',
+  summary: 'Create a home directory, and a contract folder to edit',
   operands: NO_OPERANDS,
   options: [
     { name: 'ledger-key', value: 'FILE', help: 'sign checkpoints with the private key in FILE instead of a new one' },
     { name: 'ledger-name', value: 'NAME', help: 'the name of the log in its checkpoints, e.g. example.org/turnpike' },
   ],
   notes: [
-    'The contract folder is a copy of the policies that this package ships, with pins for it. What is there',
-    'already is left alone: then nothing is made.',
+    'The contract folder is a pinned copy of the policies that this package ships. If either folder exists and is not',
+    'empty, the command changes nothing and fails.',
   ],
   async run(args, io) {
     const { home } = homeOf(args, io);
     const contract = resolve(io.cwd, args.text('contract') ?? CONTRACT_DEFAULT);
     for (const folder of [home, contract]) {
       if (!isVacant(folder))
-        throw usageError(`${folder} is not empty: nothing was made; name another folder, or use it as it is`);
+        throw usageError(`${folder} is not empty, and nothing was created: name another folder, or use it as it is`);
     }
     const key = readLedgerKey(args, io);
     await createContract(contract, () => createHome(home, key));
@@ -43,23 +43,23 @@ export const init: CliCommand = {
 function readLedgerKey(args: CommandArguments, io: Io): string | undefined {
   const [file, name] = [args.text('ledger-key'), args.text('ledger-name')];
   if (file === undefined) return name === undefined ? undefined : generateLedgerKey(name);
-  if (name !== undefined) throw commandUsageError(init, 'a key has its name in it: leave out --ledger-name');
+  if (name !== undefined) throw commandUsageError(init, 'the key contains the name of the log: omit --ledger-name');
   const key = readPrivateLine(resolve(io.cwd, file));
-  if (key === null) throw usageError(`there is no file ${file}`);
+  if (key === null) throw usageError(`${file} does not exist`);
   return key;
 }
 
 const welcomeLines = (home: string, contract: string): readonly string[] => {
   const where = `${home === '.turnpike' ? '' : ` --home ${home}`}${contract === 'contract' ? '' : ` --contract ${contract}`}`;
   return [
-    `made the home      ${home}/`,
-    `made the contract  ${contract}/policy/{lanes,roles,actions}.yaml, pinned by ${contract}/${PIN_MANIFEST}`,
+    `created the home directory   ${home}/`,
+    `created the contract folder  ${contract}/policy/{lanes,roles,actions}.yaml, pinned by ${contract}/${PIN_MANIFEST}`,
     '',
     'next:',
-    `  turnpike actions${where}              what an agent may propose, and the schemas of it (--json)`,
-    `  turnpike run${where} proposals.jsonl  take proposals through the gates, one a line (- reads them from stdin)`,
-    `  turnpike runs${where}                 what became of them`,
-    `after an edit of ${contract}/policy/*.yaml:`,
+    `  turnpike actions${where}              list the actions that an agent may propose (--json: their schemas)`,
+    `  turnpike run${where} proposals.jsonl  submit proposals, one per line (- reads stdin)`,
+    `  turnpike runs${where}                 show the runs and their outcomes`,
+    `after editing ${contract}/policy/*.yaml:`,
     `  turnpike policy check${where} && turnpike policy pin${where}`,
     `to work on source code instead of documents, copy ${contract}/policy/actions.coding.yaml over actions.yaml, and pin`,
   ];

@@ -16,7 +16,7 @@ export const ARCHIVE_OPTION: CommandOption = {
   name: 'archive',
   value: 'FILE',
   multiple: true,
-  help: 'what `ledger archive` wrote: look into it too; may be given more than once',
+  help: 'also read this output of `ledger archive`; may be repeated',
 };
 
 /**
@@ -30,7 +30,8 @@ export async function withOpenArchives<T>(
 ): Promise<T> {
   const names = args.list(ARCHIVE_OPTION.name);
   const key = names.length === 0 ? null : readLedgerVerifier(homeOf(args, io).ledgerKey);
-  if (names.length > 0 && key === null) throw usageError('this home has no key: nothing of it can be archived');
+  if (names.length > 0 && key === null)
+    throw usageError('this home directory has no ledger key, so it has no archives');
   const files: LineFile[] = [];
   const archives: OpenedArchive[] = [];
   try {

@@ -14,7 +14,7 @@ const KEY_BYTES_MAX = 1_024;
 export const KEY_OPTION: CommandOption = {
   name: 'key',
   value: 'KEY',
-  help: 'the public key (name+hash+base64) that must have signed, or a file that holds it',
+  help: 'the public key (name+hash+base64) that must have signed, or a file that contains it',
 };
 
 /**
@@ -27,7 +27,7 @@ export function readTrustedKey(args: CommandArguments, io: Io): NoteVerifier | n
   const inFile = text.includes('+') ? null : readSmallFile(resolve(io.cwd, text), { bytesMax: KEY_BYTES_MAX });
   const key = noteVerifier(inFile === null ? text : Buffer.from(inFile).toString('utf8').trim());
   if (key !== null) return key;
-  throw usageError(`--key: ${quoteArgument(text)} is no public key of a ledger, and no file that holds one`);
+  throw usageError(`--key: ${quoteArgument(text)} is neither a public key of a ledger nor a file that contains one`);
 }
 
 /**
@@ -47,7 +47,7 @@ export async function withEvidenceBundle<T>(
     if (trusted === null) {
       const key = `${bundle.key.name}+${bundle.key.key_hash}`;
       await io.stderr.writeLine(
-        `checked by the key in the bundle, ${key}: compare it with one that came another way (--key)`,
+        `verified with the key in the bundle itself, ${key}: compare it with a key from another source (--key)`,
       );
     }
     return await work(bundle);

@@ -96,7 +96,8 @@ export async function readRegistrations(args: CommandArguments, io: Io): Promise
   const file = args.text('registrations');
   if (file === undefined) return NO_REGISTRATIONS;
   const found = await readJsonFile(file, '--registrations', io);
-  if (!isConforming(Registrations, found)) throw usageError('--registrations: the file does not hold registrations');
+  if (!isConforming(Registrations, found))
+    throw usageError('--registrations: the file does not match the schema of registrations');
   const registrations = found as unknown as Registrations;
   const problem = findRegistrationProblem(registrations);
   if (problem !== null) throw usageError(`--registrations: ${problem}`);

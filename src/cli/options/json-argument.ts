@@ -15,7 +15,7 @@ const DEPTH_MAX = 32;
 export function parseJsonArgument(text: string, label: string): Json {
   const scanned = scanJson(text, DEPTH_MAX, 'exact');
   if (scanned.ok) return scanned.value;
-  throw usageError(`${label} is no JSON that can be taken (${scanned.problem.replaceAll('_', ' ')})`);
+  throw usageError(`${label} is not acceptable JSON (${scanned.problem.replaceAll('_', ' ')})`);
 }
 
 /**

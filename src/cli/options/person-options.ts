@@ -1,4 +1,4 @@
-// Options and helpers of the commands with which people start promotions and exports, vote on them, and settle
+// Options and helpers of the commands with which operators start promotions and exports, vote on them, and settle
 // outcomes.
 
 import { once } from 'node:events';
@@ -11,22 +11,22 @@ import { escapeText, jsonLine } from '../text/terminal.js';
 
 /** The person who runs the command. */
 export const PERSON_OPTIONS: readonly CommandOption[] = [
-  { name: 'actor', value: 'NAME', help: 'who you are, for the audit; 3 to 120 characters' },
-  { name: 'role', value: 'ID', help: 'the role in which you do it' },
+  { name: 'actor', value: 'NAME', help: 'your name, for the audit; 3 to 120 characters' },
+  { name: 'role', value: 'ID', help: 'your role' },
 ];
 
 /** The person who starts a promotion or an export, its case and its lane. */
 export const STARTER_OPTIONS: readonly CommandOption[] = [
   { name: 'case', value: 'ID', help: 'the case' },
   ...PERSON_OPTIONS,
-  { name: 'lane', value: 'ID', help: 'the lane, where it is not the one that the shipped policy has for this' },
+  { name: 'lane', value: 'ID', help: 'the lane (default: the lane of the shipped policy for this operation)' },
   {
     name: 'scope',
     value: 'K=V',
     multiple: true,
     help: 'a further scope field that the lane requires; may be repeated',
   },
-  { name: 'correlation', value: 'ID', help: 'the id that joins this run to others (default: a new one)' },
+  { name: 'correlation', value: 'ID', help: 'the correlation id of this run (default: a new id)' },
 ];
 
 /**
@@ -78,8 +78,8 @@ export async function reportHighRiskRun(run: HighRiskRun, args: CommandArguments
 
 const waitingText = (run_id: string, digest: string): string =>
   [
-    `waits for approval of ${digest}`,
-    '`turnpike approvals` shows what exactly is asked; whoever may approve it says',
+    `waiting for approval of ${digest}`,
+    '`turnpike approvals` prints the exact request; a person who may approve it runs',
     `  turnpike approve ${run_id} ${digest} --actor NAME --role ROLE`,
     '',
   ].join('\n');

@@ -17,7 +17,7 @@ const HASH_PREFIX = /^[0-9a-f]{6,64}$/u;
 export async function findDefinitions(name: string, args: CommandArguments, io: Io): Promise<JsonObject> {
   const found: unknown = await readDefinitions(name, args, io);
   if (isDefinitions(found)) return found;
-  throw usageError(`${name} holds no machine definitions`);
+  throw usageError(`${name} contains no machine definitions`);
 }
 
 async function readDefinitions(name: string, args: CommandArguments, io: Io): Promise<unknown> {
@@ -49,7 +49,7 @@ async function findHashByPrefix(prefix: string, reader: LedgerReader): Promise<s
   }
   const [hash, ...more] = found;
   if (hash === undefined) return throwUnknown(prefix);
-  if (more.length > 0) throw usageError(`${prefix} may mean ${[...found].sort().join(' or ')}`);
+  if (more.length > 0) throw usageError(`${prefix} is ambiguous: ${[...found].sort().join(' or ')}`);
   return hash;
 }
 

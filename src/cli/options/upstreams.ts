@@ -30,10 +30,11 @@ export async function withUpstreams<T>(
   work: (found: UpstreamState) => Promise<T>,
 ): Promise<T> {
   const { path, isChosen: chosen } = findContractFolder(args, io);
-  if (!chosen) throw usageError('which contract? say --contract DIR, or make ./contract by `turnpike init`');
+  if (!chosen)
+    throw usageError('no contract folder: name one with --contract DIR, or create ./contract with `turnpike init`');
   const files = readUpstreams(path);
   const file = join(path, UPSTREAMS_FILE);
-  if (files === null) throw usageError(`${displayPath(file, io)} is missing: it says which servers there are`);
+  if (files === null) throw usageError(`${displayPath(file, io)} is missing: it must list the upstream servers`);
   const { config, pins } = files;
   const signal = io.stop();
   const survey = await surveyUpstreams(config, pins, { clock: systemClock(), log: io.log, folder: path, signal });

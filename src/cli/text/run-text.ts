@@ -64,7 +64,8 @@ const settlementCell = (settlement: Settlement | null): TextCell =>
 
 function settlementText(settlement: Settlement | null | undefined): string | undefined {
   if (settlement === undefined) return undefined;
-  if (settlement === null) return 'nobody knows whether it happened: find out, and say so by `turnpike runs resolve`';
+  if (settlement === null)
+    return 'unknown: find out whether the action was executed, then record it with `turnpike runs resolve`';
   const { outcome, actor_id, role_id, at, note } = settlement;
   return `settled as ${outcome} by ${actor_id} as ${role_id}, ${timeOf(at)}${note === null ? '' : `: ${note}`}`;
 }

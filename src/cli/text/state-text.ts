@@ -9,13 +9,13 @@ export function stateText(state: LedgerState, all: boolean): string {
   const { until, through, time, trees, runs, sessions, not_recomputed: lost = [] } = state;
   const shownRuns = all ? runs : runs.filter(({ state }) => !isTerminal(state));
   const named =
-    through === until ? `entry ${until}` : `entry ${until}, with what else its input caused up to ${through}`;
+    through === until ? `entry ${until}` : `entry ${until}, including the other entries of its input up to ${through}`;
   const lines = [
     `after ${named}${time === null ? '' : ` (${time})`}: ${countText(trees.begun, 'tree')}, ${trees.ended} of them ended`,
-    ...alignColumns(['run', 'kind', 'state', 'stands at', 'since'], shownRuns.map(runRow)),
+    ...alignColumns(['run', 'kind', 'state', 'at', 'since'], shownRuns.map(runRow)),
     ...alignColumns(['session', 'status', 'why', 'outstanding step', 'tasks done'], sessions.map(sessionRow)),
     ...(all ? [] : endedLines(runs)),
-    ...lost.map((tree_id) => `not recomputed: where the runs of ${tree_id} stood: its content is not to be had`),
+    ...lost.map((tree_id) => `not recomputed: the runs of ${tree_id}: their content is not available`),
   ];
   return lines.map((line) => `${escapeText(line)}\n`).join('');
 }

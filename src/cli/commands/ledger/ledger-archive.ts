@@ -18,14 +18,16 @@ import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike ledger archive`: moves the oldest entries of a ledger to a file that proves what they were. */
 export const ledgerArchive: CliCommand = {
   name: 'ledger archive',
-  summary: 'Move the beginning of the ledger to a file, signed; what is left goes on from it',
+  summary: 'Move the oldest entries of the ledger to a signed archive file; the ledger continues from there',
   operands: { usage: 'FILE', min: 1, max: 1 },
-  options: [{ name: 'before', value: 'SIZE', help: 'archive no more than so many entries (default: all signed ones)' }],
+  options: [
+    { name: 'before', value: 'SIZE', help: 'archive at most the first SIZE entries (default: all signed entries)' },
+  ],
   notes: [
-    'Archived are whole run trees that have ended: the first one that lives keeps everything after it. FILE is checked',
-    'by `ledger verify FILE --key KEY` alone, and with the ledger by `ledger verify --archive FILE`. Keep it: of what is in',
-    'it the ledger keeps ids and run records. A case with archived trees can be neither exported nor promoted from.',
-    'No other process may have the home.',
+    'Only whole run trees that have ended are archived: the first active tree keeps everything after it in the ledger.',
+    '`ledger verify FILE --key KEY` verifies FILE by itself; `ledger verify --archive FILE` verifies it together with',
+    'the ledger. Store FILE safely: the ledger keeps only the ids and run records of its entries. A case with archived',
+    'trees can be neither exported nor promoted from. No other process may have the home directory open.',
   ],
   async run(args, io) {
     const path = resolve(io.cwd, args.operands[0] ?? '');
@@ -49,7 +51,7 @@ async function archive(path: string, before: number | null, args: CommandArgumen
     await checkArchivable({ store, anchor });
     await signHeads?.();
     const signer = readLedgerSigner(home.ledgerKey);
-    if (signer === null) throw usageError('this home has no key that could sign: open it once for writing');
+    if (signer === null) throw usageError('this home directory has no signing key: open it once for writing');
     await new RunRecordWriter({ store, clock: systemClock(), log: io.log, defer: scheduleNextTurn }).finish();
     return await archiveLedger({ store, epoch, anchor, signer }, before, () => createArchiveDraft(path));
   } finally {
@@ -62,7 +64,7 @@ function parseBefore(args: CommandArguments): number | null {
   const text = args.text('before');
   if (text === undefined) return null;
   if (!/^(?:0|[1-9]\d{0,14})$/u.test(text))
-    throw commandUsageError(ledgerArchive, `--before: ${quoteArgument(text)} is no number of entries`);
+    throw commandUsageError(ledgerArchive, `--before takes a number of entries, not ${quoteArgument(text)}`);
   return Number(text);
 }
 
@@ -78,21 +80,22 @@ function textOf(
     sha256 === null
       ? ['nothing to archive']
       : [
-          `archived entries ${from} to ${to - 1}, ${countText(trees, 'run tree')}, in ${path}`,
+          `archived entries ${from} to ${to - 1}, ${countText(trees, 'run tree')}, to ${path}`,
           `sha256 ${sha256}`,
-          `the ledger has ${bytes_after} bytes now, and had ${bytes_before}`,
+          `the ledger now has ${bytes_after} bytes, before ${bytes_before}`,
         ];
   if (held !== null) lines.push(blockerLine(held));
-  if (!tidied) lines.push('room in the ledger could not be given back now: the next archiving tries again');
+  if (!tidied)
+    lines.push('the space in the ledger file could not be reclaimed now: the next `ledger archive` tries again');
   return lines.map((line) => `${escapeText(line)}\n`).join('');
 }
 
 const BLOCKER_TEXTS: Readonly<Record<BoundaryBlocker['why'], string>> = {
   lives: 'has not ended',
-  'goes on': 'goes on after that',
+  'goes on': 'continues after that',
   unrecorded: 'has no run records yet',
   'unknown outcome': 'has an unknown outcome that is not settled (`turnpike runs resolve`)',
 };
 
 const blockerLine = ({ tree_id, first, why }: BoundaryBlocker): string =>
-  `held back by ${tree_id}, which begins at entry ${first} and ${BLOCKER_TEXTS[why]}`;
+  `stopped at ${tree_id}, which begins at entry ${first} and ${BLOCKER_TEXTS[why]}`;

@@ -10,19 +10,20 @@ import { escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike ledger check-proof`: needs neither a home directory nor a ledger. */
 export const ledgerCheckProof: CliCommand = {
   name: 'ledger check-proof',
-  summary: 'Check a proof with the public key of its ledger, and nothing else at hand',
+  summary: 'Verify a proof with nothing but the public key of its ledger',
   operands: { usage: 'FILE', min: 1, max: 1 },
   options: [KEY_OPTION],
   notes: [
-    'FILE is what `ledger prove` wrote. The entry that it proves is printed; of two checkpoints, how far they reach.',
-    'Exits 1 when it proves nothing. Get the key from whom you trust, not from whoever gave you the proof.',
+    'FILE is the output of `ledger prove`. The command prints the proved entry, or the sizes of the two checkpoints.',
+    'Exits 1 if the proof is invalid. Get the key from a source that you trust, not from the sender of the proof.',
   ],
   async run(args, io) {
     const file = resolve(io.cwd, args.operands[0] ?? '');
     const bytes = readSmallFile(file, { bytesMax: PROOF_BYTES_MAX });
-    if (bytes === null) throw usageError(`there is no file ${file}`);
+    if (bytes === null) throw usageError(`${file} does not exist`);
     const key = readTrustedKey(args, io);
-    if (key === null) throw commandUsageError(ledgerCheckProof, '--key says by whose key it shall be signed');
+    if (key === null)
+      throw commandUsageError(ledgerCheckProof, '--key is missing: name the public key that must have signed');
     const verdict = verifyProofFile(bytes, key);
     await io.stdout.write(args.flag('json') ? jsonLine(verdict) : `${textOf(verdict)}\n`);
     return verdict.ok ? 0 : 1;
@@ -36,5 +37,5 @@ function textOf(verdict: ProofVerdict): string {
     return `${escapeText(verdict.text)}\nproved: this is entry ${verdict.index} of ${size} in the log ${escapeText(origin)}, root ${root}`;
   }
   const { from } = verdict;
-  return `proved: the log ${escapeText(origin)} of ${size} entries, root ${root}, goes on from its ${from.size}, root ${from.root}`;
+  return `proved: the log ${escapeText(origin)} of ${size} entries, root ${root}, extends its first ${from.size} entries, root ${from.root}`;
 }

@@ -9,12 +9,13 @@ import { jsonLine } from '../../text/terminal.js';
 /** `turnpike ledger checkpoint`: prints a signed checkpoint of the ledger. */
 export const ledgerCheckpoint: CliCommand = {
   name: 'ledger checkpoint',
-  summary: 'Print the last signed checkpoint: keep it elsewhere, and nobody can take back what lies below it',
+  summary: 'Print the last signed checkpoint; a copy stored elsewhere exposes any later change of what it covers',
   operands: NO_OPERANDS,
-  options: [{ name: 'out', value: 'FILE', help: 'write it to FILE' }],
+  options: [{ name: 'out', value: 'FILE', help: 'write the checkpoint to FILE' }],
   notes: [
-    'A checkpoint is a signed note (C2SP): name of the log, number of entries, root of their tree, signature. Whoever',
-    'keeps one can show later that the ledger was changed or cut: `ledger prove --from`. With --json also the public key.',
+    'A checkpoint is a signed note (C2SP): the name of the log, the number of entries, the root of their tree and the',
+    'signature. With a stored checkpoint, `ledger prove --from` shows later whether the ledger was changed or',
+    'truncated. With --json, also prints the public key.',
   ],
   async run(args, io) {
     return withLedger<ExitCode>(args, io, async ({ anchor }) => {

@@ -6,32 +6,33 @@ import { withHomeAccess } from '../../home-access.js';
 import { PERSON_OPTIONS, requireOption } from '../../options/person-options.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
-const ARCHIVED_NOTE = 'note: run trees of it are archived: the archive files hold their content still\n';
+const ARCHIVED_NOTE = 'note: some run trees of this case are archived: the archive files still contain their content\n';
 
 /** `turnpike ledger erase`: destroys the content of a case (D14). */
 export const ledgerErase: CliCommand = {
   name: 'ledger erase',
-  summary: 'Destroy the content of a case for good; hashes, proofs and decisions stay',
+  summary: 'Destroy the content of a case permanently; hashes, proofs and decisions remain',
   operands: { usage: 'CASE', min: 1, max: 1 },
   options: [
     ...PERSON_OPTIONS.filter(({ name }) => name === 'actor'),
-    { name: 'yes', help: 'really: it cannot be undone' },
+    { name: 'yes', help: 'confirm: the erasure cannot be undone' },
   ],
   notes: [
-    'All payloads, results, files, specs and reports that the ledger holds of CASE are encrypted with a key of its own,',
-    'which is destroyed. No run tree of the case may live. Backups and copies have that key still, and what was exported',
-    'or promoted is somewhere else: neither is touched, nor are the sandbox of the case and the records of its tables,',
-    'nor archive files, which hold the content of the run trees that were archived.',
+    'The ledger encrypts all payloads, results, files, specs and reports of CASE with a key of that case; this command',
+    'destroys the key. No run tree of the case may be active. Backups and copies still contain the key. The command',
+    'does not change exports, promoted records, the sandbox of the case, the records of its tables, or archive files,',
+    'which contain the content of archived run trees.',
   ],
   async run(args, io) {
     const [case_id = ''] = args.operands;
     const erasure = { case: case_id, actor: requireOption(ledgerErase, args, 'actor') };
-    if (!args.flag('yes')) throw commandUsageError(ledgerErase, 'this destroys content for good: say --yes');
+    if (!args.flag('yes'))
+      throw commandUsageError(ledgerErase, 'this destroys content permanently: confirm with --yes');
     const erased = await withHomeAccess(args, io, (home) => home.erase(erasure));
     const { contents, bytes, archived = false } = erased;
     const message =
       `erased ${countText(contents, 'content')} of ${case_id}, ${countText(bytes, 'byte')}; ` +
-      `${join(homeOf(args, io).sandbox, case_id)} is as it was`;
+      `${join(homeOf(args, io).sandbox, case_id)} is unchanged`;
     await io.stdout.write(
       args.flag('json') ? jsonLine({ case_id, ...erased }) : `${escapeText(message)}\n${archived ? ARCHIVED_NOTE : ''}`,
     );

@@ -15,14 +15,14 @@ import { countText, jsonLine } from '../../text/terminal.js';
 /** `turnpike ledger export`: writes one file with all that a third party needs to verify the ledger. */
 export const ledgerExport: CliCommand = {
   name: 'ledger export',
-  summary: 'Write the ledger, its content, policies, machines, checkpoint and key into one file that can be checked',
+  summary: 'Write an evidence bundle: ledger, content, policies, machines, checkpoint and key in one verifiable file',
   operands: { usage: 'FILE', min: 1, max: 1 },
-  options: [{ name: 'entries', help: 'only the entries, one a line, as they are: nothing is signed' }],
+  options: [{ name: 'entries', help: 'write only the entries, one per line, unchanged and unsigned' }],
   notes: [
-    'FILE is checked by `ledger verify FILE --key KEY` and `replay FILE` with nothing else at hand. It reaches as far as',
-    'the last checkpoint, from the first entry that is not archived, and holds everything that agents and tools have said',
-    'and written, but hashes alone of what was erased, and of what happened in lanes that withhold it (withholds_content):',
-    'keep it like the ledger.',
+    '`ledger verify FILE --key KEY` and `replay FILE` verify FILE without any other data. FILE contains the entries',
+    'from the first one that is not archived to the last checkpoint, and everything that agents and tools have',
+    'written. Content that was erased, and content of lanes that withhold it (withholds_content), appears only as',
+    'hashes. Protect FILE like the ledger.',
   ],
   async run(args, io) {
     const path = resolve(io.cwd, args.operands[0] ?? '');
@@ -31,7 +31,7 @@ export const ledgerExport: CliCommand = {
       withLedger<ExitCode>(args, io, async (ledger) => {
         const write = async (writeLine: (line: string) => Promise<void>) => {
           if (args.flag('entries')) return writeEntries(ledger, writeLine);
-          if (signer === null) throw usageError('this home has no key that could sign: open it once for writing');
+          if (signer === null) throw usageError('this home directory has no signing key: open it once for writing');
           return writeEvidence(
             withholdByLanes(ledger.store),
             requireSignedHead(await ledger.anchor.read()),
@@ -65,7 +65,7 @@ async function writeNewFile<T>(
 ): Promise<T> {
   const file = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true });
   await once(file, 'open').catch((error: unknown) => {
-    throw usageError(`${path} cannot be written: ${(error as NodeJS.ErrnoException).code ?? 'error'}`);
+    throw usageError(`cannot write ${path}: ${(error as NodeJS.ErrnoException).code ?? 'error'}`);
   });
   const done = await work(async (line) => {
     if (!file.write(line)) await once(file, 'drain');

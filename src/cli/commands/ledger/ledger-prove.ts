@@ -25,21 +25,22 @@ import { usageError, type Io } from '../../io.js';
 /** `turnpike ledger prove`: writes an inclusion or consistency proof for anyone who has the public key. */
 export const ledgerProve: CliCommand = {
   name: 'ledger prove',
-  summary: 'Write a proof that an entry is in the ledger, or that the ledger goes on from a checkpoint',
+  summary: 'Write a proof that an entry is in the ledger, or that the ledger extends a checkpoint',
   operands: { usage: '[SEQ]', min: 0, max: 1 },
   options: [
-    { name: 'from', value: 'FILE', help: 'prove that the ledger goes on from the signed checkpoint in FILE' },
+    { name: 'from', value: 'FILE', help: 'prove that the ledger extends the signed checkpoint in FILE' },
     ARCHIVE_OPTION,
     { name: 'out', value: 'FILE', help: 'write the proof to FILE instead of standard output' },
   ],
   notes: [
-    'SEQ is the place of an entry in the log, from 0, as `ledger verify` names it. The proof holds the entry, so whoever',
-    'gets it reads it. It is checked by `ledger check-proof` with the public key (keys/ledger.vkey) and nothing else.',
+    'SEQ is the index of an entry in the log, from 0, as `ledger verify` prints it. The proof contains the entry, so',
+    'every recipient can read it. `ledger check-proof` verifies the proof with nothing but the public key',
+    '(keys/ledger.vkey).',
   ],
   async run(args, io) {
     const [seq] = args.operands;
     const from = args.text('from');
-    if ((seq === undefined) === (from === undefined)) throw commandUsageError(ledgerProve, 'name either SEQ or --from');
+    if ((seq === undefined) === (from === undefined)) throw commandUsageError(ledgerProve, 'give either SEQ or --from');
     return exitOneIfTampered(io, () =>
       withLedger<ExitCode>(args, io, async (ledger) => {
         const proof = await withOpenArchives(args, io, async (archives) => {
@@ -72,7 +73,7 @@ async function joinWholeLog({ store }: OpenLedger, archives: readonly OpenedArch
 
 async function proveEntryAt({ anchor }: OpenLedger, log: JoinedLog, seq: string): Promise<string> {
   if (!/^(?:0|[1-9]\d{0,14})$/.test(seq))
-    throw commandUsageError(ledgerProve, `${quoteArgument(seq)} is no place in the log`);
+    throw commandUsageError(ledgerProve, `SEQ must be the index of an entry, not ${quoteArgument(seq)}`);
   return proveEntry(log, await anchor.read(), Number(seq));
 }
 
@@ -85,13 +86,13 @@ async function proveFromCheckpoint(
 ): Promise<string> {
   const path = resolve(io.cwd, file);
   const note = readSmallFile(path, { bytesMax: NOTE_BYTES_MAX });
-  if (note === null) throw usageError(`there is no file ${path}`);
+  if (note === null) throw usageError(`${path} does not exist`);
   const key = readLedgerVerifier(homeOf(args, io).ledgerKey);
   const older = key === null ? null : openCheckpoint(note, key);
   if (older === null)
     throw commandUsageError(
       ledgerProve,
-      `${quoteArgument(file)} is no checkpoint that the key of this ledger has signed`,
+      `${quoteArgument(file)} is not a checkpoint signed with the key of this ledger`,
     );
   return proveConsistency(log, await anchor.read(), { ...older, note: Buffer.from(note).toString('utf8') });
 }

@@ -13,22 +13,26 @@ import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike ledger verify`: checks that the ledger is unchanged. */
 export const ledgerVerify: CliCommand = {
   name: 'ledger verify',
-  summary: 'Check that the ledger is what was written, and complete; name every entry that is not',
+  summary: 'Verify that the ledger is unchanged and complete; print every entry that is not',
   operands: { usage: '[FILE]', min: 0, max: 1 },
-  options: [{ name: 'no-replay', help: 'do not ask the machines: faster, and finds less' }, KEY_OPTION, ARCHIVE_OPTION],
+  options: [
+    { name: 'no-replay', help: 'do not replay the state machines: faster, but finds less' },
+    KEY_OPTION,
+    ARCHIVE_OPTION,
+  ],
   notes: [
-    'Needs no lock, changes nothing, and reads the whole ledger. Each line: the entry, the rule, and what was done to it:',
-    'altered, missing, duplicated, reordered, inserted, cut, or incomplete where something should have been written.',
-    'With FILE, what `ledger export` or `ledger archive` wrote is checked, and no home is needed. With --archive, the ledger',
-    'from the first entry in the archives on, as one log; without it, what is archived is not looked at. Exits 1 when',
-    'something is wrong, and 4 when nothing is wrong but content was erased or withheld: then what could not be checked',
-    'is listed, and decisions that depend on it could not be repeated.',
+    'Needs no lock, changes nothing, and reads the whole ledger. Each line names an entry, the violated rule and the',
+    'kind of damage: altered, missing, duplicated, reordered, inserted, cut, or incomplete (an expected entry is',
+    'absent). With FILE, verifies the output of `ledger export` or `ledger archive`, and needs no home directory. With',
+    '--archive, verifies the archives and the ledger as one log; without it, does not check archived entries. Exits 1',
+    'if something is wrong, and 4 if nothing is wrong but content was erased or withheld: the command then lists what',
+    'it could not check, and cannot replay the decisions that depend on it.',
   ],
   async run(args, io) {
     const [file] = args.operands;
     const how = { replay: !args.flag('no-replay') };
     if (file !== undefined && args.list('archive').length > 0)
-      throw commandUsageError(ledgerVerify, '--archive goes with a home');
+      throw commandUsageError(ledgerVerify, '--archive cannot be combined with FILE');
     // A ledger that is too damaged to read is a result of this command, not an error.
     return exitOneIfTampered(io, () =>
       file === undefined
@@ -58,7 +62,8 @@ async function printVerdict(
     return code;
   }
   for (const problem of verdict.ok ? [] : verdict.problems) await stdout.write(`${escapeText(lineOf(problem))}\n`);
-  if (headMissing) await stdout.write('the ledger: the head file is missing: restore the home from a backup\n');
+  if (headMissing)
+    await stdout.write('the ledger: the head file is missing: restore the home directory from a backup\n');
   if (verdict.verdict !== 'refused' && !headMissing) {
     const { entries, trees, root, archived } = verdict;
     const headline = verdict.ok ? 'ok' : 'by hash alone';
@@ -78,7 +83,7 @@ export async function printWithheld(
 ): Promise<void> {
   await stdout.write(
     `not checked: ${countText(contents, 'content')}, erased or withheld; ` +
-      `the machines were asked about ${countText(trees, 'run tree')} only up to there\n`,
+      `${countText(trees, 'run tree')} replayed only up to there\n`,
   );
   for (const content of not_checked) await stdout.write(`${escapeText(uncheckedLine(content))}\n`);
   const more = contents - not_checked.length;
@@ -91,7 +96,7 @@ const uncheckedLine = ({ log_index, tree_id, seq, kind, withheld, sha256 }: Unch
 
 /** The notice about archived entries, which were not checked. */
 export const archivedNotice = (archived: number): string =>
-  `note: entries 0 to ${archived - 1} are archived, and were not looked at`;
+  `note: entries 0 to ${archived - 1} are archived and were not checked`;
 
 function lineOf({ log_index, tree_id, seq, rule, kind, message }: LedgerProblem): string {
   const place = tree_id === null ? '' : ` (${tree_id}${seq === null ? '' : ` seq ${seq}`})`;

@@ -11,12 +11,12 @@ import { escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike machines diff`: compares two versions of the machines. */
 export const machinesDiff: CliCommand = {
   name: 'machines diff',
-  summary: 'List the states and transitions that two recorded machine definitions have otherwise',
+  summary: 'List the states and transitions that differ between two machine definitions',
   operands: { usage: 'A B', min: 2, max: 2 },
   options: [],
   notes: [
-    'A and B each are: the beginning of a hash as runs have it pinned, a run or session id, `current` for the machines',
-    'of this version, or a JSON file. Exits 0 when they are the same, 1 when they differ.',
+    'A and B each are the beginning of a hash that runs have pinned, the id of a run or session, `current` for the',
+    'machines of this version, or a JSON file. Exits 0 if they are the same, and 1 if they differ.',
   ],
   async run(args, io) {
     const [a = '', b = ''] = args.operands;

@@ -25,27 +25,31 @@ const EXIT_CODES: Readonly<Record<ReplayVerdict, ExitCode>> = { replayed: 0, dif
 /** `turnpike replay`: checks that the machines would write the same ledger. */
 export const replayCommand: CliCommand = {
   name: 'replay',
-  summary: 'Fold the ledger through the machines; print what was checked, or the first difference',
+  summary: 'Replay the ledger through the state machines; print what was checked, or the first difference',
   operands: { usage: '[RUN_ID|FILE]', min: 0, max: 1 },
   options: [
-    { name: 'until', value: 'SEQ', help: 'fold up to this entry only; show every run and session as it stood then' },
-    { name: 'all', help: 'with --until: show the runs that had ended too' },
+    {
+      name: 'until',
+      value: 'SEQ',
+      help: 'replay only up to this entry, and show the state of every run and session after it',
+    },
+    { name: 'all', help: 'with --until: also show the runs that had ended' },
     KEY_OPTION,
   ],
   notes: [
-    'Needs nothing but the ledger and its artifacts. With RUN_ID, the run tree that the run belongs to. With FILE, the',
-    'ledger in what `ledger export` wrote.',
-    'Exits 1 at a difference, and 4 where nothing differs and not all could be folded: content was erased or withheld, or',
-    'there was nothing to fold. SEQ is an index of the log, as `ledger verify` names entries; with RUN_ID, a seq of its',
-    'tree. The entries that one input caused were written together: SEQ among them is taken as their last. `last` is the',
-    'ledger as it stands; asked ahead of time, it spares later questions the fold of an older ledger.',
+    'Needs nothing but the ledger and its artifacts. With RUN_ID, replays the run tree of that run; with FILE, the',
+    'output of `ledger export`. Exits 1 at a difference, and 4 if nothing differs but not everything could be',
+    'replayed: content was erased or withheld, or there was no input. SEQ is the index of an entry in the log, as',
+    '`ledger verify` prints it; with RUN_ID, a seq of its tree. The entries of one input are committed together: a SEQ',
+    'among them means the last of them. `--until last` shows the present state; run in advance, it makes later queries',
+    'of a long ledger faster.',
   ],
   async run(args, io) {
     const [operand] = args.operands;
     const run_id = operand === undefined || isFileName(operand) ? undefined : operand;
     const until = args.text('until');
     if (until !== undefined) return showState(until, operand, args, io);
-    if (args.flag('all')) throw commandUsageError(replayCommand, '--all goes with --until');
+    if (args.flag('all')) throw commandUsageError(replayCommand, '--all needs --until');
     // The number of entries before the replayed ones.
     let before = 0;
     const report =
@@ -70,10 +74,10 @@ export const replayCommand: CliCommand = {
 async function showState(text: string, operand: string | undefined, args: CommandArguments, io: Io): Promise<ExitCode> {
   const isLast = text === 'last';
   if (!isLast && !/^(?:0|[1-9]\d{0,14})$/u.test(text))
-    throw commandUsageError(replayCommand, '--until takes the number of an entry, from 0 on, or `last`');
+    throw commandUsageError(replayCommand, '--until takes the index of an entry, from 0, or `last`');
   const file = operand !== undefined && isFileName(operand) ? operand : null;
   if (isLast && file === null && operand !== undefined)
-    throw commandUsageError(replayCommand, '--until last goes without RUN_ID');
+    throw commandUsageError(replayCommand, '--until last cannot be combined with RUN_ID');
   const untilIn = async (log: Pick<LedgerStore, 'head'>): Promise<number> =>
     isLast ? Math.max(0, (await log.head()).size - 1) : Number(text);
   // A bundle has no replay points: it is folded from its first entry.
@@ -92,8 +96,9 @@ async function showState(text: string, operand: string | undefined, args: Comman
 
 const HEADLINES: Readonly<Record<Exclude<ReplayVerdict, 'differs'>, (counts: string) => string>> = {
   replayed: (counts) => `ok: ${counts}: every state, verdict and response came out as recorded`,
-  by_hash_alone: (counts) => `by hash alone: ${counts}: what could be folded came out as recorded; not folded:`,
-  nothing: () => 'nothing was replayed: there is no input to fold',
+  by_hash_alone: (counts) =>
+    `by hash alone: ${counts}: everything that could be replayed came out as recorded; not replayed:`,
+  nothing: () => 'nothing was replayed: the ledger has no input to replay',
 };
 
 function textOf(report: ReplayReport): string {

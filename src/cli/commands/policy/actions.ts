@@ -16,12 +16,12 @@ import { escapeText, jsonLine, createPainter, table, type Paint } from '../../te
 /** `turnpike actions`: the actions that an agent may propose, with their arguments. */
 export const actions: CliCommand = {
   name: 'actions',
-  summary: 'Show the actions that an agent may propose, with their schemas and limits',
+  summary: 'List the actions that an agent may propose, with their arguments and limits',
   operands: NO_OPERANDS,
   options: [REGISTRATIONS_OPTION],
   notes: [
-    'With --json, one object that tells an agent all it has to keep to: the schema of a proposal, and for each action',
-    'the schema of its arguments and the file endings that the policy allows.',
+    'With --json, prints one object with everything that an agent must comply with: the schema of a proposal, and for',
+    'each action the schema of its arguments and the file extensions that the policy allows.',
   ],
   async run(args, io) {
     const registrations = await readRegistrations(args, io);
@@ -91,11 +91,11 @@ function textOf(policy: Policy, paint: Paint): string {
       paint,
     );
   return [
-    `a proposal is a JSON object with exactly: ${Object.keys(Proposal.properties).join(', ')}\n\n`,
+    `a proposal is a JSON object with exactly these members: ${Object.keys(Proposal.properties).join(', ')}\n\n`,
     table(rows, paint),
     `\nlimits of a proposal and of a run\n${listed(policy.limits)}`,
     `\nlimits of a case's sandbox\n${listed(policy.sandbox)}`,
-    '\n`turnpike actions --json` has the schemas.\n',
+    '\n`turnpike actions --json` prints the schemas.\n',
   ].join('');
 }
 

@@ -22,17 +22,17 @@ import { escapeText, jsonLine, createPainter, table, type Paint } from '../../te
 /** `turnpike policy check`: reports all findings in a policy, or all that it decides. */
 export const policyCheck: CliCommand = {
   name: 'policy check',
-  summary: 'Lint a policy: each finding with file, line and rule; or show what it allows to whom',
+  summary: 'Lint a policy: print each finding with file, line and rule; or print what it allows to each role',
   operands: NO_OPERANDS,
   options: [
-    { name: 'matrix', help: 'for every role, lane and action: is it allowed, and by which rule or not' },
+    { name: 'matrix', help: 'print for every role, lane and action whether it is allowed, and the deciding rule' },
     REGISTRATIONS_OPTION,
   ],
   notes: [
-    'Exits 1 when there is a finding, or an error of the linter that was not accepted by `turnpike policy pin`. A file',
-    'without a valid pin is no finding, and is told on stderr. The matrix is of a policy without findings. It is what runs',
-    'are decided by that lack nothing: scope fields filled, approvals none; `*` stands for all actions that are not listed',
-    'beside it. With --json: one line for every role, lane and action.',
+    'Exits 1 if there is a finding, or a lint error that `turnpike policy pin` has not accepted. A file without a',
+    'valid pin is not a finding; a warning on stderr names it. --matrix needs a policy without findings. It shows the',
+    'decisions for runs with every scope field set and without approvals; `*` stands for all actions that the same',
+    'role and lane do not list. With --json: one line for every role, lane and action.',
   ],
   async run(args, io) {
     const contract = findContractFolder(args, io);
@@ -61,7 +61,7 @@ export const policyCheck: CliCommand = {
   },
 };
 
-/** An error, with the reason for which an operator accepted it. */
+/** A lint error, with the reason for which an operator accepted it, or null. */
 interface JudgedLintMessage extends FileLintMessage {
   readonly accepted: string | null;
 }

@@ -25,52 +25,53 @@ import { usageError, type Io } from '../../io.js';
 import { countText, escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
 
 const MATCHER_OPTIONS = {
-  role_id: { name: 'role', value: 'R', help: 'deny what this role does' },
-  lane_id: { name: 'lane', value: 'L', help: 'deny what is done in this lane' },
+  role_id: { name: 'role', value: 'R', help: 'deny actions of this role' },
+  lane_id: { name: 'lane', value: 'L', help: 'deny actions in this lane' },
   action: { name: 'action', value: 'A', help: 'deny this action' },
   tool: { name: 'tool', value: 'T', help: 'deny calls of this tool' },
-  table: { name: 'table', value: 'T', help: 'deny writes to, and reads of, this table' },
-  case_id: { name: 'case', value: 'C', help: 'deny what is done in this case' },
-  run_id: { name: 'run', value: 'RUN', help: 'deny what this run, and every run below it, does' },
-  actor_id: { name: 'actor', value: 'A', help: 'deny what this actor does, however the name is written' },
+  table: { name: 'table', value: 'T', help: 'deny reads and writes of this table' },
+  case_id: { name: 'case', value: 'C', help: 'deny actions in this case' },
+  run_id: { name: 'run', value: 'RUN', help: 'deny actions of this run and of every run below it' },
+  actor_id: { name: 'actor', value: 'A', help: 'deny actions of this actor, in every spelling of the name' },
 } as const satisfies Record<OverlayMatcher, CommandOption>;
 
 /** `turnpike policy deny`: edits the emergency overlay, which takes effect in running trees at once (D1). */
 export const policyDeny: CliCommand = {
   name: 'policy deny',
-  summary: 'Deny something at once, also to runs that are under way; or show or lift such rules',
+  summary: 'Deny something at once, also to active runs; or list or lift such rules',
   operands: NO_OPERANDS,
   // Each may be given once. They are lists, so that a second one is reported and does not silently replace the first.
   options: [
     ...OVERLAY_MATCHERS.map((matcher): CommandOption => ({ ...MATCHER_OPTIONS[matcher], multiple: true })),
-    { name: 'reason', value: 'TEXT', help: 'why, in one line of up to 200 characters; needed for a new rule' },
-    { name: 'list', help: 'show the rules in force' },
-    { name: 'lift', value: 'RULE_ID', help: 'take a rule away' },
-    { name: 'repair', help: 'go on where the overlay or its key is lost or damaged' },
+    { name: 'reason', value: 'TEXT', help: 'the reason, one line of up to 200 characters; required for a new rule' },
+    { name: 'list', help: 'list the rules in force' },
+    { name: 'lift', value: 'RULE_ID', help: 'remove a rule' },
+    { name: 'repair', help: 'replace an overlay or key that is missing or damaged' },
   ],
   notes: [
-    'A rule denies what matches all that is named; it can never allow anything. The rules are signed with a key of the',
-    'home, which is made on first use, and have an epoch that every decision records. A process that runs sees them at',
-    'its next step, and the policies that its trees have pinned stay what they are. Needs no lock.',
-    'While the overlay is missing, damaged or older than one that was seen, everything is denied. --repair then makes a',
-    'valid one, with or without a new rule; rules that cannot be trusted any more are gone.',
+    'A rule denies every request that matches all its options; it can never allow anything. A key in the home',
+    'directory, created on first use, signs the rules, and every decision records their epoch. A running process',
+    'applies them at its next step; the policies that its run trees have pinned do not change. Needs no lock. While',
+    'the overlay is missing, damaged or older than one already seen, everything is denied. --repair then writes a',
+    'valid overlay, with or without a new rule, and drops the rules that can no longer be trusted.',
   ],
   async run(args, io) {
     const { home, overlay, keys } = homeOf(args, io);
-    if (isVacant(home)) throw usageError(`${home} is no home: make one with \`turnpike init\``);
+    if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
     const files = overlayFiles(overlay, keys);
     const matchers = parseMatchers(args);
     const reason = args.text('reason');
     const lift = args.text('lift');
     const adds = reason !== undefined || Object.keys(matchers).length > 0;
     const wants = [args.flag('list'), lift !== undefined, adds].filter(Boolean).length;
-    if (wants > 1) throw commandUsageError(policyDeny, '--list, --lift and a new rule are three different things');
-    if (args.flag('list') && args.flag('repair')) throw commandUsageError(policyDeny, '--list repairs nothing');
+    if (wants > 1) throw commandUsageError(policyDeny, 'use only one of --list, --lift and a new rule');
+    if (args.flag('list') && args.flag('repair'))
+      throw commandUsageError(policyDeny, '--list and --repair cannot be combined');
     if (args.flag('list')) return listRules(files, args, io);
     if (lift !== undefined) return liftRule(files, lift, args, io);
     if (adds) return addRule(files, createRule(matchers, reason), args, io);
     if (args.flag('repair')) return repairOverlay(files, args, io);
-    throw commandUsageError(policyDeny, 'what shall be denied? name a role, a lane, an action, ...');
+    throw commandUsageError(policyDeny, 'name what to deny: a role, a lane, an action, ...');
   },
 };
 
@@ -81,10 +82,11 @@ function parseMatchers(args: CommandArguments): Matchers {
   for (const matcher of OVERLAY_MATCHERS) {
     const { name } = MATCHER_OPTIONS[matcher];
     const [value, more] = args.list(name);
-    if (more !== undefined) throw commandUsageError(policyDeny, `a rule has one --${name}: make a rule for each`);
+    if (more !== undefined)
+      throw commandUsageError(policyDeny, `a rule takes --${name} only once: add one rule for each value`);
     if (value === undefined) continue;
     if (!isConforming(OverlayRule.properties[matcher], value) || !value.isWellFormed()) {
-      throw commandUsageError(policyDeny, `--${name} cannot be ${quoteArgument(value)}`);
+      throw commandUsageError(policyDeny, `invalid value of --${name}: ${quoteArgument(value)}`);
     }
     const person = matcher === 'actor_id' ? personOf(value) : null;
     if (typeof person === 'string') throw commandUsageError(policyDeny, `--${name}: the name ${NAME_PROBLEMS[person]}`);
@@ -95,9 +97,9 @@ function parseMatchers(args: CommandArguments): Matchers {
 
 function createRule(matchers: Matchers, reason: string | undefined): Omit<Rule, 'rule_id'> {
   if (Object.keys(matchers).length === 0) {
-    throw commandUsageError(policyDeny, 'what shall be denied? name a role, a lane, an action, ...');
+    throw commandUsageError(policyDeny, 'name what to deny: a role, a lane, an action, ...');
   }
-  if (reason === undefined) throw commandUsageError(policyDeny, 'why? say it with --reason');
+  if (reason === undefined) throw commandUsageError(policyDeny, '--reason is missing');
   if (!isConforming(OverlayRule.properties.reason, reason) || !reason.isWellFormed()) {
     throw commandUsageError(policyDeny, '--reason takes one line of up to 200 characters');
   }
@@ -111,14 +113,14 @@ async function addRule(
   io: Io,
 ): Promise<ExitCode> {
   if (rule.action !== undefined && findAction(rule.action) === undefined) {
-    await io.stderr.writeLine(`${rule.action} is none of the built-in actions: see \`turnpike actions\``);
+    await io.stderr.writeLine(`warning: ${rule.action} is not a built-in action: see \`turnpike actions\``);
   }
   const { epoch } = await publishOverlay(files, args, (former, next) => {
     if (former.length < OVERLAY_RULES_MAX) return [...former, { ...rule, rule_id: ruleIdOf(next) }];
-    throw usageError(`the overlay has ${OVERLAY_RULES_MAX} rules, and cannot have more: lift one first`);
+    throw usageError(`the overlay has reached its limit of ${OVERLAY_RULES_MAX} rules: lift one first`);
   });
   const message = { rule_id: ruleIdOf(epoch), epoch };
-  await printResult(io, args, message, `${message.rule_id} denies from now on, by epoch ${epoch} of the overlay`);
+  await printResult(io, args, message, `${message.rule_id} is in force from epoch ${epoch} of the overlay`);
   return 0;
 }
 
@@ -146,7 +148,7 @@ async function listRules(files: OverlayFiles, args: CommandArguments, io: Io): P
     return 0;
   }
   if (overlay === null) {
-    await io.stderr.writeLine('there is no overlay: it denies nothing');
+    await io.stderr.writeLine('there is no overlay: no rules are in force');
     return 0;
   }
   const { epoch, issued_at_utc, rules } = overlay;

@@ -13,18 +13,18 @@ const CHANGES_SHOWN = 8;
 /** `turnpike policy explain`: explains a decision, and which policy changes would reverse it. */
 export const policyExplain: CliCommand = {
   name: 'policy explain',
-  summary: 'Explain one recorded decision: its checks in order, and the smallest change that would flip it',
+  summary: 'Explain a recorded decision: its checks in order, and the smallest policy change that would flip it',
   operands: { usage: 'SEQ', min: 1, max: 1 },
   options: [],
   notes: [
-    'SEQ is the index of an entry as `ledger verify` and `policy simulate` print it, or RUN_TREE:SEQ. Of an entry that',
-    'records no decision, those are explained that came of the same input. The changes are single changes of the policy',
-    'that the run tree has pinned; each was made, and the decision taken again. Needs no lock.',
+    'SEQ is the index of an entry as `ledger verify` and `policy simulate` print it, or RUN_TREE:SEQ. If that entry',
+    'records no decision, the command explains the decisions on the same input. Each change is a single edit of the',
+    'policy that the run tree has pinned; the command has evaluated the decision again with it. Needs no lock.',
   ],
   async run(args, io) {
     const [text = ''] = args.operands;
     const place = /^(?:([^:]+):)?(\d{1,15})$/u.exec(text);
-    if (place === null) throw commandUsageError(policyExplain, 'SEQ is a number, or RUN_TREE:NUMBER');
+    if (place === null) throw commandUsageError(policyExplain, 'SEQ must be a number, or RUN_TREE:NUMBER');
     const decisions = await withLedger(args, io, ({ reader }) => findDecisions(reader, place[1], Number(place[2])));
     const explained = decisions.map(explain);
     const paint = createPainter(io.colours);
@@ -50,7 +50,7 @@ async function findDecisions(
   if (decisions.length > 0) return decisions;
   throw new RunError({
     code: 'RUN_UNKNOWN',
-    message: 'nothing was decided in the course of the input of this entry',
+    message: 'the input of this entry led to no decision',
   });
 }
 
@@ -84,11 +84,11 @@ function textOf({ decision, checks, changes }: Explanation, paint: Paint): strin
 
 function changeLines(changes: Explanation['changes']): readonly string[] {
   const [smallest, ...others] = changes;
-  if (smallest === undefined) return ['no single change of the policy would flip it'];
+  if (smallest === undefined) return ['no single change of the policy would flip this decision'];
   const shown = others.slice(0, CHANGES_SHOWN);
   const more = others.length - shown.length;
   return [
-    `smallest change that would flip it: ${lineOf(smallest)}`,
+    `smallest change that would flip this decision: ${lineOf(smallest)}`,
     ...(shown.length === 0 ? [] : ['or one of these:']),
     ...shown.map((change) => `  ${lineOf(change)}`),
     ...(more > 0 ? [`  and ${more} more: --json shows all`] : []),

@@ -32,24 +32,25 @@ export const policyPin: CliCommand = {
   operands: NO_OPERANDS,
   options: [
     REGISTRATIONS_OPTION,
-    { name: 'accept', value: 'RULE', multiple: true, help: 'pin although the linter has errors of this rule' },
-    { name: 'reason', value: 'TEXT', multiple: true, help: 'why: one for each --accept, recorded in pins.json' },
+    { name: 'accept', value: 'RULE', multiple: true, help: 'accept lint errors of this rule' },
+    { name: 'reason', value: 'TEXT', multiple: true, help: 'the reason, one for each --accept; recorded in pins.json' },
   ],
   notes: [
-    'A file that is clean in Git is pinned by its last commit, any other by the id of its bytes. Trees that run',
-    'already keep the policy that they began with. An error of the linter (`turnpike policy check`) is refused unless',
-    'its rule is accepted for a reason. That holds for the file as it is: an edit needs another acceptance.',
+    'A file without uncommitted changes is pinned by its last commit, any other file by the Git object id of its',
+    'bytes. Active run trees keep the policy that they started with. A lint error (`turnpike policy check`) prevents',
+    'the pin unless --accept names its rule. An acceptance holds for these exact bytes: after an edit it must be given',
+    'again.',
   ],
   async run(args, io) {
     const contract = findContractFolder(args, io);
     if (!contract.isChosen)
-      throw usageError('which contract? say --contract DIR, or make ./contract by `turnpike init`');
+      throw usageError('no contract folder: name one with --contract DIR, or create ./contract with `turnpike init`');
     const registrations = await readRegistrations(args, io);
     requireValidPolicy((await loadContract(contract, io, { pins: 'git', registrations })).check);
     const { accepted, refused } = await resolveAcceptance(contract, args, io);
     for (const caution of refused) await io.stderr.writeLine(escapeText(formatLintMessage(caution)));
     if (refused.length > 0) {
-      await io.stderr.writeLine('not pinned: mend these errors, or pin with --accept RULE --reason TEXT');
+      await io.stderr.writeLine('not pinned: correct these errors, or accept them with --accept RULE --reason TEXT');
       return 1;
     }
     const manifest = pinManifest(await readPinnableFiles(contract.path), accepted);
@@ -84,7 +85,7 @@ async function resolveAcceptance(contract: ContractFolder, args: CommandArgument
     }
   }
   const unused = [...newAcceptances.keys()].find((rule) => ![...errors.values()].some((error) => error.rule === rule));
-  if (unused !== undefined) throw commandUsageError(policyPin, `--accept ${unused}: there is no such error`);
+  if (unused !== undefined) throw commandUsageError(policyPin, `--accept ${unused}: the policy has no such lint error`);
   const accepted = new Map<string, AcceptedCaution>();
   const refused: FileLintMessage[] = [];
   for (const error of errors.values()) {

@@ -39,19 +39,20 @@ const COLOURS = { 'new-allow': 'red', 'new-deny': 'yellow', 'other-rule': 'cyan'
 /** `turnpike policy simulate`: computes recorded decisions again under another policy. */
 export const policySimulate: CliCommand = {
   name: 'policy simulate',
-  summary: 'Take every recorded decision again under a policy; show which come out otherwise',
+  summary: 'Evaluate every recorded decision again under another policy; list those that change',
   operands: { usage: '[RUN_ID]', min: 0, max: 1 },
   options: [
     {
       name: 'fail-on',
       value: 'KINDS',
-      help: 'exit 1 at such a flip: new-allow, new-deny, other-rule (by comma), or any',
+      help: 'exit 1 if a decision changes so: new-allow, new-deny, other-rule (separated by commas), or any',
     },
   ],
   notes: [
-    'The policy is that of --contract; pins are not asked for. With RUN_ID, of the run tree that the run belongs to. Each',
-    'decision is taken by itself, with the facts that were recorded: what an earlier flip would have changed is not guessed.',
-    'What the ledger does not tell is `undecidable`. Needs no lock. With --json: one line for each finding, then the counts.',
+    'The policy is that of --contract; it needs no pins. With RUN_ID, only the run tree of that run. Each decision is',
+    'evaluated by itself with the recorded facts: the command does not guess what an earlier flip would have changed.',
+    'A decision whose facts the ledger lacks is `undecidable`. Needs no lock. With --json: one line per finding, then',
+    'the counts.',
   ],
   async run(args, io) {
     const kinds = parseFlipKinds(args);
@@ -133,7 +134,7 @@ function textOf(summary: Simulation, groups: readonly FindingGroup[], where: str
   const note =
     summary.not_recomputed === 0
       ? ''
-      : `note: ${countText(summary.not_recomputed, 'run tree')} only in part: content that decisions rest on is not to be had\n`;
+      : `note: ${countText(summary.not_recomputed, 'run tree')} only in part: content that decisions depend on is not available\n`;
   const list = groups.length === 0 ? '' : `${table([TITLES, ...groups.map(rowOf)], paint)}\n`;
   return `${list}${head}${note}`;
 }

@@ -11,13 +11,14 @@ import { escapeText, jsonLine, createPainter, table, type TextCell, type Paint }
 /** `turnpike approvals`: lists pending approvals and the votes so far (D7). */
 export const approvals: CliCommand = {
   name: 'approvals',
-  summary: 'Show what waits for approval: what exactly is asked, by whom, and the votes so far',
+  summary: 'List pending approvals: the exact request, who requested it, and the votes so far',
   operands: { usage: '[RUN_ID DIGEST]', min: 0, max: 2 },
   options: [...PERSON_OPTIONS],
   notes: [
-    'Needs no lock. What is shown as the request has been made into its digest once more, so that whoever approves the',
-    'digest approves exactly that. Of a request that a lane withholds (withholds_content) the hash is shown: an approver',
-    'sees it with RUN_ID, DIGEST, --actor and --role, and the ledger says who did. With --json: one open request a line.',
+    'Needs no lock. The command recomputes the digest from the request that it prints, so a vote for a digest is a',
+    'vote for exactly this request. For a request that its lane withholds (withholds_content) it prints the hash; an',
+    'approver sees the request with RUN_ID, DIGEST, --actor and --role, and the ledger records that. With --json: one',
+    'pending request per line.',
   ],
   async run(args, io) {
     if (args.operands.length > 0) return showRequest(args, io);
@@ -31,7 +32,7 @@ export const approvals: CliCommand = {
         count += 1;
       }
     });
-    if (count === 0) await io.stderr.writeLine('nothing waits for approval');
+    if (count === 0) await io.stderr.writeLine('no pending approvals');
     return 0;
   },
 };
@@ -40,11 +41,12 @@ export const approvals: CliCommand = {
 async function showRequest(args: CommandArguments, io: Io): Promise<ExitCode> {
   const [run = '', digest] = args.operands;
   if (digest === undefined || !/^[0-9a-f]{64}$/u.test(digest)) {
-    throw commandUsageError(approvals, `give RUN_ID and DIGEST, not ${quoteArgument(digest ?? run)} alone`);
+    throw commandUsageError(approvals, `give both RUN_ID and DIGEST, not only ${quoteArgument(digest ?? run)}`);
   }
   const reading = { run, digest, ...parsePerson(approvals, args) };
   const request = await withHomeAccess(args, io, (home) => home.readRequest(reading));
-  if (request === null) throw usageError(`${run} asks ${reading.actor} as ${reading.role} for no such approval`);
+  if (request === null)
+    throw usageError(`${run} has no such request that ${reading.actor} as ${reading.role} may approve`);
   await io.stdout.write(args.flag('json') ? jsonLine(request) : `${escapeText(JSON.stringify(request))}\n`);
   return 0;
 }
@@ -53,7 +55,7 @@ function textOf(approval: PendingApproval, paint: Paint): string {
   const { run_id, digest, name, case_id, requested_by, requested_at, expires_at, votes, quorum } = approval;
   const roles = approval.approver_roles.join(' or ');
   const facts: readonly (readonly [string, string])[] = [
-    ['asked for', `${name}${case_id === null ? '' : ` in case ${case_id}`}`],
+    ['operation', `${name}${case_id === null ? '' : ` in case ${case_id}`}`],
     ['request', requestText(approval)],
     ['by', `${requested_by}, ${requested_at}`],
     ['votes', `${votes.length} of ${quorum}, by ${roles}`],

@@ -15,22 +15,22 @@ const WAIT_SECONDS_MAX = 86_400;
 /** `turnpike approve`: records a person's yes or no to exact requests of one run (D7). */
 export const approve: CliCommand = {
   name: 'approve',
-  summary: 'Approve, or reject, what a run asks for',
+  summary: 'Approve or reject requests of a run',
   operands: { usage: 'RUN_ID DIGEST...', min: 2, max: 1 + BALLOT_DIGESTS_MAX },
   options: [
-    { name: 'reject', help: 'say no: that decides the request' },
+    { name: 'reject', help: 'reject the requests: one rejection decides a request' },
     ...PERSON_OPTIONS,
     {
       name: 'wait',
       value: 'SECONDS',
-      help: `wait so long for what this sets going (default ${WAIT_SECONDS_DEFAULT})`,
+      help: `how many seconds to wait for the run to end (default ${WAIT_SECONDS_DEFAULT})`,
     },
   ],
   notes: [
-    '`turnpike approvals` shows what there is, each request with its digest. Each vote is told with the rule by which it',
-    'counts or not; the exit code is 1 when none counts. What an approval sets going is waited for where no other process',
-    'has the home. A promotion is approved while the service runs that has registered its table: nobody else could',
-    'carry it out, and the approval would be used up.',
+    '`turnpike approvals` lists the requests with their digests. For each vote the command prints the rule by which it',
+    'counts or does not count; the exit code is 1 if no vote counts. If no other process has the home directory open,',
+    'the command waits for the run that an approval starts. Approve a promotion only while the service that registered',
+    'its table is running: no other process could execute it, and the approval would be used up.',
   ],
   async run(args, io) {
     const ballot = parseBallot(args);
@@ -62,7 +62,7 @@ async function vote(
   const ending = await waitForEnd(startedRun.finished, seconds, io);
   if (ending === null) {
     await io.stderr.writeLine(
-      `${startedRun.run_id} has not ended yet: the next opening of the home finds out what became of it`,
+      `${startedRun.run_id} has not ended yet: the next command that opens the home directory recovers it`,
     );
   } else if (json) {
     await io.stdout.write(jsonLine({ run: ending }));
@@ -93,13 +93,14 @@ async function findLocalRun(here: Turnpike, { run, decision }: Ballot): Promise<
   const startedRun = await here.highRiskRun(run);
   if (startedRun === null || decision === 'reject') return startedRun;
   if ((await here.ledger.run(run))?.run_kind !== 'promotion') return startedRun;
-  throw usageError(`${run} is a promotion: approve it while the service runs that has registered its table`);
+  throw usageError(`${run} is a promotion: approve it while the service that registered its table is running`);
 }
 
 function parseBallot(args: CommandArguments): Ballot {
   const [run = '', ...digests] = args.operands;
   for (const digest of digests) {
-    if (!/^[0-9a-f]{64}$/u.test(digest)) throw commandUsageError(approve, `${quoteArgument(digest)} is no digest`);
+    if (!/^[0-9a-f]{64}$/u.test(digest))
+      throw commandUsageError(approve, `${quoteArgument(digest)} is not a digest: see \`turnpike approvals\``);
   }
   return { run, digests, decision: args.flag('reject') ? 'reject' : 'approve', ...parsePerson(approve, args) };
 }
@@ -107,5 +108,5 @@ function parseBallot(args: CommandArguments): Ballot {
 function parseWaitSeconds(args: CommandArguments): number {
   const text = args.text('wait') ?? String(WAIT_SECONDS_DEFAULT);
   if (/^\d{1,5}$/u.test(text) && Number(text) <= WAIT_SECONDS_MAX) return Number(text);
-  throw commandUsageError(approve, `--wait takes seconds, up to ${WAIT_SECONDS_MAX}`);
+  throw commandUsageError(approve, `--wait takes a number of seconds up to ${WAIT_SECONDS_MAX}`);
 }

@@ -13,14 +13,15 @@ import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike export verify`: checks that a bag is complete and every file matches its manifests. */
 export const exportVerify: CliCommand = {
   name: 'export verify',
-  summary: 'Check that a bag is complete (BagIt 1.0), and that a bundle of Turnpike is what it says of itself',
+  summary: 'Check that a bag is complete (BagIt 1.0), and that a Turnpike export matches its manifest and log',
   operands: { usage: 'BAG', min: 1, max: 1 },
   options: [KEY_OPTION],
   notes: [
-    'BAG is a folder or a .zip. Needs no home and no ledger, fetches and changes nothing. Of a bundle that `export`',
-    'made, also manifest, contents, runs and events are compared with one another, and with the log in it. With --key, the',
-    'key must have signed that log. Any other bag is checked as a bag. Exits 1 when something is wrong with it (warnings',
-    'alone do not count), and 4 when nothing is wrong and no named key vouches for the bundle.',
+    'BAG is a folder or a .zip file. Needs no home directory and no ledger, fetches and changes nothing. For a bag',
+    'that `turnpike export` made, the command also compares manifest, contents, runs and events with each other and',
+    'with the log in it. With --key, that key must have signed the log. Any other bag is only checked as a bag. Exits',
+    '1 if something is wrong (warnings do not count), and 4 if nothing is wrong but no trusted key has authenticated',
+    'the export.',
   ],
   async run(args, io) {
     const [name = ''] = args.operands;
@@ -58,8 +59,8 @@ async function printReport(report: ExportBagReport, { stdout }: Io): Promise<voi
 
 const authenticationLine = (authentication: ExportBagReport['authentication']): string =>
   authentication?.verdict === 'authenticated'
-    ? `authenticated: ${authentication.key ?? ''} has signed that all of it is in its log`
-    : `unauthenticated: ${authentication?.why ?? 'it is no bundle'}`;
+    ? `authenticated: ${authentication.key ?? ''} has signed the log that contains all of it`
+    : `unauthenticated: ${authentication?.why ?? 'the bag is not a Turnpike export'}`;
 
 const bundleLine = ({ bundle_id, artifacts, audit_events, runs }: ExportBagFacts): string =>
   `bundle ${bundle_id}: ${countText(artifacts, 'artifact')}, ${countText(audit_events, 'audit event')}, ` +

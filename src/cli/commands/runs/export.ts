@@ -19,24 +19,24 @@ const KINDS: readonly NonNullable<ExportOptions['kind']>[] = [
 /** `turnpike export`: exports all that the ledger records of a case as a BagIt bag (S4 §10.2). */
 export const exportCase: CliCommand = {
   name: 'export',
-  summary: 'Hand out what the ledger holds of a case, as a bag (BagIt 1.0)',
+  summary: 'Export everything that the ledger records of a case, as a bag (BagIt 1.0)',
   operands: NO_OPERANDS,
   options: [
     ...STARTER_OPTIONS,
-    { name: 'reason', value: 'TEXT', help: 'why, for the audit and the bag; up to 400 characters' },
+    { name: 'reason', value: 'TEXT', help: 'the reason, for the audit and the bag; up to 400 characters' },
     {
       name: 'to',
       value: 'PATH',
-      help: 'where the bag shall be, below `exports` of the home: nothing may be there yet',
+      help: 'the path of the bag below `exports` of the home directory; must not exist yet',
     },
-    { name: 'zip', help: 'a .zip file instead of a folder' },
-    { name: 'kind', value: 'KIND', help: `what it is for: ${KINDS[0] ?? ''} (the default), or another one` },
+    { name: 'zip', help: 'write a .zip file instead of a folder' },
+    { name: 'kind', value: 'KIND', help: `the purpose of the export (default ${KINDS[0] ?? ''})` },
   ],
   notes: [
     `KIND is one of ${KINDS.slice(0, 4).join(', ')},`,
-    `${KINDS.slice(4).join(', ')}. The ledger names the bag by its path below \`exports\`,`,
-    'which may be a link to another folder. `turnpike export verify` checks the bag. The exit code is 0 when the bag',
-    'is there, or waits for approval; else 1.',
+    `${KINDS.slice(4).join(', ')}. The ledger records the path of the bag below \`exports\`,`,
+    'which may be a link to another folder. `turnpike export verify` checks the bag. The exit code is 0 if the bag was',
+    'written or waits for approval, else 1.',
   ],
   async run(args, io) {
     const options = {

@@ -15,17 +15,22 @@ export const promote: CliCommand = {
   options: [
     ...STARTER_OPTIONS,
     { name: 'ticket', value: 'ID', help: 'the promotion ticket' },
-    { name: 'target', value: 'TABLE', help: 'the table of shared knowledge, as the service has registered it' },
-    { name: 'record', value: 'JSON', help: 'the record' },
-    { name: 'record-file', value: 'FILE', help: 'a file that holds it (-: stdin)' },
-    { name: 'mode', value: 'MODE', help: 'append (the default) or upsert' },
-    { name: 'source', value: 'SHA256', multiple: true, help: 'an artifact of the case that it was made from; repeat' },
+    { name: 'target', value: 'TABLE', help: 'the table of shared knowledge, as registered by the service' },
+    { name: 'record', value: 'JSON', help: 'the record as a JSON object' },
+    { name: 'record-file', value: 'FILE', help: 'a file that contains the record (-: stdin)' },
+    { name: 'mode', value: 'MODE', help: 'append (default) or upsert' },
+    {
+      name: 'source',
+      value: 'SHA256',
+      multiple: true,
+      help: 'an artifact of the case that the record was made from; may be repeated',
+    },
   ],
   notes: [
-    'A record that repeats text of its case is denied, as is one of another table than the lane lists. The exit code is',
-    '0 when it was written, or waits for approval; else 1.',
-    'Tables are registered by the service that has the home, not by this command: while no such service runs, every',
-    'promotion is denied as target.not_registered.',
+    'The policy denies a record that repeats text of its case, and a table that the lane does not list. The exit code',
+    'is 0 if the record was written or waits for approval, else 1. Tables are registered by the service that has the',
+    'home directory open, not by this command: without such a service, every promotion is denied as',
+    'target.not_registered.',
   ],
   async run(args, io) {
     const starter = parseStarter(promote, args);
@@ -61,6 +66,6 @@ async function readRecord(args: CommandArguments, io: Io): Promise<JsonObject> {
     throw commandUsageError(promote, 'give either --record or --record-file');
   const record =
     file === undefined ? parseJsonArgument(text ?? '', '--record') : await readJsonFile(file, '--record-file', io);
-  if (!isJsonObject(record)) throw usageError('the record is no JSON object');
+  if (!isJsonObject(record)) throw usageError('the record is not a JSON object');
   return record;
 }

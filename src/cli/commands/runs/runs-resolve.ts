@@ -11,16 +11,16 @@ const NOTE_CHARS_MAX = 400;
 /** `turnpike runs resolve`: records what an operator found out about an action with an unknown outcome (D8). */
 export const runsResolve: CliCommand = {
   name: 'runs resolve',
-  summary: 'Say what became of an act whose outcome nobody knew',
+  summary: 'Settle an action with an unknown outcome: record what you found out',
   operands: { usage: 'RUN_ID', min: 1, max: 1 },
   options: [
-    { name: 'outcome', value: 'WHAT', help: `${Object.keys(OUTCOMES).join(' or ')}: what you have found out` },
+    { name: 'outcome', value: 'WHAT', help: `${Object.keys(OUTCOMES).join(' or ')}: whether the action was executed` },
     ...PERSON_OPTIONS,
-    { name: 'note', value: 'TEXT', help: `how you know, for the audit; up to ${NOTE_CHARS_MAX} characters` },
+    { name: 'note', value: 'TEXT', help: `how you found out, for the audit; up to ${NOTE_CHARS_MAX} characters` },
   ],
   notes: [
-    '`turnpike runs` marks the runs that this is for. The run stays failed as OUTCOME_UNKNOWN: what you say is a later',
-    'line of the audit, under your name. After it the agent, if it still works, may ask for the same act again.',
+    '`turnpike runs` marks the runs that need this. The run stays failed as OUTCOME_UNKNOWN; your statement is a later',
+    'audit entry under your name. After it, the agent, if its run is still active, may propose the same action again.',
   ],
   async run(args, io) {
     const resolution = parseResolution(args);

@@ -14,20 +14,20 @@ const LIMIT_DEFAULT = 20;
 /** `turnpike runs`: shows the outcomes of agents and their proposals. */
 export const runs: CliCommand = {
   name: 'runs',
-  summary: 'Show the run trees, or one run record with its events',
+  summary: 'List the run trees, or print one run record with its events',
   operands: { usage: '[RUN_ID]', min: 0, max: 1 },
   options: [
-    { name: 'limit', value: 'N', help: `show the last N run trees (default ${LIMIT_DEFAULT})` },
-    { name: 'all', help: `show all children of a run, not only the first ${CHILDREN_SHOWN}` },
+    { name: 'limit', value: 'N', help: `list the last N run trees (default ${LIMIT_DEFAULT})` },
+    { name: 'all', help: `list all children of a run, not only the first ${CHILDREN_SHOWN}` },
   ],
   notes: [
-    'The newest tree comes last. Needs no lock. With --json: one run record a line, or one object for RUN_ID. A run of',
-    'which nobody knows whether its act has happened is marked as such, until `turnpike runs resolve` settles it; its',
-    'record then has `unknown_outcome`, with how it was settled.',
+    'The newest tree comes last. Needs no lock. With --json: one run record per line, or one object for RUN_ID. A run',
+    'with an unknown outcome is marked until `turnpike runs resolve` settles it; its record has `unknown_outcome`,',
+    'with the settlement.',
   ],
   async run(args, io) {
     const limit = args.text('limit') ?? String(LIMIT_DEFAULT);
-    if (!/^[1-9]\d{0,8}$/u.test(limit)) throw commandUsageError(runs, '--limit takes a number from 1 on');
+    if (!/^[1-9]\d{0,8}$/u.test(limit)) throw commandUsageError(runs, '--limit takes a number of at least 1');
     const [run_id] = args.operands;
     return withLedger(args, io, ({ reader }) =>
       run_id === undefined ? listTrees(reader, Number(limit), args, io) : showRun(reader, run_id, args, io),
@@ -49,7 +49,7 @@ async function listTrees(reader: LedgerReader, limit: number, args: CommandArgum
     }
     empty = false;
   }
-  if (empty) await io.stderr.writeLine('no runs yet: `turnpike run proposals.jsonl` makes one');
+  if (empty) await io.stderr.writeLine('no runs yet: `turnpike run proposals.jsonl` starts one');
   return 0;
 }
 

@@ -19,30 +19,30 @@ const HTML_MIB_DEFAULT = '64';
 /** `turnpike inspect`: opens the inspector on a bundle, or on a home that no other process owns. */
 export const inspectCommand: CliCommand = {
   name: 'inspect',
-  summary: 'Look at a ledger in the inspector page: an exported bundle, or a home',
+  summary: 'Show a ledger in the inspector page: an evidence bundle, or a home directory',
   operands: { usage: '[FILE]', min: 0, max: 1 },
   options: [
-    { name: 'port', value: 'PORT', help: `the port on 127.0.0.1 (default ${PORT_DEFAULT}; 0: any that is free)` },
-    { name: 'html', value: 'OUT', help: 'write the page with the bundle inside as one HTML file, and serve nothing' },
+    { name: 'port', value: 'PORT', help: `the port on 127.0.0.1 (default ${PORT_DEFAULT}; 0: any free port)` },
+    { name: 'html', value: 'OUT', help: 'write the page and the bundle into one HTML file instead of serving them' },
     {
       name: 'html-mib',
       value: 'N',
-      help: `how large that may be (default ${HTML_MIB_DEFAULT}): content that does not fit is left out`,
+      help: `size limit of that file in MiB (default ${HTML_MIB_DEFAULT}): content beyond it is omitted`,
     },
-    { name: 'actor', value: 'NAME', help: 'of a home: who looks, as its ledger tells when content is shown' },
-    { name: 'role', value: 'ID', help: 'of a home: in which role' },
+    { name: 'actor', value: 'NAME', help: 'for a home directory: your name; the ledger records who was shown content' },
+    { name: 'role', value: 'ID', help: 'for a home directory: your role' },
     KEY_OPTION,
   ],
   notes: [
-    'FILE is what `ledger export` wrote: nothing else is needed, and nothing is changed. Without --key the key in it is',
-    'believed. Without FILE the home is looked at, and cannot be used by others meanwhile: where one is served already,',
-    'open the page of `turnpike serve`. Nothing can be done to a run from here.',
+    'FILE is the output of `ledger export`. The command needs no other data and changes nothing. Without --key, it',
+    'trusts the key in FILE. Without FILE, it shows the home directory, which no other process can use meanwhile; if',
+    '`turnpike serve` already serves that home directory, open its page instead. The page is read-only.',
   ],
   async run(args, io) {
     const [file] = args.operands;
     if (file !== undefined) return inspectBundle(resolve(io.cwd, file), args, io);
     if (args.text('html') !== undefined)
-      throw commandUsageError(inspectCommand, '--html goes with a FILE: write one with `ledger export`');
+      throw commandUsageError(inspectCommand, '--html needs a FILE: write one with `turnpike ledger export`');
     return withHomeAccess(args, io, ({ localTurnpike: here }) => inspectHome(here, args, io), { localOnly: true });
   },
 };
@@ -53,7 +53,9 @@ async function inspectBundle(file: string, args: CommandArguments, io: Io): Prom
   const source = await bundleSource(file, key);
   try {
     if (key === null)
-      await io.stderr.writeLine('checked by the key in the bundle: compare it with one that came another way (--key)');
+      await io.stderr.writeLine(
+        'verified with the key in the bundle itself: compare it with a key from another source (--key)',
+      );
     const out = args.text('html');
     if (out === undefined) await serveInspector(source, undefined, args, io);
     else await writeHtml(resolve(io.cwd, out), source, args, io);
@@ -107,10 +109,10 @@ async function writeHtml(out: string, source: InspectorSource, args: CommandArgu
   if (template === null) throw pageNotBuiltError();
   const mib = Number(args.text('html-mib') ?? HTML_MIB_DEFAULT);
   if (!Number.isInteger(mib) || mib < 1 || mib > 1_024)
-    throw commandUsageError(inspectCommand, '--html-mib takes a number up to 1024');
+    throw commandUsageError(inspectCommand, '--html-mib takes a number from 1 to 1024');
   const html = await oneFileHtml(template, source, { maxBytes: mib * 1_048_576 });
   await writeFile(out, html, { flag: 'wx' }).catch((error: unknown) => {
-    throw usageError(`${out} cannot be written: ${errorCode(error)}`);
+    throw usageError(`cannot write ${out}: ${errorCode(error)}`);
   });
   await io.stderr.writeLine(`${out}: ${await source.size()} entries, ${Buffer.byteLength(html)} bytes`);
 }

@@ -19,18 +19,23 @@ export const mcp: CliCommand = {
   options: [
     ...AGENT_OPTIONS,
     { name: 'http', help: `serve over HTTP at HOST:PORT (default ${ADDRESS_DEFAULT}) instead of stdin and stdout` },
-    { name: 'remote', help: 'let HOST be one that other machines reach; put TLS in front of it' },
-    { name: 'allow-host', value: 'HOST', multiple: true, help: 'a further Host header to serve; may be repeated' },
-    { name: 'allow-origin', value: 'URL', multiple: true, help: 'the origin of a page that may ask; may be repeated' },
-    { name: 'specs', value: 'DIR', help: 'the specs that agents may work through, by their ids' },
-    { name: 'inline-specs', help: 'agents may bring specs of their own: what those tell to run is run' },
-    { name: 'session-role', value: 'ROLE', help: `as whom agents speak to sessions (default ${SESSION_ROLES[0]})` },
-    { name: 'posture', value: 'HOW', help: `of sessions that agents start: ${POSTURES.join(', ')}` },
+    { name: 'remote', help: 'allow a HOST that other machines can reach; put TLS in front of it' },
+    { name: 'allow-host', value: 'HOST', multiple: true, help: 'accept this Host header too; may be repeated' },
+    {
+      name: 'allow-origin',
+      value: 'URL',
+      multiple: true,
+      help: 'accept requests of pages from this origin; may be repeated',
+    },
+    { name: 'specs', value: 'DIR', help: 'a folder of specs that agents may work through, named by their ids' },
+    { name: 'inline-specs', help: 'accept specs from agents; danger: the commands in them are executed' },
+    { name: 'session-role', value: 'ROLE', help: `the session role of agents (default ${SESSION_ROLES[0]})` },
+    { name: 'posture', value: 'HOW', help: `the posture of sessions that agents start: ${POSTURES.join(', ')}` },
   ],
   notes: [
-    'On stdin and stdout the run of the agent ends with the input. When this process is killed, the run lives on, and the',
-    'next `turnpike mcp` of the same agent goes on with it. Over HTTP, every request needs the bearer token that is drawn',
-    'at the start and kept in the file mcp-token of the home.',
+    'On stdin and stdout, the agent run ends when the input ends. If this process is killed, the run stays active, and',
+    'the next `turnpike mcp` of the same agent continues it. Over HTTP, every request needs the bearer token that the',
+    'command generates at the start and stores in the file mcp-token of the home directory.',
   ],
   async run(args, io) {
     const address = args.flag('http') ? parseAddress(args) : null;
@@ -58,7 +63,7 @@ async function serveOverStdio(
   io: Io,
 ): Promise<ExitCode> {
   const { serveStdio } = await import('../../../service/mcp/index.js');
-  if (io.stdinIsTTY) await io.stderr.writeLine('an MCP client is expected on stdin and stdout');
+  if (io.stdinIsTTY) await io.stderr.writeLine('waiting for an MCP client on stdin and stdout');
   const ending = await serveStdio(service, {
     input: io.stdin as AsyncIterable<Uint8Array>,
     write: (text) => io.stdout.write(text),
@@ -110,9 +115,10 @@ function parseAddress(args: CommandArguments): Address {
   const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
   const port = Number(digits);
-  if (host === undefined || port > 65_535) throw commandUsageError(mcp, `${quoteArgument(text)} is no HOST:PORT`);
+  if (host === undefined || port > 65_535)
+    throw commandUsageError(mcp, `${quoteArgument(text)} is not a valid HOST:PORT`);
   if (LOOPBACK.test(host) || args.flag('remote')) return { host, port };
-  throw commandUsageError(mcp, `${quoteArgument(host)} is reached by other machines: say --remote if they shall`);
+  throw commandUsageError(mcp, `other machines can reach ${quoteArgument(host)}: add --remote to allow that`);
 }
 
 function parseSessionOptions(args: CommandArguments, io: Io): SessionOptions {

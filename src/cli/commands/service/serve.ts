@@ -28,25 +28,31 @@ interface Address {
 /** `turnpike serve`: serves the whole API over HTTP, and the inspector page. */
 export const serve: CliCommand = {
   name: 'serve',
-  summary: 'Serve the HTTP service, MCP and the inspector page',
+  summary: 'Serve the HTTP API, MCP and the inspector page',
   operands: NO_OPERANDS,
   options: [
     { name: 'host', value: 'HOST', help: `the address to listen on (default ${HOST_DEFAULT})` },
-    { name: 'port', value: 'PORT', help: `the port (default ${PORT_DEFAULT}; 0: any that is free)` },
-    { name: 'actor', value: 'NAME', help: `whom the page speaks for (default ${OPERATOR.actor})` },
-    { name: 'role', value: 'ID', help: `in which role (default ${OPERATOR.role})` },
-    { name: 'stored-tokens', help: 'draw no token for the page: only those of `turnpike token` open' },
-    { name: 'allow-host', value: 'HOST', multiple: true, help: 'a further Host header to serve; may be repeated' },
-    { name: 'allow-origin', value: 'URL', multiple: true, help: 'the origin of a page that may ask; may be repeated' },
-    { name: 'demo', help: 'on a new home for a first look, where agents keep working: it is taken away at the end' },
-    { name: 'xstate-inspect', value: 'PORT', help: 'also show runs to viewers of @xstate/inspect, on this port' },
-    { name: 'specs', value: 'DIR', help: 'the specs that sessions may be started of, by their ids' },
-    { name: 'inline-specs', help: 'specs may come with a request: what those tell to run is run' },
+    { name: 'port', value: 'PORT', help: `the port (default ${PORT_DEFAULT}; 0: any free port)` },
+    { name: 'actor', value: 'NAME', help: `the actor of the page (default ${OPERATOR.actor})` },
+    { name: 'role', value: 'ID', help: `the role of the page (default ${OPERATOR.role})` },
+    { name: 'stored-tokens', help: 'create no token for the page: accept only tokens of `turnpike token`' },
+    { name: 'allow-host', value: 'HOST', multiple: true, help: 'accept this Host header too; may be repeated' },
+    {
+      name: 'allow-origin',
+      value: 'URL',
+      multiple: true,
+      help: 'accept requests of pages from this origin; may be repeated',
+    },
+    { name: 'demo', help: 'serve a temporary home directory with demonstration agents; deleted at the end' },
+    { name: 'xstate-inspect', value: 'PORT', help: 'also serve viewers of @xstate/inspect on this port' },
+    { name: 'specs', value: 'DIR', help: 'a folder of specs for new sessions, named by their ids' },
+    { name: 'inline-specs', help: 'accept specs in requests; danger: the commands in them are executed' },
   ],
   notes: [
-    'Every request needs a bearer token: of `turnpike token`, or the one that is drawn at the start, shown once with the',
-    'address, and forgotten at the end: it may look at everything and vote. Only loopback is listened on unless there is',
-    'a stored token; then put TLS in front of it. While this runs, other commands act on the home through it.',
+    'Every request needs a bearer token: one of `turnpike token`, or the one that the command creates at the start,',
+    'prints once with the address, and discards at the end; that one may read everything and vote. The command listens',
+    'on loopback only, unless there is a stored token; in that case put TLS in front of it. While it runs, other',
+    'commands use the home directory through it.',
   ],
   async run(args, io) {
     limitHeapGrowth();
@@ -66,7 +72,7 @@ export const serve: CliCommand = {
 
 /** The demonstration uses a temporary home and never touches an existing one. */
 async function serveDemo(at: Address, args: CommandArguments, io: Io): Promise<ExitCode> {
-  if (args.text('home') !== undefined) throw usageError('--demo makes a home of its own: leave out --home');
+  if (args.text('home') !== undefined) throw usageError('--demo creates a home directory of its own: omit --home');
   const folder = await mkdtemp(join(tmpdir(), 'turnpike-demo-'));
   try {
     await runDemo(folder, at, args, io);
@@ -84,7 +90,7 @@ async function runDemo(folder: string, at: Address, args: CommandArguments, io: 
   const ended = new AbortController();
   let moving: Promise<void> = Promise.resolve();
   try {
-    await io.stderr.writeLine(`a home for a first look is made in ${folder}, and taken away at the end`);
+    await io.stderr.writeLine(`created a demonstration home directory in ${folder}; it is deleted at the end`);
     await fillDemo(turnpike, stop);
     if (stop.aborted) return;
     moving = keepMoving(turnpike, ended.signal);

@@ -15,19 +15,19 @@ const DAYS_MAX = 3_650;
 /** `turnpike token`: creates a token that identifies a caller over HTTP. */
 export const token: CliCommand = {
   name: 'token',
-  summary: 'Make a bearer token for the HTTP service: it is shown once',
+  summary: 'Create a bearer token for the HTTP service, and print it once',
   operands: NO_OPERANDS,
   options: [
     ...PERSON_OPTIONS,
     { name: 'right', value: 'RIGHT', multiple: true, help: `one of ${RIGHTS.join(', ')}; may be repeated` },
-    { name: 'case', value: 'ID', help: 'the one case in which it may act (default: any)' },
-    { name: 'expires', value: 'DAYS', help: 'how long it holds (default: until it is revoked)' },
+    { name: 'case', value: 'ID', help: 'the only case that it may access (default: any)' },
+    { name: 'expires', value: 'DAYS', help: 'how many days it is valid (default: until it is revoked)' },
   ],
   notes: [
-    'observe: look at everything. act: start agent runs as this actor and role, and propose in them; without observe it',
-    'sees its own runs alone. sessions: work through specs. approve: see and answer what waits for people. govern: start',
-    'promotions and exports, cancel runs, settle outcomes. What is kept of a token is its SHA-256. A service that runs',
-    'takes it at once.',
+    'observe: read everything. act: start agent runs as this actor and role, and propose in them; without observe, the',
+    'token sees only its own runs. sessions: work through specs. approve: see pending approvals and vote on them.',
+    'govern: start promotions and exports, cancel runs, settle unknown outcomes. Turnpike stores only the SHA-256 of a',
+    'token. A running service accepts a new token at once.',
   ],
   async run(args, io) {
     const tokens = openTokenFile(args, io);
@@ -42,7 +42,9 @@ export const token: CliCommand = {
     const minted = tokens.mint(grant, nanoidIds());
     if (args.flag('json')) await io.stdout.write(jsonLine({ token: minted.token, ...toShownRecord(minted.record) }));
     else await io.stdout.write(`${minted.token}\n`);
-    await io.stderr.writeLine(`${minted.record.id}: it is not shown again; \`turnpike token revoke\` takes it back`);
+    await io.stderr.writeLine(
+      `${minted.record.id}: the token is not shown again; \`turnpike token revoke ${minted.record.id}\` revokes it`,
+    );
     return 0;
   },
 };
@@ -50,7 +52,7 @@ export const token: CliCommand = {
 /** `turnpike token list`: lists tokens and their rights. */
 export const tokenList: CliCommand = {
   name: 'token list',
-  summary: 'Show which tokens there are, and for whom',
+  summary: 'List the tokens with their actors, roles and rights',
   operands: NO_OPERANDS,
   options: [],
   async run(args, io) {
@@ -60,7 +62,7 @@ export const tokenList: CliCommand = {
       return 0;
     }
     if (records.length === 0)
-      await io.stderr.writeLine('no tokens yet: `turnpike token --actor NAME --role ROLE` makes one');
+      await io.stderr.writeLine('no tokens: `turnpike token --actor NAME --role ROLE --right RIGHT` creates one');
     const rows = records.map(({ id, actor, role, case: case_id, rights, expires_at }) => [
       { text: id },
       { text: escapeText(`${actor} as ${role}${case_id === null ? '' : ` in ${case_id}`}`) },
@@ -75,13 +77,13 @@ export const tokenList: CliCommand = {
 /** `turnpike token revoke`: makes a token invalid at once. */
 export const tokenRevoke: CliCommand = {
   name: 'token revoke',
-  summary: 'Take a token back: a service that runs refuses it from now on',
+  summary: 'Revoke a token: a running service rejects it at once',
   operands: { usage: 'ID', min: 1, max: 1 },
   options: [],
   async run(args, io) {
     const [id = ''] = args.operands;
     if (!openTokenFile(args, io).revoke(id))
-      throw usageError(`${quoteArgument(id)} is no token: \`turnpike token list\` shows them`);
+      throw usageError(`there is no token ${quoteArgument(id)}: \`turnpike token list\` prints all tokens`);
     await io.stderr.writeLine(`${id} is revoked`);
     return 0;
   },
@@ -89,7 +91,8 @@ export const tokenRevoke: CliCommand = {
 
 function openTokenFile(args: CommandArguments, io: Io): TokenFile {
   const paths = homeOf(args, io);
-  if (isVacant(paths.home)) throw usageError(`${paths.home} is no home: make one with \`turnpike init\``);
+  if (isVacant(paths.home))
+    throw usageError(`${paths.home} is not a home directory: create one with \`turnpike init\``);
   makeFolder(paths.keys);
   return new TokenFile(paths.tokens, systemClock());
 }
@@ -112,5 +115,5 @@ function parseDays(args: CommandArguments): number | undefined {
   const text = args.text('expires');
   if (text === undefined) return undefined;
   if (/^[1-9]\d{0,3}$/u.test(text) && Number(text) <= DAYS_MAX) return Number(text);
-  throw commandUsageError(token, `--expires takes days, up to ${DAYS_MAX}`);
+  throw commandUsageError(token, `--expires takes a number of days up to ${DAYS_MAX}`);
 }

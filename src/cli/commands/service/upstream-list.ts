@@ -8,13 +8,13 @@ const DESCRIPTION_CHARS = 80;
 /** `turnpike upstream list`: lists the tools of upstream servers, and which of them are pinned. */
 export const upstreamList: CliCommand = {
   name: 'upstream list',
-  summary: 'Connect to the upstream MCP servers; show their tools, and which of them are pinned',
+  summary: 'Connect to the upstream MCP servers, and list their tools and whether they are pinned',
   operands: NO_OPERANDS,
   options: [],
   notes: [
     'The servers are those of upstreams.json in the contract folder. A tool is pinned, new, or changed since it was',
-    'pinned; only pinned ones exist for agents. --json shows every definition whole, as its server sent it: read it',
-    'before you pin it. Exits 1 when anything is not pinned, or cannot be had.',
+    'pinned; agents can use only pinned tools. --json prints every definition in full, as its server sent it: read it',
+    'before you pin it. Exits 1 if a tool is not pinned, or a server or tool is unavailable.',
   ],
   async run(args, io) {
     return withUpstreams(args, io, async ({ survey: { tools, problems } }) => {

@@ -12,13 +12,13 @@ type PinnedTools = UpstreamPins['pins'];
 /** `turnpike upstream pin`: accepts the present definitions of tools of upstream servers. */
 export const upstreamPin: CliCommand = {
   name: 'upstream pin',
-  summary: 'Accept tools of upstream MCP servers as they are now: write upstream-pins.json',
+  summary: 'Pin the present definitions of tools of upstream MCP servers: write upstream-pins.json',
   operands: { usage: ' [NAME[=SHA256]...]', min: 0, max: 1_000 },
   options: [],
   notes: [
-    'NAME is a tool (server.tool) or a server. Without one, every tool of every server is pinned, and pins of tools that',
-    'a server lists no more are taken away. NAME=SHA256 pins a tool only if its definition is the one that was looked at',
-    'with `turnpike upstream list --json`. A process that runs keeps the tools that it began with.',
+    'NAME is a tool (server.tool) or a server. Without NAME, the command pins every tool of every server, and removes',
+    'the pins of tools that their server no longer lists. NAME=SHA256 pins a tool only if its definition has this',
+    'hash, as `turnpike upstream list --json` printed it. A running process keeps the tools that it started with.',
   ],
   async run(args, io) {
     const requests = args.operands.map(parsePinRequest);
@@ -66,7 +66,7 @@ function findPinProblems(requests: PinRequest, { tools, problems }: UpstreamSurv
     return [problem?.message ?? `no server lists ${requests.name}`];
   }
   const others = matching.filter(({ sha256 }) => requests.sha256 !== null && sha256 !== requests.sha256);
-  return others.map(({ name, sha256 }) => `${name} is not what was looked at: its definition is ${sha256}`);
+  return others.map(({ name, sha256 }) => `${name} does not match the given hash: its definition is ${sha256}`);
 }
 
 /** The new pins, and a description of each change. Pins of unreachable servers stay. */
@@ -85,7 +85,7 @@ function updatePins(
     pins: Object.fromEntries([...remaining, ...chosen.map(({ name, sha256 }) => [name, sha256] as const)]),
     lines: [
       ...chosen.map(({ name, state, sha256 }) => `${sha256}  ${escapeText(name)}${STATE_SUFFIXES[state]}\n`),
-      ...unlisted.map((name) => `${escapeText(name)} is listed no more, and not pinned any more\n`),
+      ...unlisted.map((name) => `${escapeText(name)} is no longer listed by its server; pin removed\n`),
     ],
   };
 }

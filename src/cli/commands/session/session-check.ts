@@ -15,12 +15,12 @@ import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike session check`: checks whether a session can work through this spec to its end. */
 export const sessionCheck: CliCommand = {
   name: 'session check',
-  summary: 'Lint a spec: each finding with file, line and rule',
+  summary: 'Lint a spec: print each finding with file, line and rule',
   operands: { usage: 'SPEC', min: 1, max: 1 },
   options: [REGISTRATIONS_OPTION],
   notes: [
-    'SPEC is YAML, or JSON where it begins with {; - is stdin. Lanes are those of the contract. Needs no home and changes',
-    'nothing. Exits 1 when something is wrong with the spec; warnings alone do not count.',
+    'SPEC is a YAML file, or JSON if it begins with {; - reads stdin. The lanes are those of the contract folder.',
+    'Needs no home directory and changes nothing. Exits 1 if the spec has an error; warnings do not count.',
   ],
   async run(args, io) {
     const [name = ''] = args.operands;

@@ -4,11 +4,11 @@ import { runSessionCommand, parseNumber, callerOptions } from '../../session-com
 /** `turnpike session heartbeat`: records that the agent is still working on a long step. */
 export const sessionHeartbeat: CliCommand = {
   name: 'session heartbeat',
-  summary: 'Say that the agent of a session is alive',
+  summary: 'Record that the agent of a session is alive',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [
-    { name: 'context', value: 'PCT', help: 'how full its context is, in per cent' },
-    { name: 'tokens', value: 'N', help: 'how many tokens it has used, for the audit' },
+    { name: 'context', value: 'PCT', help: 'how full the context of the agent is, in percent' },
+    { name: 'tokens', value: 'N', help: 'how many tokens the agent has used, for the audit' },
     ...callerOptions('autonomy_runner'),
   ],
   async run(args, io) {

@@ -6,20 +6,20 @@ import { jsonLine, createPainter, table } from '../../text/terminal.js';
 /** `turnpike session list`: lists sessions. */
 export const sessionList: CliCommand = {
   name: 'session list',
-  summary: 'Show the sessions: their specs, and where they stand',
+  summary: 'List the sessions with their specs and status',
   operands: NO_OPERANDS,
   options: [
-    { name: 'active', help: 'only those that are neither completed nor ended' },
-    { name: 'spec', value: 'ID', help: 'only those of this spec' },
+    { name: 'active', help: 'only sessions that are neither completed nor ended' },
+    { name: 'spec', value: 'ID', help: 'only sessions of this spec' },
   ],
-  notes: ['The newest comes last. Needs no lock. With --json: one session a line.'],
+  notes: ['The newest session comes last. Needs no lock. With --json: one session per line.'],
   async run(args, io) {
     const found = await listSessions({ active: args.flag('active') }, args, io);
     const spec = args.text('spec');
     const sessions = found.map(toSessionSummary).filter(({ spec_id }) => spec === undefined || spec_id === spec);
     if (args.flag('json')) for (const session of sessions) await io.stdout.write(jsonLine(session));
     else await io.stdout.write(table(sessionRows(sessions), createPainter(io.colours)));
-    if (sessions.length === 0) await io.stderr.writeLine('no session: `turnpike session start SPEC` starts one');
+    if (sessions.length === 0) await io.stderr.writeLine('no sessions: `turnpike session start SPEC` starts one');
     return 0;
   },
 };

@@ -6,18 +6,18 @@ import { readReport, runSessionCommand, parseNumber, callerOptions } from '../..
 /** `turnpike session next`: reports the previous step and prints the next one (S3-06). */
 export const sessionNext: CliCommand = {
   name: 'session next',
-  summary: 'Tell the next step of a session, after what became of the one before',
+  summary: 'Print the next step of a session, and report the previous one',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [
-    { name: 'report', value: 'FILE', help: 'last_step_result as JSON (-: stdin), as `session report` takes it' },
-    { name: 'heartbeat', help: 'the agent is alive' },
-    { name: 'context', value: 'PCT', help: 'how full its context is, in per cent' },
+    { name: 'report', value: 'FILE', help: 'last_step_result as JSON (-: stdin), as in `session report`' },
+    { name: 'heartbeat', help: 'also record a heartbeat of the agent' },
+    { name: 'context', value: 'PCT', help: 'how full the context of the agent is, in percent' },
     ...callerOptions('autonomy_runner'),
   ],
   notes: [
-    'SESSION may be left out where one session is active. While a step is outstanding its report is required;',
-    '`turnpike session replay` tells the step once more. The exit code is 0 for every answer that is no refusal, also',
-    'for a pause: with --json the loop looks at data.loop_signal, and goes on while that is null.',
+    'SESSION may be omitted if exactly one session is active. While a step is outstanding, its report is required;',
+    '`turnpike session replay` prints the step again. The exit code is 0 for every answer that is not a refusal,',
+    'including a pause: a loop with --json reads data.loop_signal, and continues while it is null.',
   ],
   async run(args, io) {
     const request = await readNextRequest(args, io);

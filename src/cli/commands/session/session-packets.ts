@@ -8,12 +8,12 @@ import { escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike session packets`: prints the summary for the end of the loop, an escalation or success (S3-38, S3-40). */
 export const sessionPackets: CliCommand = {
   name: 'session packets',
-  summary: 'Show the packet that is handed on when the loop of a session stops, as JSON',
+  summary: 'Print the exit packet of a session, which the agent passes on when its loop stops, as JSON',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [],
   notes: [
-    'The packet always has the same members: of a session that has paused or failed it is the escalation packet, of one',
-    'that has completed the success packet, of one that runs what it would be now. Needs no lock.',
+    'The packet always has the same members. For a paused or failed session it is the escalation packet, for a',
+    'completed session the success packet, and for a running session the packet as it would be now. Needs no lock.',
   ],
   async run(args, io) {
     const { session } = splitOperands(sessionPackets, args);

@@ -7,10 +7,10 @@ export const sessionPause: CliCommand = {
   summary: 'Pause a session',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [
-    { name: 'reason', value: 'TEXT', help: 'why, for the audit; up to 400 characters' },
+    { name: 'reason', value: 'TEXT', help: 'the reason, for the audit; up to 400 characters' },
     ...callerOptions('maintainer'),
   ],
-  notes: ['The step that is outstanding stays so: after `turnpike session resume` its agent goes on with it.'],
+  notes: ['An outstanding step stays outstanding: after `turnpike session resume` its agent continues with it.'],
   async run(args, io) {
     const reason = parseNote(sessionPause, args, 'reason');
     return runSessionCommand(

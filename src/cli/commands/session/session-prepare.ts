@@ -8,9 +8,9 @@ import { jsonLine, createPainter } from '../../text/terminal.js';
 /** `turnpike session prepare`: prints all that the spec says about a task (S3-20). */
 export const sessionPrepare: CliCommand = {
   name: 'session prepare',
-  summary: 'Show a task of a session in full',
+  summary: 'Print everything that the spec says about a task',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
-  options: [{ name: 'task', value: 'ID', help: 'the task (default: that of the outstanding step)' }],
+  options: [{ name: 'task', value: 'ID', help: 'the task (default: the task of the outstanding step)' }],
   notes: ['Needs no lock.'],
   async run(args, io) {
     const { session } = splitOperands(sessionPrepare, args);

@@ -5,15 +5,15 @@ import { readSpecFromStdin, runSessionCommand, splitOperands, callerOptions } fr
 /** `turnpike session rebase`: continues a paused or failed session with a changed spec. */
 export const sessionRebase: CliCommand = {
   name: 'session rebase',
-  summary: 'Let a paused or failed session go on with another version of its spec',
+  summary: 'Continue a paused or failed session with another version of its spec',
   operands: { usage: '[SESSION] SPEC', min: 1, max: 2 },
   options: [
-    { name: 'force', help: 'also when tasks that are completed are gone from it' },
+    { name: 'force', help: 'continue even if the new version lacks completed tasks' },
     ...callerOptions('maintainer'),
   ],
   notes: [
-    'SPEC is as in `turnpike session start`. What is completed stays so, gates are kept where their phase has not',
-    'changed, and what was skipped gets another chance.',
+    'SPEC is as in `turnpike session start`. Completed tasks stay completed. Gates keep their result if their phase',
+    'has not changed. Skipped tasks are issued again.',
   ],
   async run(args, io) {
     const [name = ''] = splitOperands(sessionRebase, args).rest;

@@ -4,7 +4,7 @@ import { runSessionCommand, callerOptions } from '../../session-command.js';
 /** `turnpike session replay`: prints the outstanding step and its step proof again, for an agent that has lost them. */
 export const sessionReplay: CliCommand = {
   name: 'session replay',
-  summary: 'Tell the outstanding step of a session once more, with its proof',
+  summary: 'Print the outstanding step of a session again, with its proof',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: callerOptions('autonomy_runner'),
   run: (args, io) =>

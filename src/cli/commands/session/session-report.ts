@@ -4,17 +4,17 @@ import { readReport, runSessionCommand, parseNumber, splitOperands, callerOption
 /** `turnpike session report`: submits a complete last_step_result, as the step loop requires (S3-04, S3-06). */
 export const sessionReport: CliCommand = {
   name: 'session report',
-  summary: 'Report the outstanding step of a session, and tell the next one',
+  summary: 'Report the outstanding step of a session, and print the next one',
   operands: { usage: '[SESSION] FILE', min: 1, max: 2 },
   options: [
-    { name: 'context', value: 'PCT', help: "how full the agent's context is, in per cent" },
+    { name: 'context', value: 'PCT', help: 'how full the context of the agent is, in percent' },
     ...callerOptions('autonomy_runner'),
   ],
   notes: [
-    'FILE (-: stdin) holds last_step_result as one JSON object: step_id, step_type, outcome (success, failure, skipped)',
-    'and step_proof, as `turnpike session next` told them; task_id of a task or verification, phase_id of a gate or its',
-    'feedback, gate_attempt_id of a gate, verification_receipt of a verification; note and files_touched where wanted.',
-    'A report that is refused costs nothing: the step stays open, and its proof good.',
+    'FILE (-: stdin) contains last_step_result as one JSON object: step_id, step_type, outcome (success, failure,',
+    'skipped) and step_proof as `turnpike session next` printed them; task_id for a task or verification; phase_id for',
+    'a gate or its feedback; gate_attempt_id for a gate; verification_receipt for a verification; optionally note and',
+    'files_touched. A refused report has no effect: the step stays outstanding, and its proof stays valid.',
   ],
   async run(args, io) {
     const { rest } = splitOperands(sessionReport, args);

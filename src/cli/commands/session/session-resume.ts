@@ -4,13 +4,13 @@ import { runSessionCommand, callerOptions } from '../../session-command.js';
 /** `turnpike session resume`: resumes a paused session; with --force, a failed one (C74). */
 export const sessionResume: CliCommand = {
   name: 'session resume',
-  summary: 'Let a paused session go on, or a failed one by force',
+  summary: 'Resume a paused session, or with --force a failed one',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
-  options: [{ name: 'force', help: 'a session that has failed' }, ...callerOptions('maintainer')],
+  options: [{ name: 'force', help: 'also resume a failed session' }, ...callerOptions('maintainer')],
   notes: [
-    'The limit that had stopped it counts from the start. A session whose spec has changed wants',
-    '`turnpike session rebase`, a gate that waits for a person `turnpike session ack`. As autonomy_runner: only after',
-    'pauses in which nobody has to decide anything.',
+    'The limit that stopped the session counts from zero again. If the spec has changed, use `turnpike session',
+    'rebase`; if a gate waits for a person, use `turnpike session ack`. The role autonomy_runner may resume only after',
+    'pauses that need no decision of a person.',
   ],
   run: (args, io) =>
     runSessionCommand(

@@ -4,12 +4,12 @@ import { runSessionCommand, NO_STEP, callerOptions } from '../../session-command
 /** `turnpike session review`: runs the review of the outstanding gate, as its phase defines it (S3-29). */
 export const sessionReview: CliCommand = {
   name: 'session review',
-  summary: 'Have the outstanding gate reviewed, and tell its gate_attempt_id',
+  summary: 'Review the outstanding gate, and print its gate_attempt_id',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: callerOptions('autonomy_runner'),
   notes: [
-    'The gate_attempt_id (with --json: data.review.gate_attempt_id) goes into the report of the gate; whether the gate',
-    'has passed, the session decides by its gate policy.',
+    'Put the gate_attempt_id (with --json: data.review.gate_attempt_id) into the report of the gate. The session',
+    'decides by its gate policy whether the gate has passed.',
   ],
   run: (args, io) =>
     runSessionCommand(

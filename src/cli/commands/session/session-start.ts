@@ -15,33 +15,41 @@ type SwitchKey =
 /** Settings that have a default in the posture and an option to override it. */
 const SWITCHES: readonly { readonly name: string; readonly key: SwitchKey; readonly help: string }[] = [
   { name: 'stop-on-phase', key: 'stopOnPhaseCompletion', help: 'pause after each phase' },
-  { name: 'enforce-gates', key: 'enforceGates', help: 'hold the next phase, and the end, until gates are satisfied' },
-  { name: 'waivers', key: 'allowGateWaiver', help: 'a maintainer may waive gates' },
-  { name: 'skips', key: 'allowSkipped', help: 'a phase with skipped tasks may pass its gate' },
+  {
+    name: 'enforce-gates',
+    key: 'enforceGates',
+    help: 'block the next phase and completion until the gates are satisfied',
+  },
+  { name: 'waivers', key: 'allowGateWaiver', help: 'allow a maintainer to waive gates' },
+  { name: 'skips', key: 'allowSkipped', help: 'allow a phase with skipped tasks to pass its gate' },
   {
     name: 'retry-gates',
     key: 'autoRetryFidelityGate',
-    help: 'a gate that failed is reviewed again after its findings',
+    help: 'review a failed gate again after its findings were handled',
   },
 ];
 
 const OPTIONS: readonly CommandOption[] = [
-  { name: 'case', value: 'ID', help: 'the case whose sandbox is worked on (default case-local)' },
-  { name: 'agent', value: 'NAME', help: 'who the agent is, for the audit (default agent)' },
-  { name: 'agent-role', value: 'ID', help: 'the role of its runs (default SANDBOX_AGENT)' },
-  { name: 'lane', value: 'ID', help: 'their lane, where a task names none (default SANDBOX_FILES)' },
+  { name: 'case', value: 'ID', help: 'the case whose sandbox the agent works in (default case-local)' },
+  { name: 'agent', value: 'NAME', help: 'the name of the agent, for the audit (default agent)' },
+  { name: 'agent-role', value: 'ID', help: 'the role of the agent runs (default SANDBOX_AGENT)' },
+  { name: 'lane', value: 'ID', help: 'the lane of tasks that name no lane (default SANDBOX_FILES)' },
   { name: 'scope', value: 'K=V', multiple: true, help: 'a scope field that a lane requires; may be repeated' },
-  { name: 'exposure', value: 'HOW', help: `${EXPOSURES.join(' or ')}: show less in responses than the policy would` },
-  { name: 'correlation', value: 'ID', help: 'the id that joins all runs of the session (default: a new one)' },
+  { name: 'exposure', value: 'HOW', help: `${EXPOSURES.join(' or ')}: show less in responses than the policy allows` },
+  { name: 'correlation', value: 'ID', help: 'the correlation id of all runs of the session (default: a new id)' },
   { name: 'posture', value: 'HOW', help: `${POSTURES.join(', ')} (default supervised)` },
-  { name: 'gate-policy', value: 'HOW', help: `${GATE_POLICIES.join(', ')} (default: the posture's)` },
+  { name: 'gate-policy', value: 'HOW', help: `${GATE_POLICIES.join(', ')} (default: that of the posture)` },
   { name: 'limit', value: 'NAME=N', multiple: true, help: 'a limit of the session; may be repeated' },
   ...SWITCHES.flatMap(({ name, help }) => [
     { name, help },
-    { name: `no-${name}`, help: 'the contrary' },
+    { name: `no-${name}`, help: `the opposite of --${name}` },
   ]),
-  { name: 'idempotency-key', value: 'KEY', help: 'the same key and spec give the session that is there already' },
-  { name: 'force', help: 'end a session that the spec has already' },
+  {
+    name: 'idempotency-key',
+    value: 'KEY',
+    help: 'return the existing session if it was started with this key and spec',
+  },
+  { name: 'force', help: 'end the existing session of the spec first' },
 ];
 
 /** `turnpike session start`: starts a session that works through a spec (S3). */
@@ -51,8 +59,8 @@ export const sessionStart: CliCommand = {
   operands: { usage: 'SPEC', min: 1, max: 1 },
   options: [...OPTIONS, ...callerOptions('maintainer')],
   notes: [
-    'SPEC is YAML, or JSON where it begins with {; - is stdin. Of a file it is looked at each step whether it has',
-    'changed. A spec has one session at a time. `turnpike session next` tells the first step. The limits are',
+    'SPEC is a YAML file, or JSON if it begins with {; - reads stdin. At each step the session checks whether the file has',
+    'changed. A spec has one session at a time. `turnpike session next` prints the first step. The limits are',
     ...wrapWords(Object.keys(SESSION_LIMITS)),
   ],
   async run(args, io) {

@@ -7,12 +7,12 @@ import { createPainter } from '../../text/terminal.js';
 /** `turnpike session status`: prints the status of a session. */
 export const sessionStatus: CliCommand = {
   name: 'session status',
-  summary: 'Show where a session stands',
+  summary: 'Print the status of a session',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [],
   notes: [
-    'Needs no lock, changes nothing and is not recorded. `turnpike session replay` tells the outstanding step with its',
-    'proof, `turnpike runs` what was done in it.',
+    'Needs no lock, changes nothing and is not recorded. `turnpike session replay` prints the outstanding step with',
+    'its proof; `turnpike runs` prints the runs of the session.',
   ],
   async run(args, io) {
     const { session } = splitOperands(sessionStatus, args);

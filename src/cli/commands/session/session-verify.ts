@@ -4,15 +4,16 @@ import { runSessionCommand, parseId, NO_STEP, callerOptions } from '../../sessio
 /** `turnpike session verify`: the platform runs the command of the outstanding verification (S3-23, C68). */
 export const sessionVerify: CliCommand = {
   name: 'session verify',
-  summary: 'Run the command of the outstanding verification, and tell its receipt',
+  summary: 'Run the command of the outstanding verification, and print its receipt',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [
-    { name: 'step', value: 'ID', help: 'the step that is meant (default: the outstanding one)' },
+    { name: 'step', value: 'ID', help: 'the step to verify (default: the outstanding one)' },
     ...callerOptions('autonomy_runner'),
   ],
   notes: [
-    'What is run stands in the spec: nothing here can change it. The receipt (with --json: data.verification_receipt)',
-    'goes into the report as it is, whatever the exit code was; it may be mended and run again before that.',
+    'The spec determines the command; no option changes it. Put the receipt (with --json: data.verification_receipt)',
+    'unchanged into the report, whatever the exit code of the command was; you may correct the work and verify again',
+    'before that.',
   ],
   async run(args, io) {
     const named = args.text('step');

@@ -14,7 +14,10 @@ export const sessionWaive: CliCommand = {
   summary: 'Waive the gate of a phase',
   operands: { usage: '[SESSION] PHASE', min: 1, max: 2 },
   options: [...OVERRIDE_OPTIONS, ...callerOptions('maintainer')],
-  notes: ['Only where the session was started so that gates may be waived; the waiver stands in the ledger for good.'],
+  notes: [
+    'Works only if the session allows waivers (by its posture, or `turnpike session start --waivers`). The waiver',
+    'stays in the ledger permanently.',
+  ],
   async run(args, io) {
     const phase_id = parseId(sessionWaive, 'phase', splitOperands(sessionWaive, args).rest[0] ?? '');
     const override = parseOverride(sessionWaive, args);

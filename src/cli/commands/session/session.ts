@@ -1,4 +1,4 @@
-// The session commands, in the order of the help: the agent's loop, status, and decisions of people.
+// The session commands, in the order of the help: the agent's loop, status, and the decisions of operators.
 
 import type { CliCommand } from '../../command.js';
 import { sessionAck } from './session-ack.js';

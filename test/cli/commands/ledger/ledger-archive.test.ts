@@ -71,7 +71,7 @@ describe('ledger archive', () => {
     const bytes = statSync(home('ledger.db')).size;
     const said = await look('ledger', 'archive', 'one');
     expect(said).toMatchObject({ code: 0, stderr: '' });
-    expect(said.stdout).toContain(`archived entries 0 to ${size - 1}, 2 run trees, in ${at('one')}`);
+    expect(said.stdout).toContain(`archived entries 0 to ${size - 1}, 2 run trees, to ${at('one')}`);
     expect(statSync(home('ledger.db')).size).toBeLessThan(bytes / 1.5);
     expect(statSync(at('one')).mode & 0o777).toBe(0o600);
     expect(existsSync(at('one.part'))).toBe(false);
@@ -86,7 +86,7 @@ describe('ledger archive', () => {
     });
     expect(await turnpike(away, ['replay', 'one', '--key', key()])).toMatchObject({ code: 0 });
     expect((await look('ledger', 'verify')).stdout).toMatch(
-      new RegExp(`^ok: 0 entries .*\nnote: entries 0 to ${size - 1} are archived, and were not looked at\n$`),
+      new RegExp(`^ok: 0 entries .*\nnote: entries 0 to ${size - 1} are archived and were not checked\n$`),
     );
     const last = await work();
     expect(last).not.toBe(first);
@@ -140,7 +140,7 @@ describe('ledger archive', () => {
     await work();
     expect((await look('ledger', 'archive', 'one', '--before', String(first + 3))).stdout).toMatch(
       new RegExp(
-        `^archived entries 0 to ${first - 1}, 1 run tree, [^]*held back by run_.*begins at entry ${first} and goes`,
+        `^archived entries 0 to ${first - 1}, 1 run tree, [^]*stopped at run_.*begins at entry ${first} and continues`,
       ),
     );
     expect(await look('ledger', 'archive', 'two', '--before', String(first))).toMatchObject({

@@ -24,7 +24,7 @@ describe('ledger erase', () => {
     const entries = (await look('ledger', 'export', '--entries', 'before')).code;
     const { code, stdout } = await erase('--yes');
     expect([entries, code]).toEqual([0, 0]);
-    expect(stdout).toMatch(/^erased 6 contents of case-local, \d+ bytes; .*\/sandbox\/case-local is as it was\n$/);
+    expect(stdout).toMatch(/^erased 6 contents of case-local, \d+ bytes; .*\/sandbox\/case-local is unchanged\n$/);
     expect(readdirSync(home('keys/cases'))).toEqual(['case-local.1.erased']);
     expect(readFileSync(home('keys/cases/case-local.1.erased'), 'utf8')).toMatch(
       /^turnpike erasure\ncase-local\n1\n\d+\n\d{4}-.*Z\nme myself\n\n— turnpike\//,
@@ -34,7 +34,7 @@ describe('ledger erase', () => {
     expect(await look('ledger', 'verify')).toMatchObject({
       code: 4,
       stdout: expect.stringMatching(
-        /^by hash alone: .*\nnot checked: 6 contents, .* 1 run tree only up to there\n(?:not checked: entry \d+ .*: erased\n){6}$/,
+        /^by hash alone: .*\nnot checked: 6 contents, .* 1 run tree replayed only up to there\n(?:not checked: entry \d+ .*: erased\n){6}$/,
       ),
     });
     expect(await look('replay')).toMatchObject({
@@ -96,7 +96,7 @@ describe('a case whose run trees are archived', () => {
   test('D14 C35: is erased here, its key too, and it is told that the archive has its content still', async () => {
     expect(await look('ledger', 'archive', 'one')).toMatchObject({ code: 0 });
     const said = await erase('--yes');
-    expect(said).toMatchObject({ code: 0, stdout: expect.stringContaining('archive files hold their content still') });
+    expect(said).toMatchObject({ code: 0, stdout: expect.stringContaining('archive files still contain their content') });
     expect(readdirSync(home('keys/cases'))).toEqual(['case-local.1.erased']);
     expect((await erase('--yes', '--json')).stdout).toContain('"archived":true');
     const key = readFileSync(home('keys/ledger.vkey'), 'utf8').trim();

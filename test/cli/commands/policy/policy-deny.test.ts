@@ -25,7 +25,7 @@ describe('a new rule', () => {
     expect(source.current()).toBeNull();
     const { code, stdout, stderr } = await deny('--lane', 'SANDBOX_FILES', '--reason', 'it leaks');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toBe('deny-1 denies from now on, by epoch 1 of the overlay\n');
+    expect(stdout).toBe('deny-1 is in force from epoch 1 of the overlay\n');
     expect(source.current()).toEqual({
       epoch: 1,
       rules: [{ rule_id: 'deny-1', reason: 'it leaks', lane_id: 'SANDBOX_FILES' }],
@@ -94,7 +94,7 @@ describe('a new rule', () => {
   test('an action that is not built in is denied all the same, with a word about it', async () => {
     const { code, stderr } = await deny('--action', 'WRITE_FILES', '--reason', 'why');
     expect(code).toBe(0);
-    expect(stderr).toContain('WRITE_FILES is none of the built-in actions');
+    expect(stderr).toContain('WRITE_FILES is not a built-in action');
     expect(inForce()).toMatchObject({ rules: [{ action: 'WRITE_FILES' }] });
     expect((await deny('--action', 'WRITE_FILE', '--reason', 'why')).stderr).toBe('');
   });

@@ -105,7 +105,7 @@ describe('policy explain', () => {
     expect(stdout).toMatch(/✗ the extensions of the paths are allowed: extension\.not_allowed\n/);
     expect(stdout).toMatch(/· the sandbox has room for it \(not reached\)\n/);
     expect(stdout).toContain(
-      'smallest change that would flip it: action WRITE_FILE would have to allow the ending .sh',
+      'smallest change that would flip this decision: action WRITE_FILE would have to allow the ending .sh',
     );
   });
 
@@ -140,6 +140,6 @@ describe('policy explain', () => {
     const steps = jsonLines<{ steps: readonly object[] }>((await turnpike(home, ['runs', '--json'])).stdout);
     expect(steps.length).toBeGreaterThan(1);
     const { stdout } = await explained('0');
-    expect(stdout).toContain('no single change of the policy would flip it');
+    expect(stdout).toContain('no single change of the policy would flip this decision');
   });
 });

@@ -131,7 +131,7 @@ describe('run', () => {
     const { code, stdout, stderr } = await turnpike(folder, ['run', '-'], { stdin });
     expect(code).toBe(0);
     expect(outcomes(stdout)).toEqual(['SUCCESS']);
-    expect(stderr).toContain('the run ended before its input: what follows there was not taken\n');
+    expect(stderr).toContain('the run ended before its input did: the rest of the input was not submitted\n');
     expect(existsSync(join(folder, '.turnpike/sandbox/case-local/late.txt'))).toBe(false);
   });
 
@@ -254,7 +254,7 @@ describe('run', () => {
     mkdirSync(join(empty, '.turnpike'));
     expect(await turnpike(empty, ['run', '-'], { stdin: think() })).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('make one with `turnpike init`'),
+      stderr: expect.stringContaining('create one with `turnpike init`'),
     });
     expect(existsSync(join(empty, '.turnpike/ledger.db'))).toBe(false);
   });
@@ -298,7 +298,7 @@ describe('step', () => {
     const { code, stdout, stderr } = await turnpike(folder, ['step', ...files]);
     expect(code).toBe(0);
     expect(linesOf(stdout)).toHaveLength(1);
-    expect(stderr).toContain('was not taken');
+    expect(stderr).toContain('was not submitted');
   });
 
   test('when one of the files is not there, nothing begins', async () => {
@@ -362,6 +362,6 @@ test('D13 the holder of a home ends only when the commands that act through it h
   expect(await client.run).toMatchObject({ code: 0 });
   expect(await holder.run).toMatchObject({
     code: 0,
-    stderr: expect.stringContaining('waiting for 1 other command at work through this one\n'),
+    stderr: expect.stringContaining('waiting for 1 other command connected to this home directory\n'),
   });
 });

@@ -198,5 +198,5 @@ describe('over HTTP', () => {
 
 test('without a home it says so', async () => {
   const { code, stderr } = await turnpike(tempFolder(), ['mcp']);
-  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/is no home/) });
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/is not a home directory/) });
 });

@@ -130,7 +130,7 @@ describe('what is no spec', () => {
     ['a file that is not there', ['none.yaml'], /^USAGE: "none\.yaml" cannot be read \(ENOENT\)/],
     ['a folder', ['folder'], /^USAGE: "folder" is a directory/],
     ['no file', [], /^USAGE: SPEC is missing: see `turnpike help session check`\n$/],
-    ['two files', ['a', 'b'], /^USAGE: "b" is one argument too many/],
+    ['two files', ['a', 'b'], /^USAGE: "b" is an unexpected extra argument/],
   ])('%s: wrong usage', async (_what, argv, stderr) => {
     const folder = tempFolder();
     mkdirSync(join(folder, 'folder'));
