@@ -1,5 +1,5 @@
-// The composition root of `openTurnpike`: creates the adapters and connects all components to them.
-// `turnpike-options.ts` lets a caller replace the ports.
+// The composition root of `openTurnpike`: creates the components and connects them. The ledger store and the head file
+// come from a `StorageEnvironment`; `turnpike.ts` opens upstream servers and the control socket.
 
 import { resolve } from 'node:path';
 import { commandRunner } from '../adapters/commands/command-runner.js';
