@@ -1,4 +1,4 @@
-// Puts the page together: what it was opened with, where its ledger comes from, and the address that follows the view.
+// Assembles the page: its token, the feed of its ledger, and the address that follows the view.
 
 import { effect } from '@preact/signals';
 import { render } from 'preact';
@@ -14,10 +14,10 @@ import { StoreContext } from './views/common/context.js';
 import type { ProofState } from './worker/ledger-proof.js';
 
 const TOKEN = 'turnpike-token';
-/** A page that nobody looks at gives its connection back after this time. */
+/** Time after which a hidden page closes its connection, in milliseconds. */
 const HIDDEN_TIMEOUT_MS = 60_000;
 
-/** The token of the address, which is taken out of it; else the one that this tab was opened with. */
+/** The token in the address, which is removed from it; otherwise the token that this tab was opened with. */
 export function takeOwnToken(): string | null {
   const { token, rest } = takeToken(location.hash);
   if (token === null) return sessionStorage.getItem(TOKEN);
@@ -26,7 +26,7 @@ export function takeOwnToken(): string | null {
   return token;
 }
 
-/** With another token the page is another one. */
+/** A new token may permit another view of the ledger, so the page is loaded again. */
 function reloadOnNewToken(): void {
   takeOwnToken();
   location.reload();
@@ -63,10 +63,10 @@ function findRoot(): Element {
   return page;
 }
 
-/** The address says what is looked at; who changes it by hand, or goes back, sees that. */
+/** Keeps the address and the view in step: editing the address, or going back, changes the view. */
 function followAddress(store: Store): void {
   const read = (): void => {
-    // The address that a service printed, opened in a tab that has the page already: nothing is loaded by that.
+    // A page that is already open was given the address that a service printed. Setting it loads nothing.
     if (takeToken(location.hash).token !== null) {
       reloadOnNewToken();
       return;
@@ -80,7 +80,8 @@ function followAddress(store: Store): void {
   effect(() => {
     const { theme } = store.view.value;
     document.documentElement.dataset['theme'] = theme;
-    // Browsers take only so many changes a second, and each costs a frame: it is written when all stands still.
+    // Browsers limit changes of the address per second, and each one costs a frame. So it is written once the view
+    // rests.
     clearTimeout(addressTimer);
     addressTimer = setTimeout(() => {
       const address = toAddress(store.view.value);

@@ -1,11 +1,11 @@
-// The page as a service gives it.
+// The page as a service serves it.
 
 import proofWorker from './worker/proof-worker.ts?worker&url';
 import { HttpFeed } from './data/http-feed.js';
 import { openApprovals, openPage, takeOwnToken, type ProverFactory } from './boot.js';
 import { createWorkerProver } from './worker/worker-prover.js';
 
-/** Under Trusted Types one policy lets exactly this address through. */
+/** Under Trusted Types, one policy permits exactly this address. */
 const WORKER = new URL(proofWorker, import.meta.url).href;
 
 interface TrustedFactory {

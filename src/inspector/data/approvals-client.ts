@@ -1,14 +1,14 @@
-// What waits for people, as the service tells it, and their votes.
+// Reads the pending approvals from the service, and sends votes.
 
 import { unpackRows } from '../../contract/inspection/event-row.js';
 import type { EventRow } from '../../contract/inspection/inspection.js';
 import { FeedError } from './feed.js';
 import type { HttpFeed } from './http-feed.js';
 
-/** What comes together is asked for once, and not more often than somebody reads. */
+/** Changes within this time, in milliseconds, cause one request. It is also the shortest interval between requests. */
 const COALESCE_MS = 300;
 const CHANGE_INTERVAL_MS = 5_000;
-/** Where the ledger may not be followed: so often it is asked what waits. */
+/** Interval of requests if the token may not follow the ledger, in milliseconds. */
 const POLL_MS = 15_000;
 
 export interface ApprovalItem {
@@ -31,12 +31,12 @@ export interface CountedVote {
   readonly rule_id: string;
 }
 
-/** As it is listed: what is asked, by its hash alone. */
+/** An approval as it is listed: the request only by its hash. */
 type ListedApproval = Omit<ApprovalItem, 'request'> & { readonly args_sha256: string | null };
 
 export class ApprovalsClient {
   readonly #feed: HttpFeed;
-  /** What was read already: the ledger says who was shown a request, and the list is asked for again and again. */
+  /** Requests that were read already. The ledger records each reading, and the list is requested repeatedly. */
   #read = new Map<string, ApprovalItem['request']>();
 
   constructor(feed: HttpFeed) {
@@ -59,13 +59,13 @@ export class ApprovalsClient {
       const answer = await this.#feed.request(`/approvals/${encodeURIComponent(listed.run_id)}/${listed.digest}`);
       return (await answer.json()) as ApprovalItem['request'];
     } catch (error) {
-      // It was answered, or its time was over, since it was listed.
+      // It was decided, or it expired, since it was listed.
       if (error instanceof FeedError && error.status === 404) return null;
       throw error;
     }
   }
 
-  /** Tells whenever something may have changed of what waits, until it is called off. */
+  /** Calls back after every change that may affect the pending approvals, until the subscription is cancelled. */
   onChange(notify: () => void): () => void {
     const until = new AbortController();
     const { soon: schedule, off: cancel } = throttle(notify);
@@ -77,12 +77,12 @@ export class ApprovalsClient {
           return Promise.resolve();
         },
         onConnection: (state) => {
-          // Whatever was missed until now, or while it was lost.
+          // Covers everything that was missed until now, or while the connection was lost.
           if (state === 'live') schedule();
-          // Who may approve may not always look.
+          // A token with the right to approve may lack the right to observe.
           if (state === 'refused' && !until.signal.aborted) timer ??= setInterval(notify, POLL_MS);
         },
-        // What waits is asked for as a whole, whichever ledger it is of: nothing is told of what was before.
+        // The list is requested as a whole from whichever ledger is there, so nothing of an earlier ledger remains.
         from: () => 0,
         ledger: null,
       },
@@ -103,11 +103,11 @@ export class ApprovalsClient {
   }
 }
 
-/** Whether an entry may change what waits: something was refused, answered, woken by its time, or is over. */
+/** Whether an entry may change the list of approvals: a denial, a vote, a timer, or the end of a run. */
 const canChangeApprovals = ({ label, state }: EventRow): boolean =>
   /^(?:vote|authz deny|wake|cancel|end)|approval/.test(label) || (state !== null && state !== 'running');
 
-/** Tells what comes together at once, and what comes soon after it a while later. */
+/** Combines calls within a short time into one, and delays the next one. */
 function throttle(notify: () => void): { readonly soon: () => void; readonly off: () => void } {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isPending = false;

@@ -1,4 +1,4 @@
-// Where the page has its ledger from: a service, or the file that the page itself is. Whoever draws asks only this.
+// The source of the page's ledger: a service, or the file that contains the page. Views use only this interface.
 
 import type {
   Chart,
@@ -12,18 +12,17 @@ import type {
 } from '../../contract/inspection/inspection.js';
 
 /**
- * `none`: it never came about. `closed` is a file: nothing will come. `other`: behind the same address there is another
- * ledger now.
+ * `none`: no connection yet. `closed`: a file, which never grows. `other`: the same address now serves another ledger.
  */
 export type FeedConnection = 'connecting' | 'none' | 'live' | 'lost' | 'paused' | 'refused' | 'other' | 'closed';
 
 export interface FeedListener {
-  /** Pages come in order, one at a time: the next one waits for what this one returns. */
+  /** Pages arrive in order, one at a time: the next page waits for the returned promise. */
   readonly onPage: (page: RowPage) => Promise<void>;
   readonly onConnection: (state: FeedConnection) => void;
-  /** From which entry on. Asked before every try. */
+  /** The first entry to send. Queried before each attempt. */
   readonly from: () => number;
-  /** Of which ledger alone. Looked at before every try; null takes any. */
+  /** The only ledger to accept; null accepts any. Queried before each attempt. */
   readonly ledger: string | null;
 }
 
@@ -38,11 +37,11 @@ export interface Feed {
   step(run_id: string, step: number): Promise<StepStory | null>;
   why(at: number): Promise<DecisionExplanation | null>;
   session(session_id: string, at: number | null): Promise<SessionView | null>;
-  /** Follows what is written from now on, until the signal ends it. */
+  /** Follows new entries until the signal aborts. */
   follow(listener: FeedListener, until: AbortSignal): Promise<void>;
 }
 
-/** What the service refused, in the words of its problem document. */
+/** A refusal of the service, with the text of its problem document. */
 export class FeedError extends Error {
   readonly status: number;
   readonly code: string;
@@ -55,14 +54,14 @@ export class FeedError extends Error {
   }
 }
 
-/** Why nobody is let in: no token came with the page, it is none that holds, or it has not the right. */
+/** Why access is refused: the page has no token, an invalid one, or one without the right. */
 export type AccessProblem = 'absent' | 'wrong' | 'right';
 
-/** What kind of refusal it is; null for anything else that went wrong: to ask again may help. */
+/** The kind of an access refusal; null for any other error, which a retry may solve. */
 export function toAccessProblem(error: unknown): AccessProblem | null {
   if (!(error instanceof FeedError)) return null;
   if (error.status === 401) return error.code === TOKEN_ABSENT ? 'absent' : 'wrong';
   return error.status === 403 ? 'right' : null;
 }
-/** The code of a refusal of whoever came without a token. */
+/** The code of a refusal without a token. */
 export const TOKEN_ABSENT = 'TOKEN_ABSENT';

@@ -1,4 +1,4 @@
-// The ledger of a service. Every request carries the token as a header: it is never part of an address.
+// The ledger of a service. Every request sends the token as a header; it is never part of an address.
 
 import type { LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
 import { FeedError, toAccessProblem, TOKEN_ABSENT, type Feed, type FeedListener } from './feed.js';
@@ -13,7 +13,7 @@ export class HttpFeed implements Feed {
   readonly #online: EventTarget;
   #isLive = true;
 
-  /** @param online what says `online` when the network is there again */
+  /** @param online emits `online` when the network is available again */
   constructor(base: string, token: string | null, online: EventTarget = new EventTarget()) {
     this.#base = base;
     this.#token = token;
@@ -67,7 +67,7 @@ export class HttpFeed implements Feed {
     );
   }
 
-  /** Any request below `/api/v1`. @throws FeedError for an answer that is none */
+  /** Any request below `/api/v1`. @throws FeedError for an unsuccessful response */
   async request(path: string, options: RequestInit = {}): Promise<Response> {
     const headers = new Headers(options.headers);
     if (this.#token !== null) headers.set('Authorization', `Bearer ${this.#token}`);
@@ -98,7 +98,7 @@ export class HttpFeed implements Feed {
     }
   }
 
-  /** @returns how long to wait where it was connected, null where it was not */
+  /** @returns how long to wait before the next attempt; null if there was no connection */
   async #streamOnce(listener: FeedListener, until: AbortSignal): Promise<number | 'refused' | 'other' | null> {
     const once = { connected: false };
     const onBegin = (): void => {
@@ -106,7 +106,7 @@ export class HttpFeed implements Feed {
       listener.onConnection('live');
     };
     try {
-      // Nothing is taken before it is known whose it is.
+      // Accept no rows before it is known which ledger they belong to.
       if (await this.#isOther(listener)) return 'other';
       return (await this.#stream(listener, until, onBegin)) ?? RETRY_MS;
     } catch (error) {
@@ -115,7 +115,7 @@ export class HttpFeed implements Feed {
     }
   }
 
-  /** One connection, to its end. @returns how long the server asks to wait before the next */
+  /** One connection, until it ends. @returns how long the server asks to wait before the next one */
   async #stream(listener: FeedListener, until: AbortSignal, onBegin: () => void): Promise<number | null> {
     const last = listener.from() - 1;
     const headers: Record<string, string> = { Accept: 'text/event-stream' };
@@ -134,7 +134,7 @@ export class HttpFeed implements Feed {
     }
   }
 
-  /** Also one that was put back to where it had been: what is shown of it since then is no more. */
+  /** Also handles a ledger that was restored to an earlier state: rows after that state are outdated. */
   async #isOther({ ledger, from }: FeedListener): Promise<boolean> {
     if (ledger === null) return false;
     const { ledger_id, size } = await this.info();
@@ -153,7 +153,7 @@ export class HttpFeed implements Feed {
   }
 }
 
-/** What there is not is null; anything else went wrong. */
+/** Null for 404; any other failure is thrown. */
 function nullIfAbsent(error: unknown): null {
   if (error instanceof FeedError && (error.status === 404 || error.status === 410)) return null;
   throw error;
@@ -169,7 +169,7 @@ async function readProblem(answer: Response, isKnown: boolean): Promise<FeedErro
   }
 }
 
-/** Waits, but not longer than until the network says that it is back. */
+/** Waits, but at most until the network is available again. */
 function pause(ms: number, until: AbortSignal, online: EventTarget): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);

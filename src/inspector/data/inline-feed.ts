@@ -1,4 +1,4 @@
-// The ledger that is written into the page itself: a file that is opened with no service.
+// The ledger that is embedded in the page: a file that is opened without a service.
 
 import type {
   Chart,
@@ -56,7 +56,7 @@ export class InlineFeed implements Feed {
   why(at: number): Promise<DecisionExplanation | null> {
     return Promise.resolve(this.#data.whys[at] ?? null);
   }
-  /** As it stood at the end, whatever is asked: it says of which entry it is. */
+  /** The session at the end of the file, whatever position is requested; it names its entry. */
   session(session_id: string): Promise<SessionView | null> {
     return Promise.resolve(this.#data.sessions[session_id] ?? null);
   }

@@ -1,4 +1,4 @@
-// Fills the rows: first the newest, so that there is something to look at, then what lies before, then what comes.
+// Loads the rows: first the newest, so that the page shows something, then the earlier ones, then new ones.
 
 import type { RowPage } from '../../contract/inspection/inspection.js';
 import type { Rows } from '../store/rows/rows.js';
@@ -21,7 +21,7 @@ export async function loadNewest(feed: RowFeed, rows: Rows, end: number): Promis
   }
 }
 
-/** What lies before, from the newest page to the oldest; before each, what is there is drawn, and after it `tell`. */
+/** The earlier rows, from the newest page to the oldest. Draws before each page, and calls `tell` after it. */
 export async function fetchEarlierRows(feed: RowFeed, rows: Rows, onPage: () => void): Promise<void> {
   while (rows.first > rows.begin) {
     await new Promise((resolve) => setTimeout(resolve, DRAW_MS));
@@ -38,7 +38,7 @@ export async function fetchEarlierRows(feed: RowFeed, rows: Rows, onPage: () => 
   }
 }
 
-/** Takes a page of the stream. What is missing before it is fetched first; what is here already is left out. */
+/** Adds a page of the stream. It fetches missing rows first, and skips rows that are present already. */
 export async function applyLivePage(feed: RowFeed, rows: Rows, page: RowPage): Promise<void> {
   while (rows.end < page.from) {
     const missing = await feed.rows(rows.end, Math.min(page.from, rows.end + PAGE_ROWS));

@@ -1,5 +1,5 @@
-// A packet made again of its materials, and held against its hash: what is shown is what the agent was handed, or it is
-// said that it is not. Materials are content: to read them is recorded where a service gives them.
+// Rebuilds a packet from its materials and compares it with its hash. So the page shows what the agent received, or
+// says that it does not. Materials are content: a service records readings of them.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Packet, PacketMaterial } from '../../contract/inspection/inspection.js';
@@ -8,14 +8,14 @@ import { hex, type Hash } from '../worker/merkle.js';
 
 export interface RebuiltPacket {
   readonly step: NextStep;
-  /** Whether it has the hash that the packet had; null where this browser cannot hash. */
+  /** Whether the packet has its recorded hash; null if this browser cannot hash. */
   readonly exact: boolean | null;
 }
 
 /**
- * @param hash null where this browser cannot hash
- * @param read the bytes of a material, which are those that its entry names
- * @returns null where the materials are not to be had, or do not make it
+ * @param hash null if this browser cannot hash
+ * @param read returns the bytes of a material, which must be those that its entry names
+ * @returns null if the materials are unavailable or do not produce a packet
  */
 export async function rebuildPacket(
   session_id: string,
@@ -37,7 +37,7 @@ export async function rebuildPacket(
   const rebuilt = (with_command: boolean): NextStep =>
     stepPacket({ ...packet, session_id, spec_id: spec.id, phase, task, findings, with_command });
   if (hash === null) return { step: rebuilt(true), exact: null };
-  // Older sessions left out the command of a verification that had words of its own.
+  // Older sessions omitted the command of a verification that had its own text.
   for (const step of [rebuilt(true), rebuilt(false)]) {
     if (hex(await hash(new TextEncoder().encode(canonicalJson(step)))) === packet.sha256) return { step, exact: true };
   }

@@ -1,5 +1,5 @@
-// What a service says of one entry, held against the row that the list shows and the proof has looked at: the text that
-// is shown must be the one that was hashed, and not another one that comes when somebody looks closer.
+// Compares an entry from the service with its row in the list, which the proof has verified. The displayed text must be
+// the hashed one, not one that the service substitutes when a reader opens it.
 
 import { toEventRow } from '../../contract/inspection/event-row.js';
 import type { EventDetails, EventRow } from '../../contract/inspection/inspection.js';
@@ -7,9 +7,9 @@ import { isSameRow } from '../worker/ledger-proof.js';
 import { hex, leafBytes, browserSha256, type Hash } from '../worker/merkle.js';
 
 /**
- * Whether this text is that of the row.
- * @param leaf the hash of the entry that was proved; null where it has not come so far: then the first bits of it that
- *   the row has must do
+ * Whether this text belongs to the row.
+ * @param leaf the hash of the proved entry; null if the proof has not reached it: then only the first bits of the hash,
+ *   in the row, are compared
  */
 export async function isTextOfRow(
   { text, leaf_hash }: Pick<EventDetails, 'text' | 'leaf_hash'>,

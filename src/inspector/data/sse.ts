@@ -1,10 +1,10 @@
-// Server-sent events out of a stream of text, as the HTML standard reads them. It is read with fetch and not with
-// EventSource, which cannot send the token in a header.
+// Parses server-sent events from a stream of text, as the HTML standard defines. The page reads the stream with fetch,
+// because EventSource cannot send the token in a header.
 
 export interface SseMessage {
   readonly event: string;
   readonly data: string;
-  /** The last id that was given, which is what a further request goes on from. */
+  /** The last id received; the next request continues after it. */
   readonly id: string | null;
 }
 
@@ -14,10 +14,10 @@ export class SseParser {
   #data: string[] = [];
   #id: string | null = null;
   #begun = false;
-  /** Milliseconds that the server asks to wait before the next try. */
+  /** Milliseconds that the server asks to wait before the next attempt. */
   retry: number | null = null;
 
-  /** The messages that are whole with this piece of the stream. */
+  /** The messages that this piece of the stream completes. */
   push(piece: string): readonly SseMessage[] {
     let text = this.#rest + piece;
     if (!this.#begun && text !== '') {
@@ -58,7 +58,7 @@ export class SseParser {
   }
 }
 
-/** Where the next line ends and the one after begins. A CR at the very end may be half of a CR LF. */
+/** The end of the next line and the start of the one after it. A CR at the very end may be half of a CR LF. */
 function lineEnd(text: string, from: number): readonly [end: number, next: number] {
   const lf = text.indexOf('\n', from);
   const cr = text.indexOf('\r', from);

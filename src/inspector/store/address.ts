@@ -1,4 +1,4 @@
-// What is looked at, as the part of the address behind `#`: whoever is given the address sees the same.
+// The view as the part of the address after `#`: everyone who opens the address sees the same.
 
 import { ALL_MOVES, type Moment } from './path.js';
 
@@ -10,12 +10,12 @@ export interface PageView {
   readonly run: string | null;
   readonly step: number;
   readonly tab: Tab;
-  /** Null: at the head, and going with it. */
+  /** Null: the view is at the head and follows it. */
   readonly at: Moment | null;
   readonly filter: string;
   readonly own: boolean;
   readonly problems: boolean;
-  /** What it is compared with: a run, or a step of one. */
+  /** What the view is compared with: a run, or a step of a run. */
   readonly cmp: { readonly run: string; readonly step: number } | null;
   readonly theme: Theme;
 }
@@ -32,7 +32,7 @@ export const FIRST_VIEW: PageView = {
   theme: 'auto',
 };
 
-/** What differs from the first view, in a fixed order. */
+/** The differences from the first view, in a fixed order. */
 export function toAddress(view: PageView): string {
   const params = new URLSearchParams();
   if (view.run !== null) params.set('run', view.run);
@@ -47,7 +47,7 @@ export function toAddress(view: PageView): string {
   return params.toString().replaceAll('%3A', ':');
 }
 
-/** What an address says; what it says wrongly is as if it were not there. */
+/** Parses an address; ignores invalid parts. */
 export function parseAddress(address: string): PageView {
   const params = new URLSearchParams(address.replace(/^#/, ''));
   const tab = TABS.find((name) => name === params.get('tab')) ?? 'run';
@@ -81,7 +81,7 @@ function parseComparison(text: string | null): PageView['cmp'] {
   return run === '' ? null : { run, step: Number(step ?? 0) };
 }
 
-/** Takes the token out of a fragment: it must not stay in the address, nor in anything that is copied from there. */
+/** Removes the token from a fragment: it must not stay in the address, or in a copy of it. */
 export function takeToken(fragment: string): { readonly token: string | null; readonly rest: string } {
   const params = new URLSearchParams(fragment.replace(/^#/, ''));
   const token = params.get('token');

@@ -1,14 +1,14 @@
-// Two sequences side by side: what both have, and what only one has, in an order that fits both.
+// Aligns two sequences: the common items, and those of only one, in an order that fits both.
 
 export interface AlignedPair {
   readonly a: number | null;
   readonly b: number | null;
 }
 
-/** Above this many cells only the beginning and the end are aligned, and all between differs. */
+/** Above this many cells, only the common beginning and end are aligned; everything between counts as different. */
 const CELLS_MAX = 4_000_000;
 
-/** By a longest common subsequence. */
+/** Aligns by a longest common subsequence. */
 export function alignSequences(a: readonly string[], b: readonly string[]): readonly AlignedPair[] {
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start += 1;

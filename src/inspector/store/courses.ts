@@ -1,4 +1,4 @@
-// Courses and charts of the runs that are looked at: fetched when they are first wanted, and followed while they grow.
+// Courses and charts of the displayed runs: fetched when first needed, and updated while they grow.
 
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Course } from '../../contract/inspection/inspection.js';
@@ -8,12 +8,12 @@ import { toAccessProblem, type Feed } from '../data/feed.js';
 import { firstEntryOf, type Run, type Runs } from './rows/runs.js';
 import { trackSignals } from './track-signals.js';
 
-/** At most so often is a course that grows asked for again. */
+/** Shortest interval between requests for a course that grows, in milliseconds. */
 const REFETCH_MS = 400;
 const RETRY_MS = 2_000;
 const RETRY_MS_MAX = 60_000;
 
-/** What is needed of the store. */
+/** The part of the store that courses need. */
 export interface CourseSource {
   readonly feed: Feed;
   readonly rev: ReadonlySignal<number>;
@@ -23,13 +23,13 @@ export interface CourseSource {
 interface CourseEntry {
   course: Course | null;
   state: 'asking' | 'here' | 'none' | 'failed';
-  /** The last entry of its tree when it was asked for; what failed was for a while asked for to the end. */
+  /** The last entry of the tree at the time of the request. A failed request counts as complete for a while. */
   requestedThrough: number;
-  /** How long it rests after the next failure. */
+  /** The pause after the next failure, in milliseconds. */
   retryMs: number;
 }
 
-/** `asking` is shown as such; a chart that is not to be had is said. */
+/** `asking` is displayed as loading; an unavailable chart is displayed as such. */
 export type ChartState = ChartIndex | 'asking' | 'none';
 
 export class Courses {
@@ -37,14 +37,14 @@ export class Courses {
   readonly #courses = new Map<string, CourseEntry>();
   readonly #charts = new Map<string, ChartState>();
   readonly #paths = new Map<string, Path>();
-  /** Goes up with every answer. */
+  /** Increases with every response. */
   readonly rev = signal(0);
 
   constructor(store: CourseSource) {
     this.#store = store;
   }
 
-  /** The course of a run as far as it is known; asks for what is missing. */
+  /** The course of a run as far as it is known; requests the missing part. */
   course(run: Run | null): Course | null {
     trackSignals(this.rev);
     trackSignals(this.#store.rev);
@@ -60,7 +60,7 @@ export class Courses {
       void this.#fetchCourse(run, 0);
       return null;
     }
-    // What is cut short does not go on, however often it is asked for: only what is new is worth a question.
+    // A course that was cut short never continues: only new entries justify a request.
     const last = this.#lastOf(run);
     const through = entry.course?.through ?? 0;
     if ((entry.state === 'here' || entry.state === 'failed') && through <= last && entry.requestedThrough < last) {
@@ -89,7 +89,7 @@ export class Courses {
     return 'asking';
   }
 
-  /** The way of a run, or of one of its steps, at no particular moment yet: `seekTo` brings it there. */
+  /** The path of a run, or of one of its steps, before any position; `seekTo` moves it. */
   path(run: Run | null, step: number): Path | null {
     const course = this.course(run);
     if (course === null || run === null) return null;
@@ -135,9 +135,9 @@ export class Courses {
       const chart = await this.#store.feed.chart(hash);
       this.#charts.set(hash, chart === null ? 'none' : new ChartIndex(chart));
     } catch (error) {
-      // Whoever is not let in is not let in two seconds later either.
+      // A refused token is still refused two seconds later.
       if (toAccessProblem(error) !== null) return;
-      // It could not be asked for, which is not to say that it is not there: asked again, when it is still wanted.
+      // The request failed, which does not mean that there is no course: request it again if it is still needed.
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       this.#charts.delete(hash);
     }

@@ -1,5 +1,5 @@
-// What the list of events shows: the whole log or one run with its moves, all of it or what passes the filter, or two
-// runs or steps side by side. Each is made when something that it is made of changes, and else only looked at by place.
+// The contents of the event list: the whole log, or one run with its moves, each with an optional filter, or a
+// comparison of two runs or steps. A list is rebuilt when its inputs change, and is otherwise only read by index.
 
 import { computed, type ReadonlySignal } from '@preact/signals';
 import type { Course } from '../../contract/inspection/inspection.js';
@@ -15,13 +15,13 @@ import type { Run, Runs } from './rows/runs.js';
 import { trackSignals } from './track-signals.js';
 
 export interface ListItem extends RunMark {
-  /** Whose it is; of a list that compares, also of which side. */
+  /** The run of the item; in a comparison also the side. */
   readonly run: Run | null;
   readonly course: Course | null;
   readonly side: 'a' | 'b' | 'both' | null;
 }
 
-/** What is needed of the store. */
+/** The part of the store that lists need. */
 export interface ListSource {
   readonly rev: ReadonlySignal<number>;
   readonly view: ReadonlySignal<PageView>;
@@ -33,7 +33,7 @@ export interface ListSource {
 export interface ItemList {
   readonly length: number;
   readonly get: (place: number) => ListItem | null;
-  /** The last item at or before a moment, or -1. */
+  /** The last item at or before a position, or -1. */
   readonly placeOf: (moment: Moment) => number;
 }
 
@@ -141,7 +141,7 @@ export class Lists {
     };
   }
 
-  /** What is compared: of a step its moves and its trace, of a run its moves and all its entries. */
+  /** The compared items: of a step its moves and its trace, of a run its moves and all its entries. */
   #sideItemsOf(run: Run | null, step: number): readonly SideItem[] {
     const course = this.#store.courses.course(run);
     if (run === null) return [];

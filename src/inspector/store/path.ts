@@ -1,10 +1,10 @@
-// The way through a machine up to a moment: where it stands, where it was, over which edges, and how often. A moment
-// later is a few moves more, and one before a few less: to go there is never to go the whole way again.
+// The path through a machine up to a position: its active state, its visited states and edges, and how often. Moving to
+// a near position makes or undoes a few moves, and never repeats the whole path.
 
 import type { Chart, ChartEdge, ChartNode, Course, Move } from '../../contract/inspection/inspection.js';
 import { lowerBound } from './rows/number-list.js';
 
-/** A moment: an entry, and how many moves after it have been made. */
+/** A position: an entry, and a number of moves after it. */
 export interface Moment {
   readonly at: number;
   readonly moves: number;
@@ -15,14 +15,14 @@ export const ALL_MOVES = Number.MAX_SAFE_INTEGER;
 export const movesOf = (course: Course, step: number): readonly Move[] =>
   course.moves.filter(([, moveStep]) => moveStep === step);
 
-/** How many of a course's moves lie at or before a moment: of all, not only of one step. */
+/** How many of all moves of a course, not only of one step, are at or before a position. */
 export function countMovesUntil(moves: readonly Move[], { at, moves: after }: Moment): number {
   const before = lowerBound(moves.length, (place) => (moves[place]?.[0] ?? 0) < at);
   const behind = lowerBound(moves.length, (place) => (moves[place]?.[0] ?? 0) <= at);
   return Math.min(behind, before + after);
 }
 
-/** A chart, with its nodes and edges by their ids. */
+/** A chart, with its nodes and edges by id. */
 export class ChartIndex {
   readonly chart: Chart;
   readonly nodes: ReadonlyMap<string, ChartNode>;
@@ -42,7 +42,9 @@ export class ChartIndex {
     return this.#children.get(id) ?? [];
   }
 
-  /** The states that a machine is in when it rests in `id`: that one, what is around it, and what it begins with. */
+  /**
+   * The active states when the machine is in `id`: that state, its ancestors, and the states that it enters initially.
+   */
   within(id: string): readonly string[] {
     const found: string[] = [];
     for (let at: string | null = id; at !== null; at = this.nodes.get(at)?.parent ?? null) found.push(at);
@@ -65,17 +67,17 @@ const NO_STATES: ReadonlySet<string> = new Set();
 
 export class Path {
   readonly index: ChartIndex;
-  /** The course that it is a part of. */
+  /** The course of this path. */
   readonly course: Course;
   readonly moves: readonly Move[];
-  /** The entry with which it begins: before that it stands nowhere. */
+  /** The entry at which the path starts: before it, no state is active. */
   born = 0;
   #hasBegun = true;
-  /** How many moves have been made. */
+  /** The number of moves that have been made. */
   movesMade = 0;
   readonly entered = new Map<string, number>();
   readonly taken = new Map<string, number>();
-  /** Where the machine stood before each move, so that it can be taken back. */
+  /** The active state before each move, so that the move can be undone. */
   readonly #enteredBy: (readonly string[])[] = [];
   active: ReadonlySet<string>;
   readonly #activeBefore: ReadonlySet<string>[] = [];
@@ -94,7 +96,7 @@ export class Path {
     for (const state of this.active) this.entered.set(state, 1);
   }
 
-  /** Goes to where `made` moves have been made. */
+  /** Moves to where `made` moves have been made. */
   seek(movesMade: number): this {
     if (!this.#hasBegun) this.#begin();
     while (this.movesMade < movesMade && this.movesMade < this.moves.length) this.#forward();

@@ -1,5 +1,5 @@
-// The proof as the page shows it: how far it has come, and whether it can be had at all. Who does the work, a worker or
-// the page itself in small parts, is of no concern here.
+// The state of the proof as the page shows it: its progress, and whether a proof is possible. It does not depend on who
+// runs the proof: a worker, or the page itself in small parts.
 
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
@@ -7,13 +7,13 @@ import { toAccessProblem } from '../data/feed.js';
 import type { ProofState } from '../worker/ledger-proof.js';
 import type { Rows } from './rows/rows.js';
 
-/** Somebody who proves: told what was shown and how far the log goes, and tells back how far it has come. */
+/** Runs the proof. It receives the displayed rows and the size of the log, and reports its progress. */
 export interface Prover {
   readonly begin: (info: LedgerInfo) => void;
-  /** Rows as they are shown, each once and in order. */
+  /** Displayed rows, each once and in order. */
   readonly addRows: (page: RowPage) => void;
   readonly onGrowth: (info: Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'>) => void;
-  /** The leaf hash of an entry that was proved; null of any other. */
+  /** The leaf hash of a proved entry; null for any other. */
   readonly leafOf: (at: number) => Promise<string | null>;
 }
 
@@ -26,9 +26,9 @@ export interface ProofSource {
 }
 
 const SHOWN_ROWS = 5_000;
-/** While nothing more is signed, to ask more often finds nothing new. */
+/** Requesting more often is useless while nothing new is signed. */
 const CHECKPOINT_MS = 5_000;
-/** So long after it failed it is tried again, twice as long after each failure more; and not for ever. */
+/** Pause before the retry after a failure, in milliseconds. It doubles with each failure, and retries are limited. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MAX = 60_000;
 const TRIES_MAX = 12;
@@ -46,7 +46,7 @@ export class ProofTracker {
   #tries = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** @param prover null where this browser cannot hash: neither https nor loopback */
+  /** @param prover null if this browser cannot hash: neither https nor loopback */
   constructor(prover: ((onState: (state: ProofState | null) => void) => Prover) | null) {
     this.#prover = prover === null ? null : prover((state) => this.#onState(state));
     if (prover === null) this.phase.value = 'impossible';
@@ -63,19 +63,19 @@ export class ProofTracker {
     this.#sendRows(info);
   }
 
-  /** The leaf hash of an entry that was proved; null of any other. */
+  /** The leaf hash of a proved entry; null for any other. */
   async leafOf(at: number): Promise<string | null> {
     return (await this.#prover?.leafOf(at)) ?? null;
   }
 
-  /** More rows have come. */
+  /** Called when more rows have arrived. */
   onGrowth(): void {
     if (this.#source === null || this.#isFetching || this.#prover === null || this.phase.value === 'broken') return;
     const { rows } = this.#source;
     if (hasUnreadEntries(rows, this.#sentThrough)) void this.#continue();
   }
 
-  /** Whoever gives the entries is there again: where it failed, it is tried once more, as if it had not been yet. */
+  /** Called when the source of entries is available again: a failed proof is tried once more, as if it were new. */
   retry(): void {
     this.#tries = 0;
     if (this.phase.value === 'failed') this.#schedule(0);
@@ -90,10 +90,10 @@ export class ProofTracker {
     this.#isFetching = true;
     try {
       const info = await this.#source?.feed.info();
-      // Another ledger behind the same address is told of by the connection, and proves nothing of this one.
+      // The connection reports another ledger at the same address; that ledger proves nothing about this one.
       if (info?.ledger_id === this.#ledger) this.#sendRows(info);
     } catch (error) {
-      // The connection says that it is lost; what is there stays as it was proved.
+      // The connection reports the loss; the proved part stays proved.
       if (this.phase.value === 'failed' && toAccessProblem(error) === null) this.#onFailure();
     }
     setTimeout(() => {
@@ -117,7 +117,7 @@ export class ProofTracker {
     this.#prover.onGrowth({ size: rows.end, checkpoint: info.checkpoint, key: info.key });
   }
 
-  /** On a quiet ledger nothing else would ever try it again. */
+  /** Retries by timer, because a quiet ledger causes no other event. */
   #onFailure(): void {
     this.phase.value = 'failed';
     this.#tries += 1;
@@ -133,19 +133,19 @@ export class ProofTracker {
     this.state.value = state;
     if (state.broken !== null) this.phase.value = 'broken';
     else if (state.verified < this.#sentThrough) this.phase.value = 'verifying';
-    // Of nothing there is a root as well, which says nothing.
+    // An empty log has a root too, but it proves nothing.
     else this.phase.value = state.verified > this.#begin ? 'verified' : 'idle';
   }
 }
 
-/** To read entries is recorded as well: to prove those records at once would go on for ever. */
+/** Reading entries is recorded as well: proving those records at once would never end. */
 function hasUnreadEntries(rows: Rows, from: number): boolean {
   for (let at = from; at < rows.end; at += 1) if (rows.labels.at(rows.label(at)) !== ACCESS_LABEL) return true;
   return false;
 }
 const ACCESS_LABEL = 'access';
 
-/** Rows as the list has them, in the form in which they travel. */
+/** Rows of the list, in the form in which the service sends them. */
 export function pageOf(rows: Rows, from: number, to: number): RowPage {
   const texts: string[] = [];
   const places = new Map<string, number>();

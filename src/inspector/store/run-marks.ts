@@ -1,18 +1,18 @@
-// What happened to one run, in order: its entries, and between them the moves of its machines.
+// The history of one run, in order: its entries, and between them the moves of its machines.
 
 import type { Course, Move } from '../../contract/inspection/inspection.js';
 import { lowerBound, type NumberList } from './rows/number-list.js';
 import { ALL_MOVES, type Moment } from './path.js';
 
-/** An entry, and 0; or an entry and which of the moves after it, from 1. */
+/** An entry, and 0; or an entry and the number of the move after it, from 1. */
 export interface RunMark {
   readonly at: number;
   readonly nth: number;
-  /** The place of the move in the course, or -1. */
+  /** The index of the move in the course, or -1. */
   readonly move: number;
 }
 
-/** A list of marks that is made once and then only looked at by place. */
+/** A list of marks that is built once and then only read by index. */
 export class RunMarks {
   readonly #at: Int32Array;
   readonly #move: Int32Array;
@@ -44,7 +44,7 @@ export class RunMarks {
     return { at, nth: move < 0 ? 0 : nthOf(this.#moves, move), move };
   }
 
-  /** The last mark at or before a moment, or -1. */
+  /** The last mark at or before a position, or -1. */
   placeOf(moment: Moment): number {
     return lowerBound(this.length, (place) => this.#isUntil(place, moment)) - 1;
   }
@@ -55,7 +55,7 @@ export class RunMarks {
   }
 }
 
-/** Which of the moves after its entry a move is, from 1. */
+/** The number of a move after its entry, from 1. */
 export function nthOf(moves: readonly Move[], place: number): number {
   const at = moves[place]?.[0] ?? 0;
   return place - lowerBound(moves.length, (other) => (moves[other]?.[0] ?? 0) < at) + 1;
@@ -64,7 +64,7 @@ export function nthOf(moves: readonly Move[], place: number): number {
 export const momentOfMark = ({ at, nth }: RunMark): Moment => ({ at, moves: nth });
 export const momentAfter = (at: number): Moment => ({ at, moves: ALL_MOVES });
 
-/** A course with what has come since: `more` begins where it ended, and names edges and states by places of its own. */
+/** Extends a course: `more` starts where it ended, and has its own indexes of edges and states. */
 export function appendCourse(course: Course | null, more: Course): Course {
   if (course === null || more.moves.length === 0) {
     return course === null

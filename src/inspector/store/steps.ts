@@ -1,4 +1,4 @@
-// How a step stands at a moment: its nine phases, which of them refused, and its outcome.
+// The state of a step at a position: its nine phases, the phase that failed, and its outcome.
 
 import type { Tone } from '../../contract/inspection/inspection.js';
 import { OUTCOMES, PHASES, type Outcome, type Phase } from '../../contract/run/phase.js';
@@ -13,10 +13,10 @@ export interface PhaseMark {
   readonly state: PhaseState;
 }
 
-/** The phase that a state is in: the first key of its path. */
+/** The phase of a state: the first key of its path. */
 const phaseOf = (state: string): Phase | null => PHASES.find((phase) => phase === state.split('.')[0]) ?? null;
 
-/** The phase in which the step was refused or went wrong, among the moves that have been made. */
+/** The phase in which the step was rejected or failed, among the moves that have been made. */
 export function findRefusedPhase(path: Path, outcome: Outcome | null): Phase | null {
   for (let place = 0; place < path.movesMade; place += 1) {
     const edge = path.index.edges.get(path.edgeOf(path.moves[place]));
@@ -28,7 +28,7 @@ export function findRefusedPhase(path: Path, outcome: Outcome | null): Phase | n
   return null;
 }
 
-/** The nine phases as they are with the moves of the path that have been made. */
+/** The nine phases after the moves of the path that have been made. */
 export function listPhases(path: Path, outcome: Outcome | null, hasBegun: boolean): readonly PhaseMark[] {
   const entered = new Set([...path.entered.keys()].map(phaseOf));
   const now = new Set([...path.active].map(phaseOf));
@@ -44,35 +44,35 @@ export function listPhases(path: Path, outcome: Outcome | null, hasBegun: boolea
   }
 }
 
-/** Whether it stands in a final state. */
+/** Whether the path is in a final state. */
 export const isInFinalState = (path: Path): boolean =>
   [...path.active].some((state) => path.index.nodes.get(state)?.type === 'final');
 
-/** What its trace says that it came to; null while there is none at this moment. */
+/** The outcome in the trace; null while there is no trace at this position. */
 export function outcomeOf(rows: Rows, run: Run, step: number, at: number): Outcome | null {
   const trace = run.traces.at(step - 1);
   return trace < 0 || trace > at ? null : toOutcome(toneAt(rows.tone(trace)));
 }
 
-/** As before, whenever it was: which colour an edge had is known once it was taken. */
+/** Ignores the position: the colour of an edge is known once it was taken. */
 export function finalOutcome(rows: Rows, run: Run, step: number): Outcome | null {
   return outcomeOf(rows, run, step, Number.MAX_SAFE_INTEGER);
 }
 
 const toOutcome = (tone: Tone): Outcome | null => OUTCOMES.find((outcome) => outcome === tone) ?? null;
 
-/** Where nobody has recorded an outcome yet, the phase tells which one it will be. */
+/** The outcome that the failed phase implies while none is recorded. */
 export function guessOutcome(phase: Phase): Outcome {
   if (phase === 'EXECUTE') return 'EXECUTION_ERROR';
   return phase === 'AUTHORIZE' || phase === 'VALIDATE_ACTION' ? 'DENIED' : 'VALIDATION_ERROR';
 }
 
-/** From which of the moves on the colour is that of the refusal. */
+/** The first move that has the colour of the failure. */
 export function findRefusalMove(path: Path): number {
   return path.moves.findIndex((move) => path.index.edges.get(path.edgeOf(move))?.target === 'RECORD');
 }
 
-/** The words of an outcome, as the colour that it has. */
+/** The name of the colour of an outcome. */
 export const OUTCOME_HUES: Readonly<Record<Outcome, Hue>> = {
   SUCCESS: 'completed',
   VALIDATION_ERROR: 'invalid',

@@ -1,4 +1,4 @@
-// Everything that the page knows, and what is looked at. Views read signals; what changes them is a method here.
+// The state of the page: all its data, and the current view. Views read signals; methods here change them.
 
 import { batch, computed, signal } from '@preact/signals';
 import type { EventDetails, LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
@@ -15,9 +15,9 @@ import { Rows } from './rows/rows.js';
 import { kindOf, Runs, type Run } from './rows/runs.js';
 import { trackSignals } from './track-signals.js';
 
-/** Ten times a second is as often as what comes is drawn. */
+/** New rows are drawn at most ten times a second. */
 const DRAW_MS = 100;
-/** So long after it failed is what lies before asked for again; twice as long after each failure more. */
+/** Pause before earlier rows are requested again after a failure, in milliseconds. It doubles with each failure. */
 const FILL_MS = 1_000;
 const FILL_MS_MAX = 60_000;
 
@@ -25,13 +25,13 @@ export class Store {
   readonly feed: Feed;
   readonly info = signal<LedgerInfo | null>(null);
   readonly failure = signal<string | null>(null);
-  /** Why the service lets nobody in; null where that is not what failed. */
+  /** Why the service refuses access; null for any other failure. */
   readonly refusal = signal<AccessProblem | null>(null);
   readonly connection = signal<FeedConnection>('connecting');
-  /** Goes up with every change of the rows. */
+  /** Increases with every change of the rows. */
   readonly rev = signal(0);
   readonly view = signal<PageView>(FIRST_VIEW);
-  /** Whether the next run or step that is chosen is the one to compare with. */
+  /** Whether the next chosen run or step is the one to compare with. */
   readonly isChoosingComparison = signal(false);
   rows = new Rows(0, 0);
   runs = new Runs(this.rows);
@@ -44,7 +44,7 @@ export class Store {
   #fillWait = FILL_MS;
   #fillTimer: ReturnType<typeof setTimeout> | undefined;
 
-  /** The moment that everything is shown as of. */
+  /** The position at which everything is displayed. */
   readonly cursor = computed<Moment>(() => {
     const { at } = this.view.value;
     trackSignals(this.rev);
@@ -66,7 +66,7 @@ export class Store {
     this.lists = new Lists(this);
   }
 
-  /** Loads what there is and follows what comes. */
+  /** Loads the existing rows and follows new ones. */
   async open(): Promise<void> {
     batch(() => {
       this.failure.value = null;
@@ -95,7 +95,7 @@ export class Store {
     await this.#fetchEarlier();
   }
 
-  /** Begins, or goes on, to follow the stream. Another ledger stays another one: there only the page anew goes on. */
+  /** Starts or continues to follow the stream. After a change of ledger, only reloading the page continues. */
   follow(): void {
     if (this.#following !== null || this.connection.value === 'other') return;
     const until = new AbortController();
@@ -107,7 +107,7 @@ export class Store {
     const connection = (state: FeedConnection): void => {
       this.connection.value = state;
       if (state !== 'live') return;
-      // What could not be had while it was away.
+      // Request what was unavailable while the connection was lost.
       this.#retryFill();
       this.proof.retry();
     };
@@ -115,7 +115,7 @@ export class Store {
     void this.feed.follow({ onPage: page, onConnection: connection, from: () => this.rows.end, ledger }, until.signal);
   }
 
-  /** An entry in full. @throws Error for another one than the list has: what is shown is what was proved */
+  /** An entry in full. @throws Error if it differs from the listed one: the page displays only what was proved */
   async event(at: number): Promise<EventDetails | null> {
     const [details, row] = [await this.feed.event(at), this.rows.row(at)];
     if (details === null || row === null || this.proof.phase.value === 'impossible') return details;
@@ -133,7 +133,7 @@ export class Store {
     this.view.value = { ...this.view.value, ...change };
   }
 
-  /** A run of the tree, or what to compare with it while that is being chosen. */
+  /** Selects a run of the tree, or the run to compare with while that is being chosen. */
   select(run: string): void {
     if (this.isChoosingComparison.value) {
       this.compare(run, 0);
@@ -164,12 +164,12 @@ export class Store {
     this.change({ cmp: { run, step }, tab: step > 0 ? 'step' : 'run' });
   }
 
-  /** Whether what is read is written down where it is read: then reading at the head would move the head. */
+  /** Whether readings are recorded: if so, reading at the head would move the head. */
   get isRecording(): boolean {
     return this.isLive.value && this.info.value?.live === true;
   }
 
-  /** Stays where it is, while what comes goes on coming. */
+  /** Fixes the position while new rows arrive. */
   hold(): void {
     if (this.isRecording) this.goTo({ at: this.cursor.value.at, moves: ALL_MOVES });
   }
@@ -178,7 +178,7 @@ export class Store {
     this.change({ at: moment });
   }
 
-  /** Goes to an item of the list, and to the step that it belongs to. */
+  /** Moves to an item of the list, and to its step. */
   showItem({ at, nth, move, course, run, side }: ListItem): void {
     const step = move < 0 ? this.rows.step(at) : (course?.moves[move]?.[1] ?? 0);
     const own = this.run.value;
@@ -187,24 +187,24 @@ export class Store {
     else this.change(change);
   }
 
-  /** The step that is shown: the one that was chosen, else the one that the cursor stands in. */
+  /** The displayed step: the chosen one, otherwise the one at the cursor. */
   stepShown(): number {
     const { step } = this.view.value;
     return step > 0 ? step : this.stepAt(this.cursor.value.at);
   }
 
-  /** The last step that had begun at an entry; 0 before the first. */
+  /** The last step that had started at an entry; 0 before the first. */
   stepAt(at: number): number {
     const steps = this.courses.course(this.run.value)?.steps ?? [];
     return lowerBound(steps.length, (place) => (steps[place] ?? 0) <= at);
   }
 
-  /** The agent's view stays at its step: each one that is read is recorded, and is not to be read by standing there. */
+  /** The agent's view stays at its step: each reading is recorded, so moving the cursor must not cause one. */
   openTab(tab: Tab): void {
     this.change(tab === 'story' ? { tab, step: this.stepShown() } : { tab });
   }
 
-  /** The run of the moment that was asked for, else the newest agent run. */
+  /** Selects the run at the requested position, otherwise the newest agent run. */
   #chooseFirst(): void {
     const { roots } = this.runs;
     const { at } = this.view.value;
@@ -236,7 +236,7 @@ export class Store {
     return null;
   }
 
-  /** What lies before; then the proof begins. */
+  /** Loads earlier rows; then the proof starts. */
   async #fetchEarlier(): Promise<void> {
     this.#isFilling = true;
     const rows = (from: number, to: number): Promise<RowPage> => this.#fetchRows(from, to);
@@ -246,7 +246,7 @@ export class Store {
       if (this.info.value !== null) this.proof.begin(this, this.info.value);
       return;
     }
-    // What is missing is said where the list begins.
+    // The list reports missing rows at its beginning.
     clearTimeout(this.#fillTimer);
     this.#fillTimer = setTimeout(() => this.#retryFill(), this.#fillWait);
     this.#fillWait = Math.min(2 * this.#fillWait, FILL_MS_MAX);
@@ -266,7 +266,7 @@ export class Store {
     if (!this.#isFilling && !this.#isWhole && value !== 'refused' && value !== 'other') void this.#fetchEarlier();
   }
 
-  /** Behind an address that is not followed there may be another ledger by now. */
+  /** An address that is not being followed may serve another ledger by now. */
   async #fetchRows(from: number, to: number): Promise<RowPage> {
     const page = await this.feed.rows(from, to);
     if (this.connection.value === 'live') return page;

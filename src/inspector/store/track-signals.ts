@@ -1,6 +1,6 @@
 import type { ReadonlySignal } from '@preact/signals';
 
-/** Whoever is computed or drawn now is so again when one of these changes. */
+/** Subscribes the current computation or view to these signals. */
 export const trackSignals = (...signals: readonly ReadonlySignal<unknown>[]): void => {
   signals.forEach((signal) => signal.value);
 };

@@ -1,15 +1,15 @@
-// Why not: the ways on that a machine had where it stands at the cursor, and did not take.
+// The transitions that a machine could have taken at the cursor and did not take.
 
 import type { ChartEdge } from '../../contract/inspection/inspection.js';
 import type { Path } from './path.js';
 
 export interface UntakenTransition {
   readonly edge: ChartEdge;
-  /** Whether its event came and another way was taken: then its guard did not hold, or one before it did. */
+  /** Whether its event occurred and another transition was taken: then its guard failed, or an earlier one held. */
   readonly hasEventOccurred: boolean;
 }
 
-/** Of a path at the cursor: every edge out of where it stands but the one that it took next. */
+/** Every edge out of the active states of a path at the cursor, except the one that it took next. */
 export function findUntakenTransitions(path: Path): readonly UntakenTransition[] {
   const next = path.moves[path.movesMade];
   const taken = path.index.edges.get(path.edgeOf(next));
@@ -21,7 +21,7 @@ export function findUntakenTransitions(path: Path): readonly UntakenTransition[]
     edge,
     hasEventOccurred: edge.event === taken?.event && edge.source === taken.source,
   }));
-  // What was tried comes first.
+  // Transitions that were tried come first.
   return [
     ...all.filter(({ hasEventOccurred }) => hasEventOccurred),
     ...all.filter(({ hasEventOccurred }) => !hasEventOccurred),

@@ -1,22 +1,22 @@
-// A JSON value as lines of names and values, to be shown without a parser of markup ever seeing it. What is too deep or
-// too long is left out and said so: a payload may be anything.
+// Formats a JSON value as lines of names and values, without a markup parser. A payload may be anything, so excess
+// depth and length are omitted, and the omission is reported.
 
 export interface JsonLine {
   readonly depth: number;
   readonly name: string | null;
-  /** Null for a line that only opens what stands below it. */
+  /** Null for a line that only opens the lines below it. */
   readonly value: string | null;
   readonly kind: 'text' | 'number' | 'word' | 'open';
-  /** Names from the top, joined by dots: by it is known whose words a text is. */
+  /** Names from the top, joined by dots: they determine the author of a text. */
   readonly path: string;
 }
 
 const DEPTH_MAX = 12;
 export const LINES_MAX = 400;
-/** Names that anything is known by are shorter: of a longer one the path has not the whole. */
+/** Longer than any known name; the path of a longer name is truncated. */
 const NAME_MAX = 100;
 
-/** @returns at most `most` lines, and how many were left out is not known: `cut` says only that some were */
+/** @returns at most `most` lines; `cut` says whether more were omitted, not how many */
 export function toJsonLines(
   value: unknown,
   maxLines = LINES_MAX,
@@ -50,11 +50,11 @@ export function toJsonLines(
   return { lines, cut };
 }
 
-/** Members of an entry that repeat what somebody said. */
+/** Members of an entry that quote other parties. */
 const QUOTED = /(?:^|\.)(?:args_summary|args|note|notes|record|title)(?:\.|$)/;
 const HASH = /^[0-9a-f]{64}$/;
 
-/** Whether a text of an entry is somebody else's: of what it quotes, all but hashes. */
+/** Whether a text of an entry is from another party: every quotation except hashes. */
 export const isQuoted = ({ path, value }: Pick<JsonLine, 'path' | 'value'>): boolean =>
   QUOTED.test(path) && !HASH.test(value ?? '');
 

@@ -1,4 +1,4 @@
-// What is said to whoever is not let in, and what he can do about it.
+// The message for a reader without access, with the remedy.
 
 import type { AccessProblem } from '../data/feed.js';
 

@@ -1,4 +1,4 @@
-// The page: its panels, its keys, and what is said when something is not as it should be.
+// The page: its panels, its keys, and its error messages.
 
 import { useEffect } from 'preact/hooks';
 import { Center } from './center.js';

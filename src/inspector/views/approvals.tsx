@@ -1,5 +1,5 @@
-// What waits for people, and their answer: the one place of the page that can do something. It has a right of its own,
-// and what is approved is exactly what stands here, by its digest.
+// The pending approvals and the vote: the only part of the page that changes anything. It needs its own right. A vote
+// approves exactly the displayed request, by its digest.
 
 import { useEffect, useState } from 'preact/hooks';
 import { Icon, Logo } from './common/icons.js';
@@ -154,7 +154,7 @@ const NOT_SHOWN = 'Nobody can answer here what is not shown here. Without an ans
 
 type VoteDecision = 'approve' | 'reject';
 
-/** Asked once more before it is sent: a vote cannot be taken back. */
+/** Asks for confirmation before it sends a vote, because a vote cannot be withdrawn. */
 function VoteForm({ approval, approvals, load, seen: isSeen }: ApprovalProps & { readonly seen: boolean }) {
   const [decision, setDecision] = useState<VoteDecision | null>(null);
   const [outcomeText, setOutcomeText] = useState<string | null>(null);

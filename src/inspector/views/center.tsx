@@ -1,4 +1,4 @@
-// What is looked at: where it stands in its tree, its state, and one of several views of it.
+// The selected run: its place in the tree, its state, and one of several views of it.
 
 import type { ComponentChildren } from 'preact';
 import { useStore } from './common/context.js';
@@ -81,7 +81,7 @@ function Crumbs({ run }: { readonly run: Run }) {
   );
 }
 
-/** As whom it acts, and where. */
+/** The actor, role, lane and case of the run. */
 function RunFacts({ run }: { readonly run: Run }) {
   const born = useStore().rows.creations.get(run.key);
   if (born === undefined) return null;

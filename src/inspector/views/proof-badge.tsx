@@ -1,4 +1,4 @@
-// What of the ledger was recomputed in this browser, and what that does not show.
+// What this browser has recomputed of the ledger, and what that does not prove.
 
 import type { ProofState } from '../worker/ledger-proof.js';
 import { openPanel, togglePanel, useStore } from './common/context.js';

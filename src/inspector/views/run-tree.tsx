@@ -1,4 +1,4 @@
-// The runs, newest root first; only those that there were at the cursor.
+// The runs, newest root first; only those that exist at the cursor.
 
 import { useEffect, useMemo } from 'preact/hooks';
 import { openedNodes, openPanel, useStore } from './common/context.js';

@@ -1,4 +1,4 @@
-// A session: its phases with their gates and tasks, and what it waits for.
+// A session: its phases with their gates and tasks, and its outstanding step.
 
 import { useRef } from 'preact/hooks';
 import type { Packet, SessionView } from '../../contract/inspection/inspection.js';
@@ -12,10 +12,10 @@ export function SessionPanel({ run }: { readonly run: Run }) {
   const store = useStore();
   const id = store.rows.ids.at(run.tree);
   const live = store.isLive.value;
-  // At the head it is asked again when its tree has grown.
+  // At the head it is requested again when its tree has grown.
   const at = live ? store.runs.lastOfTree(run.tree) : store.cursor.value.at;
   const answer = useAnswer(`session ${id} ${at}`, () => store.feed.session(id, live ? null : at), 150);
-  // What is opened in it stays open while it is asked for again.
+  // Expanded parts stay expanded while it is requested again.
   const shown = useRef<SessionBodyProps | null>(null);
   if (answer.is === 'here') {
     const { value } = answer;
@@ -29,7 +29,7 @@ export function SessionPanel({ run }: { readonly run: Run }) {
 
 interface SessionBodyProps {
   readonly session: SessionView;
-  /** Whether it stood so only later than at the moment that is looked at. */
+  /** Whether the shown state is later than the selected position. */
   readonly isAhead: boolean;
 }
 
@@ -119,7 +119,7 @@ function SessionPhase({ phase: { id, title, state, gate, tasks }, session }: Pha
   );
 }
 
-/** Null: those that are about the gate of the phase. */
+/** Null: the packets about the gate of the phase. */
 function groupByTask(packets: readonly Packet[]): ReadonlyMap<string | null, readonly Packet[]> {
   const found = new Map<string | null, Packet[]>();
   for (const packet of packets) {
@@ -133,7 +133,7 @@ function groupByTask(packets: readonly Packet[]): ReadonlyMap<string | null, rea
 const TitleText = ({ text }: { readonly text: string }) =>
   text === '' ? <small class="withheld">title withheld by lane policy</small> : <VisibleText text={text} />;
 
-/** What the agent was handed, in the order in which it was. */
+/** The packets of the agent, in the order in which they were issued. */
 function PacketList({
   all = [],
   session_id,

@@ -1,4 +1,4 @@
-// The steps that had begun at the cursor, each with its outcome.
+// The steps that had started at the cursor, each with its outcome.
 
 import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -16,7 +16,7 @@ export function StepChips({ run }: { readonly run: Run }) {
   const [width, setWidth] = useState(400);
   const step = store.stepShown();
   const count = Math.max(store.stepAt(store.cursor.value.at), step);
-  /** Where the keys stand; 0: at the step that is shown. */
+  /** The step with keyboard focus; 0: the displayed step. */
   const [focused, setFocused] = useState(0);
   useLayoutEffect(() => setFocused(0), [step]);
   const { left, scroll } = useScrolled(box, { at: focused > 0 ? focused : step, count, width });
@@ -29,7 +29,7 @@ export function StepChips({ run }: { readonly run: Run }) {
   }, []);
   const from = Math.max(0, Math.floor(left / WIDE) - 2);
   const to = Math.min(count, Math.ceil((left + width) / WIDE) + 2);
-  /** The chip that the tab key comes to, one of those that are drawn. */
+  /** The chip that the tab key reaches; always one that is drawn. */
   const stop = Math.min(Math.max(focused > 0 ? focused : step, from + 1), to);
   const focus = useFocus(box);
   const onKey = (event: KeyboardEvent): void => {
@@ -62,13 +62,13 @@ export function StepChips({ run }: { readonly run: Run }) {
 }
 
 interface ChipRow {
-  /** The step that must be in sight: it is scrolled to when it changes. */
+  /** The step that must be visible: the list scrolls there when it changes. */
   readonly at: number;
   readonly count: number;
   readonly width: number;
 }
 
-/** Where it will have been scrolled to, known before it is drawn: to ask the browser would make it lay out the page. */
+/** The scroll position, computed before drawing: querying the browser would force a layout of the page. */
 function useScrolled(box: RefObject<HTMLDivElement | null>, { at, count, width }: ChipRow) {
   const view = useRef({ of: '', left: 0, times: 0 });
   const [, drawAgain] = useState({});
@@ -82,7 +82,7 @@ function useScrolled(box: RefObject<HTMLDivElement | null>, { at, count, width }
   useLayoutEffect(() => {
     if (box.current !== null && times > 0) box.current.scrollLeft = left;
   }, [times]);
-  /** To where somebody has scrolled; null: to the step, wherever it has been scrolled to. */
+  /** The position to which the reader has scrolled; null: the displayed step, wherever it is. */
   const scroll = (to: number | null): void => {
     if (to !== null && Math.abs(to - view.current.left) < 1) return;
     if (to === null) view.current.of = '';
@@ -92,7 +92,7 @@ function useScrolled(box: RefObject<HTMLDivElement | null>, { at, count, width }
   return { left, scroll };
 }
 
-/** Gives the focus to a chip as soon as it is drawn. */
+/** Focuses a chip as soon as it is drawn. */
 function useFocus(box: RefObject<HTMLDivElement | null>): (step: number) => void {
   const wanted = useRef(0);
   useLayoutEffect(() => {
@@ -103,7 +103,7 @@ function useFocus(box: RefObject<HTMLDivElement | null>): (step: number) => void
   return (step) => void (wanted.current = step);
 }
 
-/** Where the keys come to; null for one that is none of these. */
+/** The step that a key leads to; null for other keys. */
 function focusAfter(key: string, at: number, count: number): number | null {
   const to: Readonly<Record<string, number>> = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 1, End: count };
   const next = to[key];
@@ -113,7 +113,7 @@ function focusAfter(key: string, at: number, count: number): number | null {
 interface ChipProps {
   readonly run: Run;
   readonly step: number;
-  /** Whether it is the one that the tab key comes to. */
+  /** Whether the tab key reaches this chip. */
   readonly isStop: boolean;
 }
 

@@ -1,4 +1,4 @@
-// The name, whether anything still comes, what was proved, which policy is pinned, and how the page looks.
+// The title, the state of the connection, the proof, the pinned policy, and the theme of the page.
 
 import type { FeedConnection } from '../data/feed.js';
 import { togglePanel, useStore } from './common/context.js';
@@ -41,7 +41,7 @@ export function TopBar() {
   );
 }
 
-/** Where there is nobody to take an answer, none is asked for. */
+/** Without a service that accepts votes, there is no link to the approvals. */
 function ApprovalsLink() {
   if (useStore().info.value?.approvals !== true) return null;
   return (
@@ -63,7 +63,7 @@ function ConnectionState() {
   );
 }
 
-/** Of the run that is looked at, else of the newest: which contract and policy its decisions followed. */
+/** The contract and policy versions of the selected run, otherwise of the newest one. */
 function Pins() {
   const store = useStore();
   const run = store.run.value;

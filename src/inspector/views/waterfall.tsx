@@ -1,4 +1,4 @@
-// The runs of one tree in the time that they took, each below the one that started it.
+// The runs of one tree on a time axis, each below its parent.
 
 import { useStore } from './common/context.js';
 import { ToneIcon } from './common/icons.js';
@@ -35,7 +35,7 @@ export function Waterfall({ run }: { readonly run: Run }) {
   );
 }
 
-/** Round times, some five of them. */
+/** About five round times. */
 function TimeScale({ from, to }: { readonly from: number; readonly to: number }) {
   const all = to - from;
   const rough = all / 5;

@@ -1,4 +1,4 @@
-// A signed checkpoint (C2SP signed-note and tlog-checkpoint), checked with the browser's own Ed25519.
+// Verifies a signed checkpoint (C2SP signed-note and tlog-checkpoint) with the browser's own Ed25519.
 
 import { fromBase64, hex, type Hash } from './merkle.js';
 
@@ -8,17 +8,17 @@ export interface NoteCheckpoint {
   readonly root: string;
 }
 
-/** `unknown`: this browser has no Ed25519, so nobody has looked. */
+/** `unknown`: this browser has no Ed25519, so the signature was not checked. */
 export type SignatureState = 'right' | 'wrong' | 'unknown';
 
-/** What a checkpoint says, without asking who says it. Null for what is none. */
+/** Parses a checkpoint without checking its signature. Null if the text is invalid. */
 export function parseCheckpoint(note: string): NoteCheckpoint | null {
   const [, origin = '', size = '', root = ''] = /^([^\n]+)\n(0|[1-9]\d{0,15})\n([A-Za-z0-9+/]{43}=)\n/.exec(note) ?? [];
   const bytes = fromBase64(root);
   return origin === '' || bytes?.length !== 32 ? null : { origin, size: Number(size), root: hex(bytes) };
 }
 
-/** Whether the owner of `vkey` (`name+hash+base64`) has signed this note, in that name. */
+/** Whether the owner of `vkey` (`name+hash+base64`) has signed this note under that name. */
 export async function verifySignature(note: string, vkey: string, hash: Hash): Promise<SignatureState> {
   const key = await parseKey(vkey, hash);
   const split = note.lastIndexOf('\n\n');
@@ -50,7 +50,7 @@ async function verifyEd25519(
   return right ? ('right' as const) : ('wrong' as const);
 }
 
-/** The name of a key may hold a slash; base64 may hold a plus: the parts are told by their form. */
+/** A key name may contain a slash and base64 a plus, so the parts are separated by their form. */
 async function parseKey(vkey: string, hash: Hash) {
   const [, name = '', id = '', encoded = ''] = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/.exec(vkey) ?? [];
   const bytes = fromBase64(encoded);

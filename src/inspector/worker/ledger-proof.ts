@@ -1,22 +1,22 @@
-// The proof itself: every entry that is read is hashed, put into the tree, held against the row that was shown for it
-// and against the entry before it in its run tree; and the root against the signed checkpoint. It stops at the first
-// entry that is not what it must be, and names it.
+// The proof. It hashes every entry, adds it to the Merkle tree, and compares it with its displayed row and with its
+// predecessor in its run tree. It compares the root with the signed checkpoint. It stops at the first invalid entry and
+// names it.
 
 import { toEventRow } from '../../contract/inspection/event-row.js';
 import type { EventRow, LedgerInfo } from '../../contract/inspection/inspection.js';
 import { CompactRange, hex, leafBytes, LeafHashes, browserSha256, type Hash } from './merkle.js';
 import { parseCheckpoint, verifySignature, type NoteCheckpoint, type SignatureState } from './checkpoint-note.js';
 
-/** What the first entry of a run tree names. */
+/** The previous hash in the first entry of a run tree. */
 const NO_PREV = '0'.repeat(64);
 
 export interface ProofBreak {
-  /** The entry, or null where it is the checkpoint that does not fit. */
+  /** The entry; null if the checkpoint does not match. */
   readonly at: number | null;
   readonly why: string;
 }
 
-/** How far it has come, and what it found. */
+/** The progress of the proof, and its findings. */
 export interface ProofState {
   readonly verified: number;
   readonly root: string | null;
@@ -24,7 +24,7 @@ export interface ProofState {
   readonly broken: ProofBreak | null;
 }
 
-/** What the list shows of an entry: the row that the service gave for it. */
+/** An entry as the list shows it: the row that the service sent. */
 export type RowLookup = (at: number) => EventRow | null;
 
 export class LedgerProof {
@@ -32,7 +32,7 @@ export class LedgerProof {
   readonly #range: CompactRange;
   readonly #leaves: LeafHashes;
   readonly #begin: number;
-  /** Of each run tree the hash of its last entry and its seq. */
+  /** For each run tree, the hash and seq of its last entry. */
   readonly #last = new Map<string, { readonly hash: string; readonly seq: number }>();
   #checkpoint: NoteCheckpoint | null = null;
   #signature: SignatureState = 'unknown';
@@ -46,17 +46,17 @@ export class LedgerProof {
     this.#leaves = new LeafHashes(info.begin);
   }
 
-  /** The next entry that it wants. */
+  /** The next entry to prove. */
   get next(): number {
     return this.#range.size;
   }
 
-  /** The leaf hash of an entry that was proved; null of any other. */
+  /** The leaf hash of a proved entry; null for any other. */
   leafOf(at: number): string | null {
     return this.#leaves.at(at);
   }
 
-  /** A checkpoint that lies at what was already read cannot be held against it any more, unless it is exactly there. */
+  /** A checkpoint below the position already read cannot be compared any more, unless it is exactly there. */
   async checkpoint(note: string | null, key: string | null): Promise<void> {
     const read = note === null ? null : parseCheckpoint(note);
     if (note === null || key === null) return;
@@ -72,7 +72,7 @@ export class LedgerProof {
     if (read.size === this.next) await this.#checkCheckpoint();
   }
 
-  /** Takes the entries that come next. */
+  /** Proves the next entries. */
   async take(texts: readonly string[], rowAt: RowLookup): Promise<void> {
     const stop = this.#checkpoint?.size ?? 0;
     const cut = stop > this.next && stop < this.next + texts.length ? stop - this.next : texts.length;
@@ -114,13 +114,13 @@ export class LedgerProof {
     return this.#checkChain(text, hash);
   }
 
-  /** Whether it names the entry before it in its own run tree. */
+  /** Whether the entry names its predecessor in its own run tree. */
   #checkChain(text: string, hash: string): string | null {
     const entry = envelopeOf(text);
     if (entry === null) return 'It is not an entry';
     const before = this.#last.get(entry.tree_id);
     this.#last.set(entry.tree_id, { hash, seq: entry.seq });
-    // Of what begins before this log does, the entry before is not here.
+    // If a tree starts before this log does, its previous entry is not available.
     if (before === undefined) {
       if (entry.seq === 0) return entry.prev === NO_PREV ? null : 'It begins a run tree, and names an entry before it';
       return this.#begin > 0 ? null : 'Its run tree has no beginning';
@@ -150,7 +150,7 @@ function envelopeOf(text: string) {
 
 const COMPARED_MEMBERS = ['seq', 'run_id', 'tree_id', 'type', 'label', 'tone', 'time', 'step', 'state'] as const;
 
-/** Whether two rows say the same, their hashes left aside. */
+/** Whether two rows are equal, apart from their hashes. */
 export const isSameRow = (a: EventRow, b: EventRow): boolean =>
   COMPARED_MEMBERS.every((member) => a[member] === b[member]) &&
   JSON.stringify(a.creation) === JSON.stringify(b.creation);

@@ -1,11 +1,11 @@
-// The tree of RFC 6962 over entries, made anew in the reader's own browser. Hashing is asynchronous there, so leaves
-// are joined many at a time, level by level.
+// The Merkle tree of RFC 6962 over entries, recomputed in the reader's browser. Hashing is asynchronous there, so many
+// leaves are joined at a time, level by level.
 
 export type Hash = (bytes: Uint8Array<ArrayBuffer>) => Promise<Uint8Array>;
 
 const HASH_BYTES = 32;
 
-/** SHA-256 as the browser has it; it has it only on https, loopback and in files. */
+/** SHA-256 of the browser, which is available only on https, loopback and in files. */
 export const browserSha256: Hash = async (bytes) => new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
 
 export function leafBytes(text: string): Uint8Array<ArrayBuffer> {
@@ -21,13 +21,13 @@ function nodeBytes(left: Uint8Array, right: Uint8Array): Uint8Array<ArrayBuffer>
   return bytes;
 }
 
-/** The hashes of the perfect subtrees of a log that grows: by height, one or none. */
+/** The hashes of the perfect subtrees of a growing log: one or none per height. */
 export class CompactRange {
   readonly #hash: Hash;
   readonly #pending: (Uint8Array | null)[];
   size: number;
 
-  /** @param frontier of a log that begins at `size`: its subtrees, largest first */
+  /** @param frontier for a log that starts at `size`: its subtrees, largest first */
   constructor(hash: Hash, size = 0, frontier: readonly string[] = []) {
     this.#hash = hash;
     this.size = size;
@@ -54,7 +54,7 @@ export class CompactRange {
     }
   }
 
-  /** The root of the log as it is now. */
+  /** The current root of the log. */
   async root(): Promise<string> {
     let right: Uint8Array | null = null;
     for (const subtree of this.#pending) {
@@ -70,7 +70,7 @@ export class CompactRange {
   }
 }
 
-/** The hashes of the entries that were proved, 32 bytes each, from the one where the log begins. */
+/** The hashes of the proved entries, 32 bytes each, from the first entry of the log. */
 export class LeafHashes {
   readonly #begin: number;
   #count = 0;

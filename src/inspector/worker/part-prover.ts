@@ -1,5 +1,5 @@
-// Who carries the proof out: reads entries as far as the log goes and takes them through it, part after part. The same
-// in a worker and, for a page that is a single file, in the page.
+// Runs the proof: reads the entries of the log and proves them, part by part. The same code runs in a worker and, on a
+// single-file page, in the page.
 
 import type { LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
 import { unpackRows } from '../../contract/inspection/event-row.js';
@@ -10,7 +10,7 @@ export type ReadEntries = (from: number, to: number) => Promise<readonly string[
 
 type Growth = Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'>;
 
-/** So many at a time: the page must stay at hand between two parts. */
+/** Number of entries per part: the page must stay responsive between two parts. */
 const PART_ENTRIES = 500;
 
 export class PartProver {
@@ -48,7 +48,7 @@ export class PartProver {
     if (!this.#isWorking) void this.#work();
   }
 
-  /** Until it has done all that it was told of: a log may grow, or be signed, at any moment of this. */
+  /** Runs until everything requested is done: the log may grow, or be signed, at any time. */
   async #work(): Promise<void> {
     const proof = this.#proof;
     if (proof === null) return;

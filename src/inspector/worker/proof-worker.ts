@@ -1,4 +1,4 @@
-// The worker that proves the ledger while the page is looked at. What it is sent is one of four messages.
+// The worker that proves the ledger while the page is in use. It receives four kinds of messages.
 
 import { HttpFeed } from '../data/http-feed.js';
 import { PartProver } from './part-prover.js';

@@ -1,4 +1,4 @@
-// The proof in a worker, as the page has it: what is said to it are messages, and what it was asked for comes as one.
+// The page's side of the proof in a worker: requests and results are messages.
 
 import type { LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
 import type { Prover } from '../store/proof-tracker.js';
@@ -10,10 +10,10 @@ export type ProofRequest =
   | { readonly grown: Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'> }
   | { readonly leafOf: number; readonly id: number };
 
-/** What it tells: how far it has come, null where it cannot go on, and what it was asked for. */
+/** A result: the progress, null if the proof cannot continue, or a requested hash. */
 export type ProofMessage = ProofState | null | { readonly leaf: string | null; readonly id: number };
 
-/** Of a worker as much as is used of one. */
+/** The part of a Worker that is used. */
 export interface WorkerLike {
   postMessage(message: ProofRequest): void;
   addEventListener(type: 'message', listener: (event: { readonly data: ProofMessage }) => void): void;

@@ -1,4 +1,4 @@
-// Which rows a list shows. Words are looked up once for each label and run, and then only numbers are compared.
+// Selects the rows of a list. Words are looked up once per label and run; after that only numbers are compared.
 
 import type { Rows } from './rows.js';
 import { NumberList } from './number-list.js';
@@ -12,7 +12,7 @@ export const isFiltering = ({ words, problems }: Filter): boolean => problems ||
 
 type RowTest = (at: number) => boolean;
 
-/** Whether a row has all of the words: in what happened, its outcome, its run, its number, or as its hash begins. */
+/** Whether a row matches all words: by its event, outcome, run or number, or by the beginning of its hash. */
 export function createRowTest(rows: Rows, { words, problems }: Filter): RowTest {
   const tests = words
     .toLowerCase()
@@ -39,7 +39,7 @@ function createWordTest(rows: Rows, word: string): RowTest {
     runs(rows.run(at));
 }
 
-/** The hashes that begin so, as numbers from and to; none for what is no beginning of a hash. */
+/** The hashes with this beginning, as a range of numbers; an empty range for an invalid beginning. */
 function hashRangeOf(word: string): readonly [from: number, to: number] {
   if (!/^[0-9a-f]{2,8}$/.test(word)) return [0, 0];
   const wide = 16 ** (8 - word.length);
@@ -47,7 +47,7 @@ function hashRangeOf(word: string): readonly [from: number, to: number] {
   return [from, from + wide];
 }
 
-/** Put together once for each run: with every letter that is typed they are all looked at. */
+/** Built once for each run, because every typed letter searches all of them. */
 const runTexts = new WeakMap<Rows, Map<number, string>>();
 
 function runText(rows: Rows, run: number): string {
@@ -73,7 +73,7 @@ function memoize(of: (key: number) => boolean): (key: number) => boolean {
   };
 }
 
-/** Rows of the whole log that pass a filter, found once and then only for what comes. */
+/** The rows of the whole log that pass a filter. New rows are tested when they arrive. */
 export class FilteredRows {
   readonly rows: Rows;
   readonly filter: Filter;

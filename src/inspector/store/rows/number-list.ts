@@ -1,4 +1,4 @@
-// A list of numbers that grows, without an object for each, and how to find one's place in it when it is sorted.
+// A growing list of numbers without an object for each, and a binary search for sorted lists.
 
 export class NumberList {
   #values = new Int32Array(8);
@@ -21,7 +21,7 @@ export class NumberList {
     return this.length === 0 ? -1 : this.at(this.length - 1);
   }
 
-  /** How many are less than `number`: the place of the first that is not. */
+  /** How many numbers are less than `number`: the index of the first one that is not. */
   countBelow(number: number): number {
     return lowerBound(this.length, (place) => this.at(place) < number);
   }
@@ -31,7 +31,7 @@ export class NumberList {
   }
 }
 
-/** The first of `length` places where `less` does not hold; it holds for all before and none after. */
+/** The first of `length` indexes for which `less` is false; it is true for all earlier and false for all later ones. */
 export function lowerBound(length: number, less: (place: number) => boolean): number {
   let [low, high] = [0, length];
   while (low < high) {

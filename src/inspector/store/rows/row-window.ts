@@ -1,4 +1,4 @@
-// Which rows of a long list are drawn: those in sight, and a few more on each side.
+// Computes which rows of a long list are drawn: the visible ones, and a few more on each side.
 
 export const ROW_HEIGHT = 24;
 
@@ -15,17 +15,17 @@ export function rowWindowOf(count: number, top: number, height: number, row = RO
   return { from, to: Math.max(from, to) };
 }
 
-/** The most rows that a window can have: so many elements show a list, whatever part of it is in sight. */
+/** The maximum number of rows of a window: a list needs that many elements, whatever part of it is visible. */
 export const slotCountFor = (height: number, row = ROW_HEIGHT): number => Math.ceil(height / row) + 1 + 2 * SPARE;
 
-/** Where a list must be scrolled to so that a place is in sight; where it is now if it already is. */
+/** The scroll position that makes a place visible; the current one if it is visible already. */
 export function scrollTopFor(place: number, top: number, height: number, row = ROW_HEIGHT): number {
   const [upper, lower] = [place * row, (place + 1) * row];
   if (upper >= top && lower <= top + height) return top;
-  // What is far is brought to the middle, what is next to the edge only into sight.
+  // A distant place is scrolled to the middle, a near one only into view.
   if (upper < top - row || lower > top + height + row) return Math.max(0, upper - Math.floor(height / 2 / row) * row);
   return upper < top ? upper : lower - height;
 }
 
-/** Browsers draw nothing higher than some 30 million pixels: a list of more rows than fit is shown a part at a time. */
+/** Browsers draw at most some 30 million pixels in height, so a longer list is displayed one part at a time. */
 export const LIST_ROWS_MAX = 1_000_000;

@@ -1,18 +1,18 @@
-// The rows of a ledger, column by column: a hundred thousand of them are a few megabytes and no objects. What is here
-// is one stretch, from `first` to the newest; it grows at both ends.
+// The rows of a ledger, stored by column: a hundred thousand of them take a few megabytes and no objects. The rows are
+// one range, from `first` to the newest, which grows at both ends.
 
 import type { RunCreationFacts, EventRow, RowPage } from '../../../contract/inspection/inspection.js';
 import type { RunState } from '../../../contract/run/run-state.js';
 import { StringTable } from './string-table.js';
 import { toneAt, toneNumber, WorstTones } from './worst-tones.js';
 
-/** What a run is, or a session: which may also be paused. */
+/** The states of a run, or of a session, which may also be paused. */
 export type DisplayState = RunState | 'paused';
 
 const STATES = ['created', 'running', 'completed', 'failed', 'denied', 'cancelled', 'paused'] as const;
 export const displayStateAt = (number: number): DisplayState | null => STATES[number] ?? null;
 
-/** What a session is from one of its own events on; -1 for one that changes nothing of that. */
+/** The state of a session after one of its own events; -1 for an event that does not change it. */
 export const sessionStateOf = (event: string): number => STATES.findIndex((state) => state === SESSION_STATES[event]);
 const SESSION_STATES: Readonly<Record<string, DisplayState>> = {
   start: 'running',
@@ -24,15 +24,15 @@ const SESSION_STATES: Readonly<Record<string, DisplayState>> = {
 };
 
 export class Rows {
-  /** The first entry that the ledger has, and the first row that is here. */
+  /** The first entry of the ledger, and the first loaded row. */
   readonly begin: number;
   first: number;
-  /** One behind the last row that is here. */
+  /** One past the last loaded row. */
   end: number;
   readonly ids = new StringTable();
   readonly labels = new StringTable();
   readonly types = new StringTable();
-  /** What a run was born with, by the number of its id. */
+  /** The facts from the creation of a run, by the number of its id. */
   readonly creations = new Map<number, RunCreationFacts>();
   readonly worstTones = new WorstTones();
   #capacity = 0;
@@ -55,8 +55,8 @@ export class Rows {
   }
 
   /**
-   * Takes in a page: one that goes on from the last row, or ends where the first one stands. What is here already is
-   * left out. @returns whether something is new; false too for a page that would leave a gap
+   * Adds a page that continues after the last row, or ends before the first one. It skips rows that are present.
+   * @returns whether a row is new; false also for a page that would leave a gap
    */
   addPage(page: RowPage): boolean {
     const to = page.from + page.rows.length;
@@ -148,7 +148,7 @@ export class Rows {
     this.#hash[place] = Number.parseInt(hash, 16);
     this.#state[place] = state < 0 ? -1 : STATES.indexOf(text(state) as RunState);
     this.worstTones.set(place, this.#tone[place] ?? 0);
-    // Told with the entry that creates a run, once: with any other row nobody would hold it against an entry.
+    // Sent with the entry that creates a run, and accepted only there: no other entry can confirm it.
     if (creation !== undefined && text(state) === 'created' && !this.creations.has(id))
       this.creations.set(id, creation);
   }

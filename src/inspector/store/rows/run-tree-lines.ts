@@ -1,5 +1,4 @@
-// The run tree as lines: newest root first, below each what is opened of it. Runs that the cursor has not reached are
-// not there yet.
+// The run tree as lines: newest root first, expanded nodes below it. Runs that start after the cursor are omitted.
 
 import { lowerBound } from './number-list.js';
 import { firstEntryOf, type Run, type Runs } from './runs.js';
@@ -11,14 +10,14 @@ export interface TreeLine {
   readonly hasChildren: boolean;
 }
 
-/** How many of a list of runs, oldest first, there are at the moment. */
+/** How many of a list of runs, oldest first, exist at the position. */
 const countCreatedUntil = (runs: Runs, keys: readonly number[], at: number): number =>
   lowerBound(keys.length, (place) => {
     const run = runs.get(keys[place] ?? -1);
     return run !== null && firstEntryOf(run) <= at;
   });
 
-/** Lines are made only where they are looked at: a ledger may have many thousand roots. */
+/** Lines are created only when they are displayed: a ledger may have many thousand roots. */
 export function treeLines(runs: Runs, at: number, opened: ReadonlySet<string>): readonly TreeLine[] {
   const lines: TreeLine[] = [];
   const visit = (keys: readonly number[], depth: number, newestFirst: boolean): void => {
@@ -36,7 +35,7 @@ export function treeLines(runs: Runs, at: number, opened: ReadonlySet<string>): 
   return lines;
 }
 
-/** The run and what it is below of, from the root. */
+/** The run and its ancestors, from the root. */
 export function ancestorsOf(runs: Runs, id: string): readonly string[] {
   const found: string[] = [];
   for (let at: string | null = id; at !== null;) {

@@ -1,18 +1,18 @@
-// Which runs there are, and of each its rows, its states and how its steps came out: kept as the rows come in, so that
-// nothing has to be searched when the cursor moves.
+// The runs, and of each its rows, states and step outcomes. They are updated as rows arrive, so that moving the cursor
+// needs no search.
 
 import type { RunKind } from '../../../contract/run/run-state.js';
 import { NumberList } from './number-list.js';
 import { sessionStateOf, displayStateAt, type Rows, type DisplayState } from './rows.js';
 
-/** A run, or a session: which is no run, and has a tree of its own. */
+/** A run; or a session, which is not a run but has a tree. */
 export interface Run {
   /** The number of its id. */
   readonly key: number;
   readonly id: string;
   readonly tree: number;
   readonly rows: NumberList;
-  /** Entries after which it is in another state, and the state. */
+  /** Entries after which the run is in another state, and that state. */
   readonly changed: NumberList;
   readonly states: NumberList;
   /** By step, from 1: the entry of its trace, or -1. */
@@ -25,7 +25,7 @@ export class Runs {
   readonly #runs = new Map<number, Run>();
   #from = -1;
   #to = -1;
-  /** Newest first is how they are shown; here the oldest is first. */
+  /** Oldest first; displayed newest first. */
   readonly roots: number[] = [];
   /** The last row of each tree. */
   readonly #creations = new NumberList();
@@ -35,7 +35,7 @@ export class Runs {
     this.#rows = rows;
   }
 
-  /** Takes in what has come to the rows. What came before the first one means that all of it is gone through again. */
+  /** Processes new rows. Rows before the first known one cause all rows to be processed again. */
   update(): void {
     const { first, end } = this.#rows;
     if (this.#from !== first) {
@@ -59,13 +59,13 @@ export class Runs {
     return this.get(this.#rows.ids.find(id));
   }
 
-  /** The id of the run that it is below of. */
+  /** The id of the parent run. */
   parentOf(run: Run): string | null {
     const parent = this.#parentOf(run.id, run.key, run.tree);
     return parent === null || !this.#runs.has(parent) ? null : this.#rows.ids.at(parent);
   }
 
-  /** How many there were when an entry had been written. */
+  /** The number of runs after an entry. */
   countUntil(at: number): number {
     return this.#creations.countBelow(at + 1);
   }
@@ -74,7 +74,7 @@ export class Runs {
     return this.#last.get(tree) ?? -1;
   }
 
-  /** Whether what is told of a tree as of one entry tells more than there was at another. */
+  /** Whether the tree has grown between two entries. */
   isAhead(tree: number, known: number, at: number): boolean {
     return known > at && this.lastOfTree(tree) > at;
   }
@@ -98,7 +98,7 @@ export class Runs {
     }
   }
 
-  /** An event of a session may be told of a run that it is about: its state it changes all the same. */
+  /** An event of a session may name a run that it is about; it changes the session's state in any case. */
   #addSessionRow(at: number): void {
     const state = sessionStateOf(this.#rows.labels.at(this.#rows.label(at)));
     if (state < 0) return;
@@ -129,7 +129,7 @@ export class Runs {
     return run;
   }
 
-  /** As it was born; else by its id, which is its parent's with an ordinal. */
+  /** From the facts of its creation; otherwise from its id, which is its parent's id with an ordinal. */
   #parentOf(id: string, key: number, tree: number): number | null {
     const parentName = this.#rows.creations.get(key)?.parent ?? parentId(id);
     if (parentName !== null) return this.#rows.ids.add(parentName);
@@ -142,13 +142,13 @@ const parentId = (id: string): string | null => {
   return dot < 0 ? null : id.slice(0, dot);
 };
 
-/** The state after the entry `at`; null before it was created. */
+/** The state after the entry `at`; null before the run was created. */
 export function stateOf(run: Run, at: number): DisplayState | null {
   const place = run.changed.countBelow(at + 1);
   return place === 0 ? null : displayStateAt(run.states.at(place - 1));
 }
 
-/** When it was first heard of. */
+/** The first entry of the run. */
 export const firstEntryOf = (run: Run): number => run.rows.at(0);
 
 export const kindOf = (rows: Rows, run: Run): RunKind | 'session' =>

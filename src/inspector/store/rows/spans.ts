@@ -1,4 +1,4 @@
-// How long each run of a tree took, up to a moment.
+// The duration of each run of a tree, up to a position.
 
 import { lowerBound } from './number-list.js';
 import type { Rows } from './rows.js';
@@ -14,7 +14,7 @@ export interface Span {
 
 const ENDED = ['completed', 'failed', 'denied', 'cancelled'];
 
-/** Each below the one that started it; only those that there were at the entry `at`. */
+/** Each run below its parent; only runs that exist at entry `at`. */
 export function listSpans(rows: Rows, runs: Runs, root: Run, at: number): readonly Span[] {
   const spans: Span[] = [];
   const visit = (run: Run, depth: number): void => {
@@ -27,7 +27,7 @@ export function listSpans(rows: Rows, runs: Runs, root: Run, at: number): readon
       if (child === null || firstEntryOf(child) > at) break;
       visit(child, depth + 1);
     }
-    // What is not over lasts as long as what is below it.
+    // A run that has not ended lasts as long as its descendants.
     for (const span of spans.slice(place + 1)) to = Math.max(to, span.to);
     if (own !== null && !own.ended) spans[place] = { ...own, to };
   };
@@ -39,7 +39,7 @@ function ownSpan(rows: Rows, run: Run, depth: number, at: number): Span | null {
   const seen = lowerBound(run.rows.length, (place) => run.rows.at(place) <= at);
   if (seen === 0) return null;
   const ended = ENDED.includes(stateOf(run, at) ?? '');
-  // Somebody may read what it wrote long after it was over: that is told of it, and is no part of it.
+  // Content may be read long after the run has ended: that is recorded in the run, and does not extend it.
   const moved = lowerBound(run.changed.length, (place) => run.changed.at(place) <= at);
   const last = ended ? run.changed.at(moved - 1) : run.rows.at(seen - 1);
   return { run, depth, from: rows.time(run.rows.at(0)), to: rows.time(last), ended };

@@ -1,4 +1,4 @@
-// Texts that occur again and again, kept once and known by a number.
+// Stores repeated texts once and identifies them by number.
 
 export class StringTable {
   readonly #places = new Map<string, number>();
@@ -8,7 +8,7 @@ export class StringTable {
     return this.#texts.length;
   }
 
-  /** The number of a text, a new one where it is new. */
+  /** The number of a text; adds a new text. */
   add(text: string): number {
     const known = this.#places.get(text);
     if (known !== undefined) return known;
@@ -16,7 +16,7 @@ export class StringTable {
     return this.#texts.push(text) - 1;
   }
 
-  /** Its number, or -1. */
+  /** The number of a text, or -1. */
   find(text: string): number {
     return this.#places.get(text) ?? -1;
   }

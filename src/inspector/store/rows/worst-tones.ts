@@ -1,8 +1,8 @@
-// What a tone weighs, and the worst one of any stretch of a list: a problem is never lost, however small it is drawn.
+// The severity of tones, and the worst tone of any range of a list: a problem stays visible however small it is drawn.
 
 import type { Tone } from '../../../contract/inspection/inspection.js';
 
-/** From harmless to worst: its place is its number in a column. */
+/** From harmless to worst: the index is the number in a column. */
 export const TONES = [
   'plain',
   'created',
@@ -22,11 +22,11 @@ export const TONES = [
 export const toneNumber = (tone: string): number => Math.max(0, (TONES as readonly string[]).indexOf(tone));
 export const toneAt = (number: number): Tone => TONES[number] ?? 'plain';
 
-/** From here on it is a problem. */
+/** Tones from this one on are problems. */
 export const FIRST_PROBLEM = TONES.indexOf('VALIDATION_ERROR');
 export const isProblem = (tone: Tone): boolean => toneNumber(tone) >= FIRST_PROBLEM;
 
-/** The colour of a tone: six of states, one for what was not valid, and none. */
+/** The colour of a tone: six for states, one for invalid input, and none. */
 export type Hue = 'idle' | 'running' | 'completed' | 'failed' | 'denied' | 'cancelled' | 'invalid' | 'plain';
 const HUES: Readonly<Record<Tone | 'paused', Hue>> = {
   paused: 'invalid',
@@ -49,7 +49,7 @@ export const hueOf = (tone: Tone | 'paused'): Hue => HUES[tone];
 const FAN = 32;
 const LEVELS = 4;
 
-/** The worst number of any stretch, in a few steps: above the numbers lie the worst ones of 32 each, and so on. */
+/** Finds the worst number of any range in a few steps: each level stores the worst of 32 numbers of the level below. */
 export class WorstTones {
   readonly #levels: Uint8Array[] = [new Uint8Array(1024)];
 
@@ -62,7 +62,7 @@ export class WorstTones {
     }
   }
 
-  /** The worst from `from` up to and without `to`. */
+  /** The worst number from `from` to before `to`. */
   worstIn(from: number, to: number): number {
     return this.#worst(0, from, to);
   }

@@ -130,7 +130,7 @@ interface LineProps {
   readonly drawing: Drawing;
 }
 
-/** Of the edges of one line, that which decides how it is drawn: the last one taken, else any that was. */
+/** The edge of a line that determines how the line is drawn: the last one taken, otherwise any that was taken. */
 const drawnEdgeOf = ({ edges }: ChartLine, { taken, last }: Drawing): string | null =>
   edges.find((edge) => edge === last) ?? edges.find((edge) => taken.has(edge)) ?? null;
 
@@ -148,7 +148,7 @@ export function EdgeLine({ line, drawing }: LineProps) {
   );
 }
 
-/** Where its edges are not all of one side, the line is of both. */
+/** A line with edges of both sides belongs to both. */
 function sideOf({ edges }: ChartLine, { sides }: Drawing) {
   const found = new Set(edges.map((edge) => sides.edges.get(edge)).filter((side) => side !== undefined));
   const [side] = found;
@@ -157,7 +157,7 @@ function sideOf({ edges }: ChartLine, { sides }: Drawing) {
 
 type Point = readonly [x: number, y: number];
 
-/** Corners with a radius, and the last piece a little shorter, for the head. */
+/** Rounded corners; the last piece is slightly shorter, for the arrowhead. */
 function roundedPath(points: readonly Point[]): string {
   const [first = [0, 0], ...rest] = points;
   let path = `M${first[0]} ${first[1]}`;

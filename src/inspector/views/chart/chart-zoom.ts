@@ -1,4 +1,4 @@
-// How large the chart is drawn, as a factor of what fits, and by how much it was moved.
+// The zoom of the chart, as a factor of the fitting size, and its offset.
 
 import { signal } from '@preact/signals';
 
@@ -17,7 +17,7 @@ export function applyZoomKey(key: string): void {
   else zoomBy(key === '-' ? 1 / STEP : STEP);
 }
 
-/** About a point, given from the middle of the chart. */
+/** Zooms about a point, relative to the middle of the chart. */
 export function zoomBy(times: number, px = 0, py = 0): void {
   const { factor, x, y } = zoomState.value;
   const next = Math.min(8, Math.max(0.25, factor * times));

@@ -1,4 +1,4 @@
-// A statechart, drawn from places that were worked out where the machine was read.
+// A statechart, drawn from positions that the service or the build has computed.
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Layout } from '../../../contract/inspection/inspection.js';
@@ -60,7 +60,7 @@ export function ChartView({ drawing, label }: ChartProps) {
   );
 }
 
-/** The direction in which it can be drawn larger. */
+/** The direction in which the chart can be drawn larger. */
 function chooseLayout({ layouts }: Chart, { width, height }: { readonly width: number; readonly height: number }) {
   const scaleOf = (layout: Layout): number =>
     Math.min(LARGEST, (width - 2 * MARGIN) / layout.width, (height - 2 * MARGIN) / layout.height);

@@ -1,4 +1,4 @@
-// What colours a chart: which of its states and edges were taken, how often, and in which colour.
+// The colouring of a chart: which states and edges were taken, how often, and in which colour.
 
 import type { ChartIndex, Path } from '../../store/path.js';
 import { momentAfter } from '../../store/run-marks.js';
@@ -46,7 +46,7 @@ export function createDrawing(store: Store, run: Run, step: number): Drawing | n
 
 type Colours = Pick<Drawing, 'taken' | 'states'>;
 
-/** A run's machine: blue for where it went, and the colour of its end for how it got there. */
+/** Colours a run's machine: blue for its path, and the colour of its final state for the edge that led there. */
 function runColours(path: Path): Colours {
   const taken = new Map<string, Hue>();
   const states = new Map<string, Hue>();
@@ -58,7 +58,7 @@ function runColours(path: Path): Colours {
   return { taken, states };
 }
 
-/** Of a state at the top that is named like a state of runs, or of a session that has come to an end. */
+/** The colour of a top-level state with the name of a run state, or of a final state of a session. */
 function stateHue(index: ChartIndex, id: string): Hue | null {
   const node = index.nodes.get(id);
   const named = RUN_STATES.find((state) => state === id);
@@ -67,7 +67,7 @@ function stateHue(index: ChartIndex, id: string): Hue | null {
   return node?.type === 'final' && id === 'ended' ? 'cancelled' : null;
 }
 
-/** A step's: green for phases that were passed; from the refusal on, the colour of its outcome. */
+/** Colours a step: green for passed phases; from the failure on, the colour of its outcome. */
 function stepColours(store: Store, run: Run, step: number, path: Path): Colours {
   const outcome = finalOutcome(store.rows, run, step);
   const refused = findRefusedPhase(path, outcome);
@@ -75,7 +75,7 @@ function stepColours(store: Store, run: Run, step: number, path: Path): Colours 
   const wrong = refused === null ? 'completed' : OUTCOME_HUES[outcome ?? guessOutcome(refused)];
   const taken = new Map<string, Hue>();
   const states = new Map<string, Hue>();
-  // What it begins in, it is in as soon as it has begun.
+  // Its initial states are active from the start.
   if (path.entered.size > 0) for (const state of path.index.within('')) states.set(state, 'completed');
   for (let place = 0; place < path.movesMade; place += 1) {
     const id = path.edgeOf(path.moves[place]);
@@ -85,12 +85,12 @@ function stepColours(store: Store, run: Run, step: number, path: Path): Colours 
     if (target != null) for (const state of path.index.within(target)) if (!states.has(state)) states.set(state, hue);
   }
   const hasEnded = [...path.active].some((state) => path.index.nodes.get(state)?.type === 'final');
-  // Where it stands now is under way, unless it has been refused or is over.
+  // The active state is in progress, unless the step was rejected or has ended.
   if (!hasEnded && refused === null) for (const state of path.active) states.set(state, 'running');
   return { taken, states };
 }
 
-/** Two whole ways on one chart. Null while one of them is not known, or where they are of two machines. */
+/** Two complete paths on one chart. Null while one of them is unknown, or if they belong to different machines. */
 export function createComparison(
   store: Store,
   run: Run,

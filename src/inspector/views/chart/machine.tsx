@@ -1,4 +1,4 @@
-// The machine of a run, or of one of its steps, as it stood at the cursor; or two ways through it on one drawing.
+// The machine of a run, or of one of its steps, at the cursor; or two paths through it on one drawing.
 
 import type { ComponentChildren } from 'preact';
 import { useStore } from '../common/context.js';
@@ -28,7 +28,7 @@ export function Machine({ run }: { readonly run: Run }) {
   );
 }
 
-/** Why there is nothing to draw; null where there is, or will be. */
+/** Why there is nothing to draw; null if there is, or will be. */
 function findDrawingProblem(store: Store, run: Run, ofStep: boolean, step: number): ComponentChildren {
   const kind = kindOf(store.rows, run);
   if (ofStep && kind !== 'agent')
@@ -50,7 +50,7 @@ function findDrawingProblem(store: Store, run: Run, ofStep: boolean, step: numbe
   );
 }
 
-/** Which machine is drawn, where everybody can see it. */
+/** Names the drawn machine visibly. */
 function DefinitionLine({ drawing, run }: { readonly drawing: Drawing; readonly run: Run }) {
   const store = useStore();
   const { machine, hash } = drawing.index.chart;

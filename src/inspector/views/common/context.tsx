@@ -1,4 +1,4 @@
-// The one store of the page, at hand in every view.
+// Provides the page's single store to every view.
 
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
@@ -13,15 +13,15 @@ export function useStore(): Store {
   return store;
 }
 
-/** What is open above the page, of which there is one at a time. */
+/** The open overlay; there is at most one at a time. */
 export const openPanel = signal<'none' | 'keys' | 'proof' | 'tree' | 'events'>('none');
 
 export const togglePanel = (what: Exclude<typeof openPanel.value, 'none'>): void => {
   openPanel.value = openPanel.value === what ? 'none' : what;
 };
 
-/** Which nodes of the tree are opened. */
+/** The expanded nodes of the tree. */
 export const openedNodes = signal<ReadonlySet<string>>(new Set());
 
-/** Reading content is recorded where a service gives it: it is read when somebody has said so, once. */
+/** A service records readings of content, so content is read only after the reader has requested it once. */
 export const isReadingAllowed = signal(false);

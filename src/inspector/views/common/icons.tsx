@@ -1,4 +1,4 @@
-// Icons, drawn here: each state and outcome has a shape of its own, so that its colour is never all there is.
+// Icons: each state and outcome has its own shape, so that it is not shown by colour alone.
 
 import type { ComponentChildren } from 'preact';
 import type { Tone } from '../../../contract/inspection/inspection.js';
@@ -34,7 +34,7 @@ export const ToneIcon = ({ tone }: { readonly tone: Tone | 'paused' }) => (
   <Svg of={`h-${hueOf(tone)}`}>{SHAPES[tone]}</Svg>
 );
 
-/** The same shapes inside a chart, where there is an SVG already. */
+/** The same shapes for use inside the SVG of a chart. */
 export const toneShape = (tone: Tone): ComponentChildren => SHAPES[tone];
 
 const ICON_SHAPES = {

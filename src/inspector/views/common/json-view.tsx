@@ -1,4 +1,4 @@
-// A JSON value as lines. What an agent said in it is hatched; names and words of the contract are not.
+// A JSON value as lines. Text of an agent is hatched; names and terms of the contract are not.
 
 import { isDrawable, UntrustedText, VisibleText } from './text.js';
 import { isQuoted, toJsonLines, LINES_MAX, type JsonLine } from '../../text/json-lines.js';
@@ -7,16 +7,16 @@ import { useEffect, useState } from 'preact/hooks';
 
 interface JsonProps {
   readonly value: unknown;
-  /** Written by the platform: only what it quotes of others is theirs. */
+  /** Written by the platform: only its quotations are foreign text. */
   readonly trusted?: boolean;
-  /** A response: its form is the platform's, and in it stands what the agent is told of its own. */
+  /** A response: the platform defines its form, and its result may contain the agent's own text. */
   readonly response?: boolean;
   readonly whose?: string;
-  /** Told when all of it has been shown: then nothing is left out that somebody could not open. */
+  /** Called once everything has been shown, so that nothing remains that the reader could not expand. */
   readonly onWhole?: () => void;
 }
 
-/** Of what somebody has to see in whole: deeper than anything that is taken in. */
+/** For values that must be shown completely: deeper than any accepted value. */
 const DEPTH_WHOLE = 128;
 
 export function JsonView({ value, trusted = false, response = false, whose = 'agent', onWhole }: JsonProps) {
@@ -52,11 +52,11 @@ export function JsonView({ value, trusted = false, response = false, whose = 'ag
   );
 }
 
-/** Whether a text is short enough to stand there, or was opened to its end. */
+/** Whether a text is short enough to be shown, or was expanded completely. */
 const isOpen = (text: string | null, opened: ReadonlySet<string>): boolean =>
   text === null || opened.has(text) || (text.length <= SHOWN_CHARS && isDrawable(text));
 
-/** Members that have a fixed form; of a payload only where they have it. */
+/** Members with a fixed form; in a payload, only if they have that form. */
 const RESPONSE_MEMBERS = /^(?:proposal_id|action|outcome|decision|error(?:\.error_code|\.message)?)$/;
 const PAYLOAD_MEMBERS = /^(?:schema_version|id|action)$/;
 const WORD = /^[A-Za-z0-9_.-]{1,64}$/;

@@ -1,4 +1,4 @@
-// The keys of the page. In a field for text they are letters.
+// The keyboard shortcuts of the page. In text fields they are ordinary letters.
 
 import { TABS } from '../../store/address.js';
 import type { Store } from '../../store/store.js';
@@ -23,7 +23,7 @@ export const KEYS: readonly (readonly [keys: string, does: string])[] = [
 
 export function handleKey(store: Store, event: KeyboardEvent): void {
   const { target } = event;
-  // What a control has taken for itself may have moved it away already.
+  // A control that handled the key may have removed itself from the page already.
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (target instanceof Element && target.closest('input[type="search"], select, textarea') !== null) {
     if (event.key === 'Escape') leaveField(store, target);
@@ -39,7 +39,7 @@ function leaveField(store: Store, target: Element): void {
   if (target instanceof HTMLElement) target.blur();
 }
 
-/** @returns whether the key means something */
+/** @returns whether the key is a shortcut */
 function runKey(store: Store, key: string): boolean {
   const tab = TABS[Number(key) - 1];
   if (/^[1-5]$/.test(key) && tab !== undefined) return handled(() => store.openTab(tab));
@@ -87,7 +87,7 @@ function handled(action: () => unknown): true {
   return true;
 }
 
-/** One thing at a time, what lies on top first. */
+/** Closes one thing at a time, the topmost first. */
 function closeTopmost(store: Store): void {
   if (openPanel.value !== 'none') openPanel.value = 'none';
   else if (store.isChoosingComparison.value) store.isChoosingComparison.value = false;
@@ -95,11 +95,11 @@ function closeTopmost(store: Store): void {
   else store.change({ filter: '', problems: false });
 }
 
-/** Rows of the list that is shown; from the head, back from the last one. */
+/** Moves by rows of the displayed list; at the head, back from the last row. */
 export function moveCursorBy(store: Store, by: number): void {
   const list = store.lists.list.value;
   const now = list.placeOf(store.cursor.value);
-  // Before the first row of the list nothing lies further back.
+  // There is nothing before the first row of the list.
   if (now < 0 && by < 0) return;
   const place = Math.max(0, Math.min(list.length - 1, now + by));
   const item = list.get(place);

@@ -1,15 +1,15 @@
-// Texts of others, and times and numbers, as the page shows them everywhere.
+// Untrusted texts, times and numbers, as all views show them.
 
 import { useEffect, useState } from 'preact/hooks';
 import { startOfText, splitParts, splitPieces, SHOWN_CHARS, type TextPiece } from '../../text/untrusted.js';
 
-/** More pieces than this in one part are a flood of hidden characters, and not a text. */
+/** More pieces than this in one part are a flood of hidden characters, not a text. */
 const PIECES_MAX = 1_500;
 
-/** What can neither turn nor hide anything needs no guard. */
+/** Text of only these characters can neither reorder nor hide anything. */
 const HARMLESS = /^[\x20-\x7e]*$/;
 
-/** A text with its hidden characters named; never as a link, never as markup. */
+/** A text whose hidden characters are named; never a link, never markup. */
 export function VisibleText({ text }: { readonly text: string }) {
   return HARMLESS.test(text) ? <>{text}</> : <bdi>{drawPieces(splitPieces(text))}</bdi>;
 }
@@ -39,21 +39,21 @@ function drawPieces(all: readonly TextPiece[]) {
   return shown;
 }
 
-/** Whether a part of a text can be shown to its end: one that is flooded with hidden characters cannot. */
+/** Whether a part of a text can be shown completely: not if it is flooded with hidden characters. */
 export const isDrawable = (part: string): boolean =>
   HARMLESS.test(part) || drawPieces(splitPieces(part)).length < PIECES_MAX;
 
 interface UntrustedProps {
   readonly text: string;
-  /** Whose it is: `agent` where nothing else is said. */
+  /** The author of the text. Default: `agent`. */
   readonly whose?: string;
-  /** A line within others, or a block of its own. */
+  /** Inside a line, or as a block. */
   readonly block?: boolean;
-  /** Told when all of it stands there. */
+  /** Called once the whole text is shown. */
   readonly onAll?: (text: string) => void;
 }
 
-/** Hatched and marked, at most 2 kB before somebody asks for all of it. */
+/** Hatched and marked; at most 2 kB until the reader requests all of it. */
 export function UntrustedText({ text, whose = 'agent', block = false, onAll }: UntrustedProps) {
   const [all, setAll] = useState(false);
   const long = text.length > SHOWN_CHARS;
@@ -74,7 +74,7 @@ export function UntrustedText({ text, whose = 'agent', block = false, onAll }: U
   );
 }
 
-/** A long text comes part after part, so that the page stays at hand. */
+/** Adds the parts of a long text one after another, so that the page stays responsive. */
 function WholeText({ text, onAll }: Pick<UntrustedProps, 'text' | 'onAll'>) {
   const all = splitParts(text);
   const [shown, setShown] = useState(1);
@@ -108,7 +108,7 @@ export const formatIsoTime = (time: number): string => (Number.isFinite(time) ? 
 /** 09:00:04.508 */
 export const formatClock = (time: number): string => formatIsoTime(time).slice(11, 23);
 
-/** From milliseconds to what is read at a glance. */
+/** Formats milliseconds readably. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;

@@ -1,4 +1,4 @@
-// An answer of the service, asked for when what it is asked about stands still.
+// A response of the service, requested once its key stops changing.
 
 import { useEffect, useState } from 'preact/hooks';
 
@@ -8,10 +8,10 @@ export type AnswerState<T> =
   | { readonly is: 'failed'; readonly why: string };
 
 const ASKING = { is: 'asking' } as const;
-/** Who runs through the events asks nothing about those that he passes. */
+/** A reader who moves through the events quickly causes no requests for the passed ones. */
 const REST_MS = 120;
 
-/** @param key what it is about; null asks nothing */
+/** @param key the subject of the request; null requests nothing */
 export function useAnswer<T>(key: string | null, read: () => Promise<T | null>, delayMs = REST_MS): AnswerState<T> {
   const [answer, setAnswer] = useState<{ readonly key: string | null; readonly answer: AnswerState<T> }>({
     key: null,

@@ -1,4 +1,4 @@
-// A list of which only what is in sight is drawn, however long it is.
+// A list of any length that draws only its visible rows.
 
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
@@ -7,9 +7,9 @@ import { scrollTopFor, slotCountFor, rowWindowOf } from '../../store/rows/row-wi
 interface VirtualListProps {
   readonly count: number;
   readonly row: number;
-  /** What must be in sight: it is scrolled to when it changes. */
+  /** The place that must be visible: the list scrolls there when it changes. */
   readonly place: number;
-  /** `slot` is the key of the element that shows a place, and is free again where that is out of sight. */
+  /** `slot` is the key of the element that shows a place. It is reused once the place is no longer visible. */
   readonly draw: (place: number, slot: number) => ComponentChildren;
   readonly attributes: Record<string, string | number | undefined>;
   readonly onKeyDown?: (event: KeyboardEvent) => void;
@@ -21,7 +21,7 @@ export function VirtualList({ count, row, place, draw, attributes, onKeyDown }: 
   const [, drawAgain] = useState(0);
   const view = useRef({ of: '', top: 0 });
   const of = `${place} ${height} ${row}`;
-  // Where it will have been scrolled to is known before it is drawn, so that it is drawn once.
+  // The scroll position is computed before drawing, so that the list is drawn once.
   if (of !== view.current.of && place >= 0)
     view.current = {
       of,

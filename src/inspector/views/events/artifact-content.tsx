@@ -1,5 +1,5 @@
-// Content that an entry brought. Where a service gives it, reading it is recorded: so it is read when it is asked for,
-// and then hashed here, to see that it is what the entry names.
+// Content that came with an entry. A service records readings, so the page reads content only on request. Then it
+// hashes the content and compares it with the hash that the entry names.
 
 import { useEffect, useState } from 'preact/hooks';
 import type { ArtifactInfo } from '../../../contract/inspection/inspection.js';
@@ -15,13 +15,13 @@ import { hex, browserSha256 } from '../../worker/merkle.js';
 
 interface ContentProps {
   readonly at: number;
-  /** The text of the entry that brought it. */
+  /** The text of the entry that the content came with. */
   readonly entry: string;
   readonly artifact: ArtifactInfo;
 }
 
 export const READING_NOTICE = 'Reading it is recorded in the ledger.';
-/** Of these nobody is told who has read them: they say nothing of a case. */
+/** Readings of these are not recorded: they reveal nothing about a case. */
 const UNAUDITED_KINDS = ['policy', 'machines'];
 /** Kinds that the platform writes itself. */
 const PLATFORM_KINDS = ['policy', 'machines', 'taxonomy', 'spec'];
@@ -30,7 +30,7 @@ export function ArtifactContent({ at, entry, artifact }: ContentProps) {
   const { kind, byte_size, sha256, withheld } = artifact;
   const [isRequested, setRequested] = useState(false);
   const store = useStore();
-  // At the head what comes is not read because it comes: each reading would bring the next.
+  // At the head, new content is not read automatically: each reading would cause the next one.
   const isUnrequested = isReadingAllowed.value && !PLATFORM_KINDS.includes(kind) && !store.isRecording;
   const shown = withheld === null && (isRequested || isUnrequested);
   return (
@@ -52,7 +52,7 @@ export function ArtifactContent({ at, entry, artifact }: ContentProps) {
   );
 }
 
-/** Reads it, and stays at what is read: what is written down of that comes after it. */
+/** Reads the content and fixes the position, because the record of the reading comes after it. */
 export function showContent(store: Store, setRequested: (is: boolean) => void): void {
   store.hold();
   isReadingAllowed.value = true;
@@ -88,7 +88,7 @@ const whoseOf = (kind: string): string =>
 interface HashedProps {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly sha256: string;
-  /** Whether the entry names this hash: what is told beside it is the word of the service alone. */
+  /** Whether the entry names this hash: otherwise only the service vouches for the listed artifact. */
   readonly named: boolean;
 }
 

@@ -1,4 +1,4 @@
-// The entry that the cursor stands on: what it says, what was proved of it, what it brought, and why it was decided so.
+// The entry at the cursor: its text, its proof, its content, and the explanation of its decision.
 
 import type { EventDetails } from '../../../contract/inspection/inspection.js';
 import { useStore } from '../common/context.js';
@@ -97,7 +97,7 @@ function EntryHead({ at, item }: { readonly at: number; readonly item: ListItem 
   );
 }
 
-/** The event that it took; where it waited for none, where it led. */
+/** The event of the move; for a transition without an event, its target. */
 function moveLabel(edge: string, to: string | null): string {
   const event = edge.split('|')[1] ?? '';
   return event === '' || event === 'always' ? `to ${to ?? ''}` : event;

@@ -1,4 +1,4 @@
-// What happened, a line each: of the run that is looked at with the moves of its machines, or of the whole log.
+// The events, one line each: of the selected run with the moves of its machines, or of the whole log.
 
 import { useStore } from '../common/context.js';
 import { formatCount, formatClock, VisibleText } from '../common/text.js';
@@ -168,7 +168,7 @@ function entryCells(store: Store, item: ListItem): RowCells {
   return { kind, what, end, hue: tone === 'plain' ? '' : `h-${hueOf(tone)}`, problem: isProblem(tone) };
 }
 
-/** A move has the name of its event; where it waited for none, of the states that it leads from and to. */
+/** A move is named after its event; without one, after its source and target states. */
 function moveCells({ course, move }: ListItem): RowCells {
   const [, step = 0, edge = -1] = course?.moves[move] ?? [];
   const [source = '', event = ''] = (course?.edges[edge] ?? '').split('|');
@@ -183,5 +183,5 @@ function moveCells({ course, move }: ListItem): RowCells {
   return { kind: step > 0 ? 'step' : 'run', what, end: null, hue: '', problem: false };
 }
 
-/** Of a phase its short name: all nine are known by it. */
+/** The short name of a phase; the nine short names differ. */
 const phaseName = (path: string): string => path.slice(path.lastIndexOf('.') + 1).replace(/^VALIDATE_/, '');

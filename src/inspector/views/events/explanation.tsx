@@ -1,4 +1,4 @@
-// Why a decision came out as it did: its checks in order, the rule that decided, and what would have to change.
+// Explains a decision: its checks in order, the rule that decided, and the changes that would reverse it.
 
 import { useStore } from '../common/context.js';
 import { useAnswer } from '../common/use-answer.js';

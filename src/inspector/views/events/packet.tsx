@@ -1,5 +1,5 @@
-// A step as the agent was handed it: what the ledger says of it, and, when somebody asks for them, its words, which are
-// made again of their materials and held against the hash of the packet.
+// A step as the agent received it: its facts from the ledger and, on request, its text. The text is rebuilt from the
+// materials and compared with the hash of the packet.
 
 import { useState } from 'preact/hooks';
 import type { Packet, PacketMaterial } from '../../../contract/inspection/inspection.js';
@@ -135,7 +135,7 @@ function RebuiltPacketView({ packet, session_id }: PacketProps) {
   );
 }
 
-/** @throws Error for bytes that are not what the entry names */
+/** @throws Error for bytes that differ from what the entry names */
 async function readMaterial(store: Store, { log_index, sha256 }: PacketMaterial) {
   const bytes = await store.feed.artifact(log_index, sha256);
   if (bytes === null || store.proof.phase.value === 'impossible') return bytes;

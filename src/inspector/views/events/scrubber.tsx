@@ -1,5 +1,5 @@
-// The whole log as one line: what was a problem stands out of it, and what belongs to the run is below. Its axis is the
-// order of the entries, so that idle time takes no room.
+// The whole log as one line: problems stand out, and the entries of the run are below. The axis is the order of the
+// entries, so that idle time takes no space.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useStore } from '../common/context.js';
@@ -14,7 +14,7 @@ import { hueOf, FIRST_PROBLEM, toneAt, type Hue } from '../../store/rows/worst-t
 export function Scrubber() {
   const store = useStore();
   const { at } = store.cursor.value;
-  // In the past the cursor stands still, and what comes goes on coming.
+  // In the past the cursor stays still while new entries arrive.
   trackSignals(store.rev);
   return (
     <footer class="scrubber">
@@ -61,7 +61,7 @@ function ScrubberButtons() {
   );
 }
 
-/** Where nothing comes any more, the head is the end of the file. */
+/** In a log that does not grow, the head is the end of the file. */
 function LiveButton() {
   const store = useStore();
   const connection = store.connection.value;
@@ -138,11 +138,11 @@ function drag(event: PointerEvent & { readonly currentTarget: HTMLElement }, to:
   currentTarget.addEventListener('pointercancel', end, { once: true });
 }
 
-/** Worse ones are higher: not their colour alone says it. */
+/** Worse tones are higher, so that they are not shown by colour alone. */
 const HEIGHTS: Readonly<Record<string, number>> = { invalid: 8, denied: 12, failed: 15 };
 const COLUMN = 2;
 
-/** One path for each colour: of every column of pixels the worst of its entries. */
+/** One path for each colour: each column of pixels shows the worst of its entries. */
 function problemTicks({ rows }: Store, width: number): readonly (readonly [hue: Hue, path: string])[] {
   const paths = new Map<Hue, string>();
   const all = rows.end - rows.begin;
@@ -160,7 +160,7 @@ function problemTicks({ rows }: Store, width: number): readonly (readonly [hue: 
   return [...paths];
 }
 
-/** Where entries of the run lie, as stretches of columns. */
+/** The ranges of columns with entries of the run. */
 function runStrip({ rows }: Store, run: Run | null, width: number): string {
   if (run === null || width === 0) return '';
   const all = Math.max(1, rows.end - rows.begin);

@@ -1,4 +1,4 @@
-// One step from both sides: what the agent sent and was told, and beside it what was recorded.
+// One step from both sides: what the agent sent and received, next to what was recorded.
 
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
@@ -18,7 +18,7 @@ export function StepStoryPanel({ run }: { readonly run: Run }) {
   const step = store.stepShown();
   const trace = run.traces.at(step - 1);
   const key = step === 0 ? null : `${run.id}/${step}/${trace}`;
-  // To read it is written down: whoever reads at the head stays where he reads.
+  // Readings are recorded, so a reader at the head stays at the current position.
   useLayoutEffect(() => {
     if (key !== null) store.hold();
   }, [key]);

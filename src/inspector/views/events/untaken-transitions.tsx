@@ -1,21 +1,21 @@
-// The ways on that were not taken from where the machine stands at the cursor, with what each of them asks for.
+// The transitions that were not taken from the active states at the cursor, with their guards.
 
 import { useStore } from '../common/context.js';
 import { firstEntryOf, type Run } from '../../store/rows/runs.js';
 import { finalOutcome, isInFinalState, findRefusalMove, findRefusedPhase } from '../../store/steps.js';
 import { findUntakenTransitions } from '../../store/untaken-transitions.js';
 
-/** More than these nobody reads. */
+/** Maximum number of listed transitions. */
 const SHOWN_MAX = 24;
 
-/** @param step 0: of the run's own machine */
+/** @param step 0 for the run's own machine */
 export function UntakenTransitions({ run, step }: { readonly run: Run; readonly step: number }) {
   const store = useStore();
   const cursor = store.cursor.value;
   const path = store.courses.path(run, step);
   if (path === null || firstEntryOf(run) > cursor.at) return null;
   path.seekTo(cursor);
-  // Of a step that is over there is one place that matters: where it was refused.
+  // Of an ended step, only the state in which it failed is of interest.
   if (step > 0 && isInFinalState(path) && findRefusedPhase(path, finalOutcome(store.rows, run, step)) !== null)
     path.seek(findRefusalMove(path));
   const all = findUntakenTransitions(path);
