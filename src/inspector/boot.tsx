@@ -59,7 +59,7 @@ export function openApprovals(token: string | null): void {
 
 function findRoot(): Element {
   const page = document.getElementById('page');
-  if (page === null) throw new Error('the page has no place for what it shows');
+  if (page === null) throw new Error('the page has no root element');
   return page;
 }
 

@@ -1,4 +1,4 @@
-// C29, as a race: the small form of `npm run attack`. The file system is real, and the attacker is another process.
+// C29 as a race: a small `npm run attack`. The file system is real, and the attacker is another process.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { attack, tableOf, type CampaignReport, type Cell } from './campaign.js';
@@ -7,7 +7,7 @@ import { OPERATIONS, type Operation } from './operations.js';
 import { SCENES } from './scenes.js';
 
 const ATTACKED = 4_000;
-/** A machine may be busy with other things. */
+/** In milliseconds; a machine may be busy with other work. */
 const PATIENCE_MS = 600_000;
 
 describe(`${ATTACKED} attacked operations`, () => {
@@ -19,7 +19,7 @@ describe(`${ATTACKED} attacked operations`, () => {
   const sum = (count: (cell: Cell) => number, cells = report.cells): number =>
     cells.reduce((total, cell) => total + count(cell), 0);
 
-  test('C29 S0-47 S0-49: none escapes: nothing outside is shown, and nothing there is changed', () => {
+  test('C29 S0-47 S0-49: no operation escapes: nothing outside is shown or changed', () => {
     expect(report.escapes).toEqual([]);
     expect(sum(({ escapes }) => escapes)).toBe(0);
     expect(sum(({ operations }) => operations)).toBeGreaterThanOrEqual(ATTACKED);
@@ -36,7 +36,7 @@ describe(`${ATTACKED} attacked operations`, () => {
     }
   });
 
-  test.each(SCENES.map(({ name }) => name))('%s: both the honest thing and the attacker’s were met', (scene) => {
+  test.each(SCENES.map(({ name }) => name))('%s: operations met both the honest object and the attacker’s', (scene) => {
     const cells = report.cells.filter((cell) => cell.scene === scene);
     expect(sum(({ meetings }) => meetings.honest, cells)).toBeGreaterThan(0);
     expect(sum(({ meetings }) => meetings.met, cells)).toBeGreaterThan(0);
@@ -51,13 +51,14 @@ describe(`${ATTACKED} attacked operations`, () => {
 const ROUNDS_MAX = 12;
 
 test(
-  'a sandbox that follows links is found out, whatever it does',
+  'detects a sandbox that follows links, for every operation',
   async () => {
     const scenes = SCENES.filter(({ name }) => name === 'parent');
     const open = (root: string): NaiveSandbox => new NaiveSandbox(root, { checks: false });
-    // Settling shows little, and seldom.
+    // Settling reveals little, and rarely.
     const missing = new Set<Operation>(OPERATIONS.filter((operation) => operation !== 'settle'));
-    // When the two processes run is not ours to say: each operation is tried until it has met the attacker's link.
+    // A test cannot control the schedule of the two processes: each operation is repeated until it has met the
+    // attacker's link.
     for (let seed = 2; seed < 2 + ROUNDS_MAX && missing.size > 0; seed += 1) {
       const report = await attack({ operations: 40 * missing.size, seed, scenes, open, only: new Set(missing) });
       for (const { escapes, operation } of report.cells) if (escapes > 0) missing.delete(operation);

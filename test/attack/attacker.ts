@@ -4,17 +4,17 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { orderFor, type Scene } from './scenes.js';
 
-// Plain JavaScript, which no build copies: found from the sources as well as from the build.
+// Plain JavaScript, which no build copies: its path works from the sources and from the build.
 const PROGRAM = ['./swapper.mjs', '../../../test/attack/swapper.mjs']
   .map((path) => fileURLToPath(new URL(path, import.meta.url)))
   .find((path) => existsSync(path));
 
 export interface Attacker {
-  /** Ends it. @returns whether it was at work until now */
+  /** Stops the attacker. @returns whether it was running until now */
   stop(): Promise<boolean>;
 }
 
-/** Starts the attacker on a scene, and waits until it is at work. */
+/** Starts the attacker on a scene, and waits until it is running. */
 export async function startAttacker(scene: Scene, base: string, linked: string, seed: number): Promise<Attacker> {
   if (PROGRAM === undefined) throw new Error('swapper.mjs is not beside the campaign');
   const child = spawn(process.execPath, [PROGRAM, orderFor(scene, base, linked, seed)], {

@@ -1,9 +1,9 @@
-// The campaign: in every scene, while the attacker swaps, every operation is done many times on the real sandbox, and
-// then on the naive one. The same detector looks at both: the real one must show no escape, the naive one some,
-// or else the attack did not happen.
+// The campaign. In every scene, while the attacker swaps, every operation runs many times on the real sandbox and then
+// on the naive one. The same detector checks both: the real one must not escape, and the naive one must, because
+// otherwise the attack did not happen.
 //
-// Which operation is done with what comes from the seed. When the attacker's process is scheduled does not, so an
-// escape is found again by running the same seed, but not at the same operation.
+// The seed determines the operations and their arguments, but not when the attacker's process is scheduled. So the same
+// seed finds an escape again, but not at the same operation.
 
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,12 +20,12 @@ import { watch, type Meeting } from './watch.js';
 
 export interface CampaignOptions {
   readonly seed: number;
-  /** Attacked operations on the real sandbox, in all scenes together; at least so many. */
+  /** The minimum number of attacked operations on the real sandbox, in all scenes together. */
   readonly operations: number;
   readonly scenes?: readonly Scene[];
-  /** Which operations are attacked. Default: all that a scene has. */
+  /** The attacked operations. Default: all of a scene. */
   readonly only?: ReadonlySet<Operation>;
-  /** What is attacked. Default: the real sandbox. */
+  /** The attacked sandbox. Default: the real one. */
   readonly open?: (root: string) => Sandbox & { close?(): void };
   readonly progress?: (line: string) => void;
 }
@@ -35,26 +35,26 @@ export interface Cell {
   readonly scene: string;
   readonly operation: Operation;
   operations: number;
-  /** By what the answer showed. */
+  /** Counts by what the answer showed. */
   readonly meetings: Record<Meeting, number>;
   escapes: number;
-  /** The same of the naive control; null where it is not put to it. */
+  /** The same counts of the naive control; null if it is not attacked. */
   control: { operations: number; escapes: number } | null;
 }
 
 export interface CampaignReport {
   readonly cells: readonly Cell[];
-  /** What escaped, first things first; at most `SHOWN_MAX`. */
+  /** The escapes, oldest first; at most `SHOWN_MAX`. */
   readonly escapes: readonly string[];
-  /** Anything else that must not be: a scene that did not happen, something left behind, a broken ledger. */
+  /** Any other failure: a scene that did not happen, leftover files, a broken ledger. */
   readonly problems: readonly string[];
 }
 
 const SHOWN_MAX = 20;
-/** How often it is tried again where something has not happened yet, and how many operations each time. */
+/** How often operations are repeated if a required event has not happened yet, and how many each time. */
 const TRIES_MAX = 1_000;
 const TRY_OPERATIONS = 64;
-/** The control must have escaped here, by each of these. */
+/** The control must have escaped here, by each of these operations. */
 const MUST_ESCAPE: readonly Operation[] = ['READ_FILE', 'WRITE_FILE over', 'DELETE_FILE'];
 const isDecisive = ({ scene, operation }: Cell): boolean =>
   (scene === 'middle' || scene === 'parent') && MUST_ESCAPE.includes(operation);
@@ -88,7 +88,7 @@ export async function attack(options: CampaignOptions): Promise<CampaignReport> 
   try {
     mkdirSync(stage.root, { recursive: true });
     writeContract(stage.contract);
-    // The first process and the first Turnpike open descriptors of Node's own, which stay.
+    // The first process and the first Turnpike open descriptors of Node, which stay open.
     await warmUp(stage);
     for (const scene of scenes) {
       const own = cells.filter((cell) => cell.scene === scene.name);
@@ -173,12 +173,12 @@ async function attackControl(stage: Stage, scene: Scene, cells: readonly Cell[])
 
 interface Course {
   readonly rounds: number;
-  /** The operations that are tried on after these rounds; none: it is enough. */
+  /** The operations to repeat after these rounds; empty if enough has happened. */
   readonly missing: () => readonly Operation[];
   readonly note: (operation: Operation, meeting: Meeting, seen: readonly string[]) => void;
 }
 
-/** Does every operation of the scene in turn, until it is enough. @returns what went wrong beside */
+/** Runs every operation of the scene in turn, until enough has happened. @returns other failures */
 async function underAttack(stage: Stage, scene: Scene, victim: Sandbox, course: Course): Promise<readonly string[]> {
   const { outside } = stage;
   const { sandbox, take } = watch(victim, outside);
@@ -229,15 +229,15 @@ function chanceFrom(seed: number): () => number {
   };
 }
 
-/** Gives the attacker a core, where there is one only. */
+/** Yields the processor to the attacker if there is only one core. */
 const pause = (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
 const openDescriptors = (): number => readdirSync('/proc/self/fd').length;
 
-/** Temporary files of ours that are still there; those outside were put there. */
+/** Temporary files of the sandbox that still exist; those outside were placed there. */
 const leftTemps = (root: string): string[] => namesBelow(root).filter((name) => name.includes('.turnpike-tmp-'));
 
-/** The campaign's figures, as text: a line for each scene and operation. */
+/** The results of the campaign as text: a line for each scene and operation. */
 export function tableOf({ cells }: CampaignReport): string {
   const head = ['scene', 'operation', 'operations', 'honest', 'met', 'other', 'escapes', 'control escapes'];
   const rows = cells.map(({ scene, operation, operations, meetings: { honest, met, other }, escapes, control }) => [

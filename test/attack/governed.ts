@@ -1,5 +1,5 @@
-// The share of the attack that goes through the whole governed step: facts, verdict, and the act itself, with the
-// attacker between each of them. What is in the ledger afterwards is held against the outside as well.
+// The part of the attack that runs whole governed steps: facts, verdict and action, with the attacker between each of
+// them. The ledger is then searched for content from outside as well.
 
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,13 +17,15 @@ import type { Outside } from './outside.js';
 import { requireContent } from '../../src/ledger/require-content.js';
 
 export interface Governed {
-  /** Proposes an act. @returns the response, as the agent sees it */
+  /** Proposes an action. @returns the response, as the agent sees it */
   step(act: Act): Promise<string>;
-  /** Ends everything. @returns what is wrong with the ledger: it does not verify or replay, or shows the outside */
+  /**
+   * Closes everything. @returns the failures of the ledger: it does not verify or replay, or shows content from outside
+   */
   close(outside: Outside): Promise<readonly string[]>;
 }
 
-/** The shipped policy, except that an agent is not ended for being attacked. */
+/** The shipped policy, except that no number of denials ends an agent. */
 export function writeContract(folder: string): void {
   mkdirSync(folder, { recursive: true });
   cpSync(join(shippedContract(), 'policy'), join(folder, 'policy'), { recursive: true });
@@ -69,7 +71,7 @@ export async function openGoverned(contract: string, sandbox: Sandbox, case_id: 
   };
 }
 
-/** Does anything that the ledger holds show the outside? */
+/** Whether the ledger contains anything from outside. */
 async function seenIn(ledger: LedgerReader, outside: Outside): Promise<readonly string[]> {
   const seen: string[] = [];
   for await (const stored of ledger.log()) {

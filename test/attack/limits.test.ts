@@ -1,4 +1,4 @@
-// The limits of a real sandbox, met by whole governed steps: what just fits is done, one more is not.
+// The limits of a real sandbox, reached by whole governed steps: the limit is accepted, one more is not.
 
 import { expect, test } from '@jest/globals';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
@@ -25,7 +25,7 @@ const quota = (limits: Readonly<Record<string, number>>): BenchOptions => ({
         }, text),
 });
 
-/** Submits proposals one after the other. @returns what became of each */
+/** Submits proposals one after another. @returns their outcomes */
 async function outcomesOf(bench: Bench, acts: readonly (readonly [string, JsonObject])[]): Promise<unknown[]> {
   const agent = await bench.turnpike.startAgent();
   const responses: unknown[] = [];
@@ -46,7 +46,7 @@ async function withBench(options: BenchOptions, work: (bench: Bench) => Promise<
   await bench.close();
 }
 
-test('S0-50: the bytes that just fit are written, and not one more; what is replaced or deleted makes room', () =>
+test('S0-50: a file of exactly the quota is written, one byte more is denied; replacing and deleting free space', () =>
   withBench(quota({ bytes_max: 100 }), async (bench) => {
     const responses = await outcomesOf(bench, [
       write('a.txt', 60),
@@ -65,7 +65,7 @@ test('S0-50: the bytes that just fit are written, and not one more; what is repl
     expect(Object.keys(treeOf(join(bench.home, 'sandbox')))).toHaveLength(4);
   }));
 
-test('S0-50: files and directories are counted together, up to the very last', () =>
+test('S0-50: files and directories count together, up to the limit', () =>
   withBench(quota({ files_max: 3 }), async (bench) => {
     const rename = { source: '/sandbox/d/a.txt', destination: '/sandbox/c.txt' };
     const responses = await outcomesOf(bench, [
@@ -80,7 +80,7 @@ test('S0-50: files and directories are counted together, up to the very last', (
     expect(responses).toMatchObject([SUCCESS, SUCCESS, SUCCESS, DENIED, DENIED, SUCCESS, SUCCESS]);
   }));
 
-test('S0-50: nothing is made deeper than the policy says', () =>
+test('S0-50: nothing is created deeper than the policy permits', () =>
   withBench(quota({ depth_max: 2 }), async (bench) => {
     const deeper = { source: '/sandbox/a/b.txt', destination: '/sandbox/a/b/c.txt' };
     const responses = await outcomesOf(bench, [
@@ -94,7 +94,7 @@ test('S0-50: nothing is made deeper than the policy says', () =>
     expect(responses).toMatchObject([SUCCESS, SUCCESS, SUCCESS, DENIED, DENIED, DENIED]);
   }));
 
-test('S0-54 S0-55: a full disk is an EXECUTION_ERROR, nothing of the file stays, and the agent can go on', async () => {
+test('S0-54 S0-55: a full disk is an EXECUTION_ERROR, nothing of the file remains, and the agent can continue', async () => {
   const disk = diskFolder('disk');
   if (!run('mount', '-t', 'tmpfs', '-o', 'size=32k', 'none', disk)) {
     rmSync(disk, { recursive: true });

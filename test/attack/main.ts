@@ -1,5 +1,5 @@
 // npm run attack -- [--operations 100000] [--seed N]
-// Prints a line for each scene and operation. Exits with 1 on an escape, or if the control did not escape.
+// Prints a line for each scene and operation. Exits with 1 after an escape, or if the control did not escape.
 
 import { parseArgs } from 'node:util';
 import { attack, tableOf } from './campaign.js';

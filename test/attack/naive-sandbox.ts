@@ -1,5 +1,5 @@
-// The control: a sandbox as most file tools make it. It asks for the real path, sees that it lies inside, and then
-// opens it (CVE-2018-15664, CVE-2025-53109). Without even that check it is what the detector is proved with.
+// The control: a sandbox as most file tools implement it. It resolves the real path, checks that it is inside, and then
+// opens it (CVE-2018-15664, CVE-2025-53109). Without even that check, it validates the detector.
 
 import { lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs';
 import { unlinkSync, writeFileSync } from 'node:fs';
@@ -55,7 +55,7 @@ export class NaiveSandbox implements Sandbox {
     }
   }
 
-  /** The real path. @throws if it lies outside of the case */
+  /** The real path. @throws if it is outside of the case */
   #real(case_id: string, path: string): string {
     const home = join(this.#root, case_id);
     const host = join(home, path.slice('/sandbox/'.length));
@@ -63,7 +63,7 @@ export class NaiveSandbox implements Sandbox {
     const isThere = lstatSync(host, { throwIfNoEntry: false }) !== undefined;
     const real = isThere ? realpathSync(host) : join(realpathSync(dirname(host)), basename(host));
     if (real !== home && !real.startsWith(`${home}/`)) throw new Error('outside');
-    // As such a tool does before it opens anything: not too large, and no device.
+    // As such a tool does before it opens anything: a size limit, and no device.
     const stats = isThere ? statSync(real) : null;
     if (stats !== null && (stats.size > READ_BYTES_MAX || (!stats.isFile() && !stats.isDirectory()))) {
       throw new Error('unfit');
@@ -72,7 +72,7 @@ export class NaiveSandbox implements Sandbox {
   }
 }
 
-/** @returns null for an action that it does not have */
+/** @returns null for an action that it does not support */
 function act(action: string, args: JsonObject, at: (name: string) => string): JsonObject | null {
   switch (action) {
     case 'READ_FILE':

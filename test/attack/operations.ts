@@ -1,4 +1,4 @@
-// What is done under attack: each action of the sandbox, its facts, its settling, and whole governed steps.
+// The attacked operations: each action of the sandbox, its facts, its settlement, and whole governed steps.
 
 import type { Effect, PathFact } from '../../src/contract/run/effect.js';
 import type { JsonObject } from '../../src/contract/json.js';
@@ -21,7 +21,7 @@ export const OPERATIONS = [
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** Those that reach a name which only a directory can be swapped below. */
+/** Operations that reach a name below which only a directory can be swapped. */
 const IN_FOLDERS: readonly Operation[] = ['LIST_FILES', 'WRITE_FILE new', 'CREATE_DIRECTORY'];
 
 export const operationsOf = ({ kind }: Scene): readonly Operation[] =>
@@ -32,12 +32,12 @@ export interface Act {
   readonly args: JsonObject;
 }
 
-/** Names are used again and again: what the attacker removes meanwhile is made anew. */
+/** Names are reused: what the attacker removes in the meantime is created again. */
 const NAMES = 8;
-/** The large ones take longer to write, so that more happens meanwhile. */
+/** Large files take longer to write, so that more happens in the meantime. */
 const contentOf = (chance: number): string => `written\n${'x'.repeat(chance % 8 === 0 ? 40_000 : chance % 50)}`;
 
-/** The one act of an operation in a scene. `chance` is a whole number. */
+/** The single action of an operation in a scene. `chance` is a whole number. */
 export function actOf(operation: Operation, scene: Scene, chance: number): Act {
   const folder = folderOf(scene);
   const path = `${folder}a.txt`;
@@ -71,7 +71,7 @@ export function actOf(operation: Operation, scene: Scene, chance: number): Act {
   }
 }
 
-/** Does one operation on a sandbox; a governed step is done by `governed.ts`. */
+/** Runs one operation on a sandbox; `governed.ts` runs governed steps. */
 export function operate(sandbox: Sandbox, operation: Operation, scene: Scene, chance: number): void {
   const { action, args } = actOf(operation, scene, chance);
   const paths = ['path', 'source', 'destination'].flatMap((name) => (args[name] === undefined ? [] : [args[name]]));

@@ -1,20 +1,20 @@
-// What must neither be seen nor touched: a folder beside the sandbox, and another case in it. It is also the detector:
-// an escape is one of its bytes, names or inodes in any answer, or any change of it.
+// The protected objects: a folder next to the sandbox, and another case in it. This is also the detector: an escape is
+// one of its bytes, names or inodes in any answer, or any change of it.
 
 import { lstatSync, mkdirSync, readdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sha256 } from '../../src/contract/hash.js';
 
-/** Is in every content outside, and in a name of every folder there. */
+/** Occurs in every content outside, and in a name in every folder there. */
 const MARK = 'from-beyond';
 export const BEYOND = `${MARK}: not yours\n`;
-/** The key of the effects that are settled: outside there is a temporary file of that effect, too. */
+/** The key of the settled effects: outside there is a temporary file of that effect, too. */
 export const SETTLE_KEY = 'attacked-settlement';
 export const NEIGHBOUR = 'neighbour';
 
 /** Long ago, so that any change shows, however coarse the clock of the file system is. */
 const LONG_AGO = new Date('2001-01-01T00:00:00Z');
-/** No sandbox of a campaign holds as much. */
+/** No sandbox of a campaign has that size. */
 const GIANT_BYTES = 2 ** 31;
 
 const FOLDERS = ['outside', 'outside/e', `root/${NEIGHBOUR}`, `root/${NEIGHBOUR}/e`];
@@ -36,12 +36,12 @@ export function namesBelow(folder: string): readonly string[] {
   });
 }
 
-/** What operations can name, and the folders. */
+/** The names that operations can use, and the folders. */
 const NAMED = [...FOLDERS, LINKED, ...FOLDERS.map((folder) => `${folder}/a.txt`)];
 
 export class Outside {
   readonly #base: string;
-  /** How each path looks while nobody has touched it. */
+  /** The state of each path before the attack. */
   #looks = new Map<string, string>();
   #inodes = new Set<string>();
 
@@ -55,7 +55,7 @@ export class Outside {
     return join(this.#base, LINKED);
   }
 
-  /** What of the outside an answer of the sandbox, or a response to an agent, shows; null: nothing. */
+  /** What an answer of the sandbox, or a response to an agent, reveals of the outside; null if nothing. */
   seenIn(answer: unknown): string | null {
     const text = typeof answer === 'string' ? answer : JSON.stringify(answer);
     if (text.includes(MARK)) return 'bytes or names from outside';
@@ -67,8 +67,8 @@ export class Outside {
   }
 
   /**
-   * What is not as it was. Cheap enough to be asked after every operation: a name that came or went shows in its
-   * folder, and only what the operations name can have been written to.
+   * The changes since the start. It is cheap enough to run after every operation: a created or removed name shows in
+   * its folder, and operations can write only to the names that they use.
    */
   changed(): readonly string[] {
     return this.#changedOf(NAMED);
@@ -78,7 +78,7 @@ export class Outside {
     return paths.filter((path) => this.#look(path) !== this.#looks.get(path));
   }
 
-  /** All of it is there and nothing else, whatever any time stamp says. */
+  /** Checks that everything is present and nothing else, whatever the timestamps say. */
   changedAtAll(): readonly string[] {
     const there = ['outside', `root/${NEIGHBOUR}`].flatMap((folder) => [
       folder,
@@ -88,7 +88,7 @@ export class Outside {
     return [...this.#changedOf([...this.#looks.keys()]), ...strange];
   }
 
-  /** Names of the linked file that stand neither outside nor in the sandbox. */
+  /** Names of the linked file that are neither outside nor in the sandbox. */
   strayLinks(): number {
     const { ino, nlink } = lstatSync(this.linked);
     const root = join(this.#base, 'root');
@@ -98,7 +98,7 @@ export class Outside {
     return nlink - 1 - inside.length;
   }
 
-  /** Makes everything as it was: the control is expected to change it. */
+  /** Restores everything: the control is expected to change it. */
   restore(): void {
     for (const folder of ['outside', `root/${NEIGHBOUR}`]) {
       rmSync(join(this.#base, folder), { recursive: true, force: true });
@@ -115,7 +115,7 @@ export class Outside {
   #look(path: string): string {
     const stats = lstatSync(join(this.#base, path), { bigint: true, throwIfNoEntry: false });
     if (stats === undefined) return 'gone';
-    // The attacker links to this one as it likes.
+    // The attacker links to this one arbitrarily.
     const nlink = path === LINKED ? '' : stats.nlink;
     return [stats.ino, stats.mode, stats.size, stats.mtimeNs, nlink].join(' ');
   }

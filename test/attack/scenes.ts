@@ -1,23 +1,23 @@
-// What the attacker swaps for what. Each scene has a case of its own.
+// What the attacker swaps for what. Each scene has its own case.
 //
-// Not a scene: a directory that is moved out of the sandbox while it is held. It takes our change with it, because it
-// is the very directory that was checked; whoever can do that may write on both sides anyway.
+// Not a scene: a directory that is moved out of the sandbox while it is open. Our change moves with it, because it is
+// the directory that was checked; an attacker who can do that may write on both sides anyway.
 
 import { join } from 'node:path';
 import { NEIGHBOUR } from './outside.js';
 
-/** `directory`: for a link. `plain`: for a file. `link`, `hard`, `fifo`: a file, for one of these. */
+/** `directory`: swapped for a link. `plain`: for a file. `link`, `hard`, `fifo`: a file, swapped for one of these. */
 export type SceneKind = 'directory' | 'plain' | 'link' | 'hard' | 'fifo';
 
 export interface Scene {
   /** Also the id of its case. */
   readonly name: string;
   readonly kind: SceneKind;
-  /** What is swapped, in the directory of the case. Empty: that directory itself. */
+  /** The swapped name in the directory of the case. Empty: that directory itself. */
   readonly swapped: string;
-  /** Where below the swapped directory the operations act. */
+  /** The place below the swapped directory where the operations act. */
   readonly below: string;
-  /** What the links lead to. */
+  /** The targets of the links. */
   readonly links: (base: string) => readonly string[];
 }
 
@@ -28,7 +28,7 @@ export const SCENES: readonly Scene[] = [
   { name: 'middle', kind: 'directory', swapped: 'm', below: '/e', links: (base) => [join(base, 'outside')] },
   { name: 'parent', kind: 'directory', swapped: 'p', below: '', links: toFolder },
   { name: 'case', kind: 'directory', swapped: '', below: '', links: toFolder },
-  // Links to links, to and fro.
+  // Chains of links, back and forth.
   {
     name: 'chain',
     kind: 'directory',
@@ -43,7 +43,7 @@ export const SCENES: readonly Scene[] = [
     below: '',
     links: () => ['../../outside/e', `../${NEIGHBOUR}/e`, `./../dotdot/../${NEIGHBOUR}`],
   },
-  // Links that the kernel does not read as text. The victim is the parent of the attacker.
+  // Links that the kernel does not resolve as text. The victim is the parent of the attacker.
   {
     name: 'proc',
     kind: 'directory',
@@ -71,7 +71,7 @@ export const SCENES: readonly Scene[] = [
   { name: 'file-fifo', kind: 'fifo', swapped: 'q/a.txt', below: '', links: none },
 ];
 
-/** The folder in which the operations act, as an agent names it, with a slash at its end. */
+/** The folder in which the operations act, as an agent names it, with a trailing slash. */
 export function folderOf({ kind, swapped, below }: Scene): string {
   const host = kind === 'directory' || kind === 'plain' ? `${swapped}${below}` : swapped.replace(/\/[^/]*$/, '');
   return host === '' ? '/sandbox/' : `/sandbox/${host}/`;

@@ -1,6 +1,6 @@
-// The attacker: a process of its own that has the same rights, and changes what stands at one name of a sandbox as fast
-// as it can. What it swaps, and for what, is one scene (`scenes.ts`), handed over as JSON. It touches nothing outside,
-// plants again what the attacked operations took away, and ends by itself: with its parent, or after the time limit.
+// The attacker: a separate process with the same rights, which changes the object at one name of a sandbox as fast as
+// it can. Its scene (`scenes.ts`) arrives as JSON and says what it swaps. It touches nothing outside, replaces what the
+// attacked operations removed, and ends by itself: with its parent, or after the time limit.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, linkSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
@@ -11,7 +11,7 @@ const { target, kind, below, steady, links, linked, seed, limitMs } = JSON.parse
 const HONEST = 'inside\n';
 const kept = `${target}.kept`;
 const staged = `${target}.staged`;
-/** A FIFO cannot be made by Node: one is made at the start, and linked to wherever one is needed. */
+/** Node cannot create a FIFO: one is created at the start, and linked to wherever one is needed. */
 const fifo = `${target}.fifo`;
 const swapsDirectory = kind === 'directory' || kind === 'plain';
 const held = swapsDirectory ? `${target}${below}` : dirname(target);
@@ -24,7 +24,7 @@ const random = (below) => {
   return (state >>> 0) % below;
 };
 
-/** A pause of changing length, so that no phase of the victim is always missed. */
+/** A pause of changing length, so that the attacker meets every phase of the victim. */
 function dwell() {
   for (let rest = random(4) === 0 ? random(20_000) : random(400); rest > 0; rest -= 1) random(2);
 }
@@ -41,7 +41,7 @@ const attempt = (act) => {
 const isDirectory = (path) => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 const hostile = (index) => `${target}.hostile${index}`;
 
-/** Honest files where the operations expect them; what operations made is removed now and then. */
+/** Honest files where the operations expect them; files that operations made are removed now and then. */
 function plant(cycle) {
   if (swapsDirectory) {
     if (!existsSync(`${held}/a.txt`)) writeFileSync(`${held}/a.txt`, HONEST);
@@ -52,7 +52,7 @@ function plant(cycle) {
   clear(steady);
 }
 
-/** Removes what operations made. A temporary file of the sandbox stays: it is in use, or evidence. */
+/** Removes what operations made. Temporary files of the sandbox stay: they are in use, or evidence. */
 function clear(folder) {
   for (const name of readdirSync(folder)) {
     const known = ['a.txt', 's.txt', 'steady'].includes(name) || name.startsWith('.turnpike-');
@@ -61,7 +61,7 @@ function clear(folder) {
   }
 }
 
-/** Whatever the scene has become, it begins again. */
+/** Starts over, whatever the state of the scene is. */
 function heal() {
   attempt(() => mkdirSync(dirname(target), { recursive: true }));
   if (swapsDirectory) {
@@ -88,16 +88,16 @@ function swapDirectory(cycle) {
   renameSync(kept, target);
 }
 
-/** Replaced without a moment in which nothing is there. A hard link loses its name here by being replaced. */
+/** Replaced atomically. A hard link loses its name here by being replaced. */
 function swapFile(cycle) {
   attempt(() => unlinkSync(staged));
   if (kind === 'link') symlinkSync(links[cycle % links.length], staged);
   if (kind === 'hard') linkSync(linked, staged);
   if (kind === 'fifo') linkSync(fifo, staged);
   renameSync(staged, target);
-  // A hard link is at its most dangerous while it is taken away again.
+  // A hard link is most dangerous while it is being removed again.
   if (kind !== 'hard') dwell();
-  // Renaming one name of a file over another one leaves both: never write through what is staged.
+  // Renaming one name of a file over another one leaves both: never write through the staged file.
   attempt(() => unlinkSync(staged));
   writeFileSync(staged, HONEST, { flag: 'wx' });
   renameSync(staged, target);
@@ -115,7 +115,7 @@ for (let cycle = 0; ; cycle += 1) {
     plant(cycle);
   });
   if (!whole) heal();
-  // The honest thing has to be met as often as the other one, although it takes no renames.
+  // Operations must meet the honest object as often as the other one, although it takes no renames.
   dwell();
   dwell();
   dwell();

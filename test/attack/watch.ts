@@ -1,15 +1,15 @@
-// Stands between a sandbox and whoever uses it: every answer goes through the detector, and is told apart.
+// Wraps a sandbox: passes every answer through the detector, and classifies it.
 
 import type { EffectResult, PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
 import type { Sandbox } from '../../src/ports/effects/sandbox.js';
 import { BEYOND, type Outside } from './outside.js';
 
-/** The answer showed the honest thing; or that the attacker's was met, and refused; or neither. */
+/** The answer showed the honest object; or the attacker's object was met and refused; or neither. */
 export type Meeting = 'honest' | 'met' | 'other';
 
 export interface Watch {
   readonly sandbox: Sandbox;
-  /** What has been seen since this was last asked. */
+  /** The observations since the last query. */
   readonly take: () => { readonly meeting: Meeting; readonly seen: readonly string[] };
 }
 
@@ -26,7 +26,7 @@ export function watch(sandbox: Sandbox, outside: Outside): Watch {
       perform: (effect) => note(sandbox.perform(effect)),
       settle(effect) {
         const settled = note(sandbox.settle(effect));
-        // No file inside has that content: whoever finds it has read what is outside.
+        // No file inside has that content: an operation that returns it has read a file outside.
         if (effect.args['content'] === BEYOND && settled.status === 'done') {
           answers.push({ meeting: 'other', seen: 'content outside, by comparing' });
         }
@@ -46,7 +46,7 @@ export function watch(sandbox: Sandbox, outside: Outside): Watch {
 function meetingOfResult(result: EffectResult): Meeting {
   if (result.status === 'done') return 'honest';
   if (result.status === 'unknown') return 'other';
-  // Where a directory is swapped for a file, that is how the other one shows.
+  // If a directory is swapped for a file, this is how the file shows.
   const swapped = ['SANDBOX_CHANGED', 'NOT_A_DIRECTORY', 'IS_A_DIRECTORY'];
   return swapped.includes(result.cause) ? 'met' : 'other';
 }

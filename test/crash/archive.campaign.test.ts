@@ -1,4 +1,4 @@
-// An archiving that is killed, before everything that it does to a disk: the ledger has the entries, or the file has.
+// Archiving that is killed before each of its disk operations: the entries are in the ledger, or in the file.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
@@ -26,7 +26,7 @@ beforeAll(async () => {
   }
 }, MS_MAX);
 
-/** Archives in a process of its own, in a copy of the model. */
+/** Archives in a separate process, in a copy of the model. */
 function archive(name: string, env: Readonly<Record<string, string>>) {
   const place = join(folder, name);
   cpSync(model, place, { recursive: true });
@@ -35,7 +35,7 @@ function archive(name: string, env: Readonly<Record<string, string>>) {
   return { place, signal, status, stderr: stderr.toString() };
 }
 
-/** The moments that are tried: around everything that another state of the disk follows from. */
+/** The tested kill points: around every operation that changes the state of the disk. */
 function moments(steps: readonly string[]): readonly number[] {
   const first = (name: string): number => steps.findIndex((step) => step.startsWith(name)) + 1;
   const last = (name: string): number => steps.findLastIndex((step) => step.startsWith(name)) + 1;
@@ -53,7 +53,7 @@ const contents = (place: string): readonly string[] =>
   );
 
 test(
-  'C35 D2 D15: killed before any of its steps, it leaves a home that opens and verifies, and a whole FILE or none',
+  'C35 D2 D15: killed before any of its steps, archiving leaves a home that opens and verifies, and a whole FILE or none',
   async () => {
     const steps = join(folder, 'steps');
     const whole = archive('whole', { STEPS: steps });
@@ -72,7 +72,7 @@ test(
       const key = join(place, '.turnpike/keys/ledger.vkey');
       if (existsSync(join(place, 'one')))
         expect(await look('ledger', 'verify', 'one', '--key', key)).toEqual([label, 0]);
-      // What is gone is in the file; what is there is archived by the next one, which takes up what was left over too.
+      // Removed entries are in the file; the next archiving archives the present ones, and removes leftover files.
       const gone = (await turnpike(place, ['ledger', 'verify'])).stdout.includes('are archived');
       found[gone ? 'after' : 'before'] += 1;
       expect(await look('ledger', 'archive', 'two')).toEqual([label, 0]);

@@ -1,4 +1,4 @@
-// The kills: one process for every moment at which it may die, and many more at moments that a seed has chosen.
+// The kills: one process for every point at which it may die, and many more at points that a seed chooses.
 
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,18 +13,18 @@ import { Tally } from './tally.js';
 import { work, type Said } from './workload.js';
 
 export interface CampaignOptions {
-  /** Where homes are made; those in which something was found stay. */
+  /** The folder of the homes; homes with a finding are kept. */
   readonly folder: string;
   /** The compiled victim. */
   readonly program: string;
   readonly seed: number;
-  /** Says how far it has come. */
+  /** Reports progress. */
   readonly say?: (line: string) => void;
 }
 
 /** A fixed, small workload: two attached agents and a remote one. */
 const FIXED = ['--attached', '2', '--remote', '1', '--steps', '7'];
-/** No workload here passes a point so often. */
+/** No workload here passes a point this often. */
 const NTH_MAX = 500;
 
 /** Kills the fixed workload at the `nth` pass of each point, for every n until it ends by itself. */
@@ -47,7 +47,7 @@ export async function everyBoundary(
   return tally;
 }
 
-/** @returns false when the moment does not come any more */
+/** @returns false if the point is not passed that often */
 async function killedAt(tally: Tally, options: CampaignOptions, moment: Moment): Promise<boolean> {
   const { seed, program } = options;
   let reached = false;
@@ -65,7 +65,7 @@ async function killedAt(tally: Tally, options: CampaignOptions, moment: Moment):
   return reached;
 }
 
-/** A whole life after the kill, in this process, by which clients get the answers that they have lost. */
+/** A complete life after the kill, in this process, in which clients request the answers that they have lost. */
 async function nextLife(places: Places, seed: number): Promise<readonly Said[]> {
   const said: Said[] = [];
   const { turnpike, close } = await openAt({ places, hooks: unharmed, life: '2' });
@@ -75,7 +75,7 @@ async function nextLife(places: Places, seed: number): Promise<readonly Said[]> 
   return said;
 }
 
-/** How a process dies while it recovers, and how often it may before it must have come through. */
+/** How a process dies during recovery, and how often it may before it must complete. */
 const RECOVERIES: readonly (readonly [Point, number])[] = [
   ['settle.before', 1],
   ['settle.after', 1],
@@ -84,7 +84,7 @@ const RECOVERIES: readonly (readonly [Point, number])[] = [
   ['anchor.after', NTH_MAX],
 ];
 
-/** Kills a process in its work, and those that recover it at every moment of the recovery, on one home. */
+/** Kills a process at work, and then the recovering processes at every point of the recovery, on one home. */
 export async function everyRecovery(
   options: CampaignOptions,
   moments: readonly Moment[] = WORKS.flatMap((point) => [1, 4, 9].map((nth) => ({ point, nth }))),
@@ -113,7 +113,7 @@ export async function everyRecovery(
 
 const WORKS: readonly Point[] = ['commit.after', 'effect.before', 'effect.mid', 'effect.performed', 'effect.after'];
 
-/** Kills from outside, several a home, so that what recovers is killed as well. */
+/** Kills from outside, several per home, so that recovering processes are killed as well. */
 export async function randomKills(options: CampaignOptions, kills: number, perHome = 10): Promise<Tally> {
   const tally = new Tally('random kills');
   const homes = Math.ceil(kills / perHome);
@@ -170,7 +170,7 @@ function expectWell(tally: Tally, { status, signal, stderr, said }: Ended, label
   for (const line of said) if (line.said === 'lag') tally.most('head file behind by entries', line.entries);
 }
 
-/** One case in a home of its own, which stays where it is if something was found in it. */
+/** One case in its own home, which is kept if the case has a finding. */
 export async function inHome(
   tally: Tally,
   { folder }: Pick<CampaignOptions, 'folder'>,

@@ -1,8 +1,8 @@
-// What was done, by the journal, against what the ledger says was done (C35, D8, D9).
+// Compares the executed effects, by the journal, with the effects in the ledger (C35, D8, D9).
 //
-// An effect is repeated when the executor is asked to perform the same idempotency key again, in whichever process. A
-// settlement is no repetition: it looks, and changes nothing but what a process that died half way has left behind,
-// which is the temporary file of a write and the old name of a rename.
+// An effect is repeated if the executor runs the same idempotency key again, in whichever process. A settlement is not
+// a repetition: it looks, and changes only what a process that died half way has left: the temporary file of a write
+// and the old name of a rename.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,13 +15,13 @@ import type { Tally } from './tally.js';
 type Begin = Extract<JournalLine, { at: 'begin' }>;
 type Status = Extract<JournalLine, { at: 'done' }>['status'];
 
-/** What the journal says of one key. */
+/** The journal's facts about one key. */
 interface Deed {
   readonly begun: readonly Begin[];
   readonly done: readonly Status[];
 }
 
-/** Nothing was done twice, nothing without an intent, nothing after a fault. Holds at every moment. */
+/** No effect ran twice, without an intent, or after a fault. Holds at any time. */
 export function checkJournal(tally: Tally, places: Places, facts: LedgerFacts, label: string): void {
   const journal = journalOf(places);
   const intents = new Set(facts.intents);
@@ -38,7 +38,7 @@ export function checkJournal(tally: Tally, places: Places, facts: LedgerFacts, l
   tally.that(new Set(sent).size === sent.length, () => `${label}: something was sent twice`);
 }
 
-/** Every intent has its one outcome, and it is the right one. Holds after an opening. */
+/** Every intent has one outcome, and it is the right one. Holds after an opening. */
 export function checkOutcomes(tally: Tally, places: Places, facts: LedgerFacts, label: string): void {
   const journal = journalOf(places);
   const deeds = deedsOf(journal);
@@ -60,14 +60,14 @@ export function checkOutcomes(tally: Tally, places: Places, facts: LedgerFacts, 
   }
 }
 
-/** D8: such a run has failed with OUTCOME_UNKNOWN, and no other has. */
+/** D8: such a run has failed with OUTCOME_UNKNOWN, and no other run has. */
 function checkUnknown(tally: Tally, facts: LedgerFacts, key: string, status: Status, label: string): void {
   const record = facts.records.get(key);
   const isUnknown = record?.error?.error_code === 'OUTCOME_UNKNOWN';
   tally.that(isUnknown === (status === 'unknown'), () => `${label}: ${key} is ${status}, its run ${record?.outcome}`);
 }
 
-/** What a settlement may find, by what is known to have happened. */
+/** The permitted results of a settlement, by what is known to have happened. */
 function settledAs({ begun, done }: Deed, isSent: boolean, isContended: boolean): readonly Status[] {
   if (isSent) return ['unknown'];
   if (isContended) return ['done', 'failed', 'unknown'];
@@ -75,7 +75,7 @@ function settledAs({ begun, done }: Deed, isSent: boolean, isContended: boolean)
   return done.length === 0 ? ['done', 'failed'] : done;
 }
 
-/** The sandbox holds what the completed changes have left, and nothing else. Holds after an opening. */
+/** The sandbox contains exactly the results of the completed changes. Holds after an opening. */
 export function checkSandbox(tally: Tally, places: Places, facts: LedgerFacts, label: string): void {
   const expected = new Map<string, string>();
   const unsure = new Set<string>();
@@ -107,7 +107,7 @@ function apply(files: Map<string, string>, { action, case_id, args }: Begin): vo
 const touched = ({ case_id, args }: Begin): readonly string[] =>
   ['path', 'source', 'destination'].flatMap((name) => (args[name] === undefined ? [] : [`${case_id} ${args[name]}`]));
 
-/** Contents by `case path`; the temporary file of an effect that was settled must be gone. */
+/** Contents by `case path`; the temporary file of a settled effect must be gone. */
 function filesOf(root: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const case_id of existsSync(root) ? readdirSync(root) : []) {
@@ -132,7 +132,7 @@ function deedsOf(journal: readonly JournalLine[]): ReadonlyMap<string, Deed> {
   return deeds;
 }
 
-/** The paths of each intent, by its step's trace: also of those that were never begun. */
+/** The paths of each intent, by its step's trace: also of those that never started. */
 function pathsOf(facts: LedgerFacts): ReadonlyMap<string, readonly string[]> {
   const paths = new Map<string, readonly string[]>();
   for (const { mediated_run_id, args_summary } of facts.traces) {

@@ -1,4 +1,4 @@
-// Everything that must hold of a home whose process was killed: as it lies there, and after it was opened again.
+// All checks of a home whose process was killed: as it is on the disk, and after it was opened again.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { CASES, LARGE_FILE, proposalOf } from './script.js';
 import type { Tally } from './tally.js';
 import type { Said } from './workload.js';
 
-/** Makes a folder with a home. */
+/** Creates a folder with a home. */
 export async function prepare(folder: string): Promise<Places> {
   mkdirSync(folder, { recursive: true });
   const places = placesIn(folder);
@@ -22,7 +22,7 @@ export async function prepare(folder: string): Promise<Places> {
   return places;
 }
 
-/** Makes the home. Every case has a file whose content is too large for a row of the database. */
+/** Creates the home. Every case has a file whose content is too large for a row of the database. */
 export async function furnish(places: Places): Promise<void> {
   const { sandbox } = await createHome(places.home);
   for (const case_id of CASES) {
@@ -31,7 +31,7 @@ export async function furnish(places: Places): Promise<void> {
   }
 }
 
-/** The home as the dead process left it: acknowledged responses are there, and nothing was done twice. */
+/** The home as the dead process left it: acknowledged responses are in the ledger, and no effect ran twice. */
 export async function checkKilled(tally: Tally, places: Places, said: readonly Said[], label: string): Promise<void> {
   const { store, anchor } = openHome(homePaths(places.home), { readOnly: true });
   try {
@@ -46,7 +46,7 @@ export async function checkKilled(tally: Tally, places: Places, said: readonly S
   }
 }
 
-/** Opens the home, which recovers it, and holds everything against everything. */
+/** Opens the home, which recovers it, and runs all checks. */
 export async function checkReopened(tally: Tally, places: Places, said: readonly Said[], label: string): Promise<void> {
   const life = `C${tally.checks}`;
   const { turnpike, close } = await openAt({ places, hooks: unharmed, life });
@@ -78,7 +78,7 @@ async function checkProofs(tally: Tally, reader: LedgerReader, label: string): P
   tally.that(report.verdict !== 'differs', () => `${label}: replay: ${JSON.stringify(report.difference)}`);
 }
 
-/** D3: attached runs have ended, as INTERRUPTED if not before; remote ones live, unless they ended themselves. */
+/** D3: attached runs have ended, as INTERRUPTED if not before; remote ones are live, unless they ended themselves. */
 function checkLives(tally: Tally, said: readonly Said[], facts: LedgerFacts, label: string): void {
   const living = new Set(livingIn(facts));
   for (const { run_id, run_kind, status, root_run_id, outcome } of facts.records.values()) {

@@ -1,4 +1,4 @@
-// What was printed was acknowledged: all of it must be in the ledger, as it was printed (D2, D4, D6).
+// Printed lines were acknowledged: all of them must be in the ledger, as they were printed (D2, D4, D6).
 
 import type { LedgerFacts } from './ledger-facts.js';
 import type { Tally } from './tally.js';
@@ -8,7 +8,7 @@ type Response = Extract<Said, { said: 'response' }>;
 
 const isResponse = (line: Said): line is Response => line.said === 'response';
 
-/** Every response, start and end that was printed, by whichever process of this home. */
+/** Every response, start and end that any process of this home printed. */
 export function checkSaid(tally: Tally, said: readonly Said[], facts: LedgerFacts, label: string): void {
   const responses = said.filter(isResponse);
   checkRecorded(tally, responses, facts, label);
@@ -18,10 +18,10 @@ export function checkSaid(tally: Tally, said: readonly Said[], facts: LedgerFact
       const link = facts.created.get(line.run_id)?.link;
       tally.that(link === line.link, () => `${label}: run ${line.run_id} was started, the ledger says ${String(link)}`);
     }
-    // D2: said to the caller only.
+    // D2: returned only to the caller.
     if (line.said === 'ended' && line.reason !== 'AUDIT_FAILURE') {
       const record = facts.records.get(line.run_id);
-      // `<state>:<reason>`, or the state alone where there is nothing to add.
+      // `<state>:<reason>`, or only the state if there is no reason.
       const found = `${String(record?.status)} ${String(record?.outcome)}`;
       const outcome = line.reason === line.state ? line.state : `${line.state}:${line.reason}`;
       const same = found === `${line.state} ${outcome}`;
@@ -30,7 +30,7 @@ export function checkSaid(tally: Tally, said: readonly Said[], facts: LedgerFact
   }
 }
 
-/** As many traces with this payload and this response as it was printed, not counting what was asked again. */
+/** There are as many traces with this payload and response as were printed, without repeated requests. */
 function checkRecorded(tally: Tally, responses: readonly Response[], facts: LedgerFacts, label: string): void {
   const recorded = counted(
     facts.traces.map(({ run_id, payload, response_sha256 }) => `${run_id} ${payload.hash_sha256} ${response_sha256}`),
@@ -52,7 +52,7 @@ function checkRepeated(tally: Tally, said: readonly Said[], facts: LedgerFacts, 
     const answer = line.said === 'response' ? line.response_sha256 : line.code;
     const id = idOf(line);
     const former = answers.get(id);
-    // An error is no answer: what was not recorded before may be recorded now.
+    // An error is not a response: an input that was not recorded before may be recorded now.
     if (former === undefined || line.said === 'response') {
       tally.that(former === undefined || former === answer, () => `${label}: ${id} got ${former} and then ${answer}`);
       if (line.said === 'response') answers.set(id, answer);

@@ -1,4 +1,4 @@
-// Victims as the campaign holds them: started, listened to, killed, waited for.
+// Victim processes: starts them, reads their output, kills them and waits for them.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { interpreter } from './interpreter.js';
 import type { Said } from './workload.js';
 
-/** What any victim takes at most, on a machine that has other things to do as well. */
+/** The longest time that a victim takes on a busy machine. */
 const MS_MAX = 60_000;
 
 export interface Ended {
@@ -23,7 +23,7 @@ export class Victim {
   #text = '';
   #stderr = '';
 
-  /** Runs `program` in a fresh process, by a shell that does `first`. */
+  /** Runs `program` in a new process, from a shell that runs `first` before it. */
   constructor(program: string, argv: readonly string[], first = '') {
     const command = [process.execPath, program, ...argv, '--interpreter', interpreter];
     const args = ['-c', `${first} exec "$@"`, 'sh', ...command];
@@ -38,7 +38,7 @@ export class Victim {
     });
   }
 
-  /** What it has printed so far; half a line is none. */
+  /** The lines that it has printed so far; an incomplete line does not count. */
   get said(): readonly Said[] {
     return this.#text
       .split('\n')
@@ -50,7 +50,7 @@ export class Victim {
     this.#child.kill(signal);
   }
 
-  /** Resolves when it has printed so many lines, or has ended. */
+  /** Resolves when it has printed this many lines, or has ended. */
   async lines(count: number): Promise<void> {
     const over = this.ended.then(() => true);
     while (this.said.length < count) {
@@ -59,7 +59,7 @@ export class Victim {
     }
   }
 
-  /** Resolves when a signal has stopped it; or when it has ended. */
+  /** Resolves when a signal has stopped it, or when it has ended. */
   async stopped(): Promise<boolean> {
     for (;;) {
       const state = stateOf(this.#child.pid ?? 0);
@@ -70,7 +70,7 @@ export class Victim {
   }
 }
 
-/** The state of a process as the system has it, e.g. `T` for stopped. */
+/** The state of a process as the system reports it, e.g. `T` for stopped. */
 function stateOf(pid: number): string {
   try {
     return /\) (\w)/.exec(readFileSync(`/proc/${pid}/stat`, 'latin1'))?.[1] ?? '';

@@ -1,5 +1,5 @@
 import { CodedError } from '../../src/errors.js';
 
-/** The code of an error of ours; null for every other, which nobody may get to see. */
+/** The code of one of our errors; null for any other error, which must never reach a caller. */
 export const codeOf = (error: unknown): string | null =>
   error instanceof CodedError ? (error as CodedError).code : null;

@@ -1,5 +1,5 @@
-// A small part of the crash campaign (`npm run crash`): processes that are killed, on fewer moments. What is done
-// to disks and locks is in disk.campaign.test.ts.
+// A small part of the crash campaign (`npm run crash`): killed processes, at fewer points. Damage of disks and locks is
+// in disk.campaign.test.ts.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ beforeAll(async () => {
   options = { folder: join(folder, 'homes'), program: await builtVictim(folder), seed: 7 };
 }, MS_MAX);
 
-/** Nothing was found, and it was looked for. */
+/** No violations, and checks were made. */
 function expectNothing({ violations, cases, checks }: Tally): void {
   expect(violations).toEqual([]);
   expect(cases).toBeGreaterThan(0);
@@ -25,7 +25,7 @@ function expectNothing({ violations, cases, checks }: Tally): void {
 }
 
 test(
-  'C35 D3 D4 D8 D9: killed at commits and around effects, everything printed is in the ledger, nothing is done twice',
+  'C35 D3 D4 D8 D9: killed at commits and around effects, everything printed is in the ledger, and no effect runs twice',
   async () => {
     const tally = await everyBoundary(options, ['commit.before', 'commit.after', 'effect.mid', 'effect.performed'], 17);
     expectNothing(tally);
@@ -35,7 +35,7 @@ test(
 );
 
 test(
-  'D8: whoever recovers is killed at every commit of the recovery, and the next one comes through',
+  'D8: a recovering process is killed at every commit of the recovery, and the next one completes',
   async () => {
     const tally = await everyRecovery(options, [{ point: 'effect.performed', nth: 5 }]);
     expectNothing(tally);
@@ -45,7 +45,7 @@ test(
 );
 
 test(
-  'D2 D3 D4 D8: killed at random, again and again',
+  'D2 D3 D4 D8: killed at random, repeatedly',
   async () => {
     expectNothing(await randomKills(options, 4, 4));
   },
@@ -53,7 +53,7 @@ test(
 );
 
 test(
-  'the campaign finds faults that are planted: an early acknowledgement, repeated effects, a guessed outcome',
+  'the campaign finds planted faults: an early acknowledgement, repeated effects, a guessed outcome',
   async () => {
     const tally = await plantedVictims(options);
     expect(tally.violations).toEqual([]);

@@ -1,4 +1,4 @@
-// What a disk may have made of the last pages of a file: cut off, zeroed, filled with ones, with a bit turned over.
+// Damage that a disk may cause to the last pages of a file: truncated, zeroed, filled with ones, one bit flipped.
 
 import { below, seeded } from './seeded.js';
 
@@ -8,12 +8,12 @@ export interface Damage {
 }
 
 const PAGE = 8_192;
-/** A page in the log of the database, with its header; before the first there are 32 bytes. */
+/** A page in the log of the database, with its header; 32 bytes precede the first one. */
 const FRAME = PAGE + 24;
 const WAL_HEADER = 32;
 const PAGES = 8;
 
-/** A seeded sample of damages of the last pages of a database, or of its log, and each whole page once. */
+/** A seeded sample of damage to the last pages of a database, or of its log, and each whole page once. */
 export function damages(
   file: string,
   bytes: Buffer,
@@ -41,11 +41,11 @@ export function damages(
   return [...whole, ...sampled];
 }
 
-/** Where the frames of a database's log begin. */
+/** The offset of the first frame in a database's log. */
 export const walFrames = (wal: Buffer): number[] =>
   Array.from({ length: Math.floor((wal.length - WAL_HEADER) / FRAME) }, (_, index) => WAL_HEADER + index * FRAME);
 
-/** Every byte of a file from one on, damaged in each way. */
+/** Every byte of a file from one offset on, damaged in each way. */
 export function* everyByte(bytes: Buffer, from = 0): Iterable<Damage> {
   for (let at = from; at < bytes.length; at += 1) {
     yield cut(at);

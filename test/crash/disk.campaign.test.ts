@@ -1,5 +1,5 @@
 // A small part of the crash campaign (`npm run crash`): damaged files, failed writes, full disks and locks. Nothing
-// here depends on the interpreter of the machines: it runs once.
+// here depends on the interpreter of the machines, so it runs once.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ beforeAll(async () => {
   options = { folder: join(folder, 'homes'), program: await builtVictim(folder), seed: 7 };
 }, MS_MAX);
 
-/** Nothing was found, and it was looked for. */
+/** No violations, and checks were made. */
 function expectNothing({ violations, cases, checks }: Tally): void {
   expect(violations).toEqual([]);
   expect(cases).toBeGreaterThan(0);
@@ -31,7 +31,7 @@ function expectNothing({ violations, cases, checks }: Tally): void {
 }
 
 test(
-  'D15: of torn pages nothing below the head file is lost unnoticed',
+  'D15: with torn pages, no loss below the head file is undetected',
   async () => {
     const tally = await torn({ ...options, samples: 4, kinds: ['killed'], pages: 2 });
     expectNothing(tally);
@@ -41,7 +41,7 @@ test(
 );
 
 test(
-  'D15: a damaged head file says one of its two heads, or that it is damaged',
+  'D15: a damaged head file returns one of its two heads, or is reported as damaged',
   async () => {
     const tally = await tornHead(options, 97);
     expectNothing(tally);
@@ -52,7 +52,7 @@ test(
 );
 
 test(
-  'D2 C35: a commit or head write that fails (ENOSPC, EIO) stops everything, and the next opening makes it whole',
+  'D2 C35: a failed commit or head write (ENOSPC, EIO) stops everything, and the next opening completes the ledger',
   async () => {
     expectNothing(await portFaults(options, ['commit.before', 'commit.after', 'anchor.before'], 16));
   },
@@ -68,7 +68,7 @@ test(
 );
 
 test(
-  'D13: a writer that lost its lock while it was stopped gets LEDGER_CONFLICT, acknowledges nothing, begins nothing',
+  'D13: a writer that lost its lock while stopped gets LEDGER_CONFLICT, acknowledges nothing, and starts nothing',
   async () => {
     expectNothing(await stoppedWriter(options, [{ point: 'commit.before', nth: 4 }], []));
   },
@@ -76,22 +76,22 @@ test(
 );
 
 test(
-  'D15: bytes of the last entries in the log of the database, cut, zeroed, filled or flipped: refused, or not below the head',
+  'D15: bytes of the last entries in the database log, cut, zeroed, filled or flipped: refused, or not below the head',
   async () => {
     const tally = await tornWal(options, 997);
     expectNothing(tally);
-    // Each outcome was met by a process that writes as well.
+    // A process that also writes has met each outcome.
     expect(tally.notes.get('opened whole')).toBeGreaterThanOrEqual(tally.notes.get('different outcomes') ?? Infinity);
     expect([...tally.notes.keys()]).toEqual(expect.arrayContaining(['whole', 'refused LEDGER_BELOW_HEAD']));
   },
   MS_MAX,
 );
 
-/** Where a disk cannot be filled, the report says that the test was skipped. */
+/** If no disk can be filled here, the report says that the test was skipped. */
 const onFullDisk = mountNamespace() === null ? test.skip : test;
 
 onFullDisk(
-  'D2 D3 D8 C35: a process on a full disk restarts when there is room: remote runs go on, nothing is done twice',
+  'D2 D3 D8 C35: a process on a full disk restarts when there is space: remote runs continue, no effect runs twice',
   () => {
     const tally = fullDisk(options, [1_200, 1_600], 'restarted');
     expect(tally.violations).toEqual([]);

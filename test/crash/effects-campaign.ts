@@ -1,6 +1,6 @@
-// Effects counted (D8, D9, C35): one process for every moment at which it may die while its agent has effects, and one
-// for every moment at which whoever recovers from that may die again. The moments are those that an undisturbed
-// process passes: all of them, none left out.
+// Counted effects (D8, D9, C35): one process for every point at which it may die while its agent has effects, and one
+// for every point at which the recovering process may die again. The points are all those that an undisturbed process
+// passes.
 
 import { cpSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -12,10 +12,10 @@ import type { EffectsSaid } from './effects-victim.js';
 import { placesIn, type Places } from './journal.js';
 import { Tally } from './tally.js';
 
-/** Processes side by side: two cores are what it is made for. */
+/** Number of concurrent processes: the campaign is designed for two cores. */
 const WORKERS = 2;
 
-/** Kills the agent's process at every moment. */
+/** Kills the agent's process at every point. */
 export async function everyEffect(
   options: CampaignOptions,
   { brief = false }: Pick<Play, 'brief'> = {},
@@ -35,7 +35,7 @@ export async function everyEffect(
   return tally;
 }
 
-/** Kills the agent's process, and then whoever recovers, at every moment of the recovery. */
+/** Kills the agent's process, and then the recovering process at every point of the recovery. */
 export async function everyEffectRecovery(
   options: CampaignOptions,
   isDue: (moment: string) => boolean = () => true,
@@ -52,7 +52,7 @@ export async function everyEffectRecovery(
   return tally;
 }
 
-/** The same dead home, copied for each moment of its recovery. */
+/** The same dead home, copied for each point of its recovery. */
 async function dieRecovering(tally: Tally, options: CampaignOptions, places: Places, label: string): Promise<void> {
   const recovering = ['--open-only', '--life', '2'];
   const said = await live(tally, options, copyOf(places), label, recovering);
@@ -78,7 +78,7 @@ function copyOf(places: Places): Places {
   return placesIn(copy);
 }
 
-/** Every moment that an undisturbed process passes, which must have had each of its effects once. */
+/** Every point that an undisturbed process passes; it must have run each of its effects once. */
 async function momentsOf(tally: Tally, options: CampaignOptions, brief: boolean): Promise<readonly string[]> {
   let moments: readonly string[] = [];
   await inServiceHome(tally, options, 'undisturbed', async (places, label) => {
@@ -104,7 +104,7 @@ async function live(
   return said as readonly unknown[] as readonly EffectsSaid[];
 }
 
-/** The process must have been killed: a moment that does not come would prove nothing. */
+/** The process must have been killed: a point that is not reached would prove nothing. */
 export async function die(
   tally: Tally,
   options: CampaignOptions,

@@ -1,5 +1,5 @@
-// What the world holds of an agent's actions, counted, against what the ledger says of them. Every action has happened
-// once or not at all; what nobody can know is said to be unknown, and nothing else is.
+// Compares the counted effects of an agent's actions with the ledger. Every action has happened once or not at all; an
+// outcome that cannot be determined is recorded as unknown, and no other.
 
 import Database from 'better-sqlite3';
 import { existsSync, readFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ import type { Tally } from './tally.js';
 
 type Verdict = 'none' | 'success' | 'failed' | 'unknown';
 
-/** As the dead process left it: nothing twice, nothing without an intent, own rows exactly with their outcomes. */
+/** As the dead process left it: no effect twice, none without an intent, own rows exactly with their outcomes. */
 export async function checkKilledEffects(tally: Tally, places: Places, label: string): Promise<void> {
   const { store, anchor } = openHome(homePaths(places.home), { readOnly: true });
   try {
@@ -49,7 +49,7 @@ export async function checkKilledEffects(tally: Tally, places: Places, label: st
   }
 }
 
-/** Opens the home, which recovers it; another agent does all of it again, undisturbed; then everything is counted. */
+/** Opens the home, which recovers it; another agent repeats everything, undisturbed; then all effects are counted. */
 export async function checkReopenedEffects(
   tally: Tally,
   places: Places,
@@ -80,11 +80,11 @@ export async function checkReopenedEffects(
 interface Told {
   readonly ledger: LedgerReader;
   readonly facts: LedgerFacts;
-  /** What the other agent has done. */
+  /** The actions of the other agent. */
   readonly again: readonly Act[];
 }
 
-/** Every action of both agents, counted, against its run. */
+/** Compares every counted action of both agents with its run. */
 async function checkActs(tally: Tally, places: Places, { ledger, facts, again }: Told, label: string): Promise<void> {
   const counts = countsIn(places);
   const killed = actsOf('w1');
@@ -121,13 +121,13 @@ function checkAct(tally: Tally, facts: LedgerFacts, act: Act, count: number, lab
   tally.that(count <= 1, () => told);
   const agrees = verdict === 'unknown' ? act.kind === 'unaskable' : count === Number(verdict === 'success');
   tally.that(agrees, () => told);
-  // D9: the effect has the key of the run that carries the allow.
+  // D9: the effect has the key of the run that contains the allow.
   const run = runOf(facts, act);
   if (run?.error?.error_code !== 'OUTCOME_UNKNOWN') return;
   tally.that(run.status === 'failed' && !run.error.retryable, () => `${label}: ${run.run_id} may be tried again`);
 }
 
-/** A key stands for one action, and is that of its run. */
+/** A key belongs to one action, and is that of its run. */
 function checkKeys(tally: Tally, places: Places, facts: LedgerFacts, label: string): void {
   for (const tool of TOOLS) {
     const deeds = deedsOf(deedsFile(places, tool));
@@ -143,7 +143,7 @@ function checkKeys(tally: Tally, places: Places, facts: LedgerFacts, label: stri
 
 const hasBegun = ({ started_at_utc }: { readonly started_at_utc?: string }): boolean => started_at_utc !== undefined;
 
-/** The run that has performed an action: of a file the db_write run below the first one. */
+/** The run that executed an action: for a file the db_write run below the first one. */
 function runOf(facts: LedgerFacts, { proposal_id }: Act) {
   const run_id = facts.traces.find((trace) => trace.proposal_id === proposal_id)?.mediated_run_id ?? '';
   return facts.records.get(`${run_id}.1`) ?? facts.records.get(run_id) ?? null;
@@ -156,7 +156,7 @@ function verdictOf(facts: LedgerFacts, act: Act): Verdict {
   return run.error?.error_code === 'OUTCOME_UNKNOWN' ? 'unknown' : 'failed';
 }
 
-/** How often each effect stands in the world. */
+/** How often each effect is found outside. */
 function countsIn(places: Places): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   const add = (what: string, by = 1): void => void counts.set(what, (counts.get(what) ?? 0) + by);
@@ -181,7 +181,7 @@ function rowsIn(file: string, table: string, column: string): readonly string[] 
   }
 }
 
-/** What an operator is shown: the runs whose outcome nobody knows, as the folded trees list them. */
+/** What an operator is shown: the runs with an unknown outcome, as the folded trees list them. */
 async function unsettledIn(ledger: LedgerReader): Promise<readonly string[]> {
   const folds = new Map<string, Fold>();
   for await (const { tree_id, seq, text, type, log_index } of ledger.log()) {

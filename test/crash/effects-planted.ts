@@ -1,5 +1,5 @@
-// Faults that are planted, to see that counting finds each of them: an effect before its commit, an effect that is
-// repeated, an outcome that is guessed, rows that stand outside of the transaction of their outcome.
+// Planted faults that the counting must find: an effect before its commit, a repeated effect, a guessed outcome, rows
+// outside of the transaction of their outcome.
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,9 +11,9 @@ import { Tally } from './tally.js';
 
 interface Plant {
   readonly planted: Exclude<EffectsPlanted, 'none'>;
-  /** When the process is killed: it is the same in every life of it. */
+  /** When the process is killed: the same in every life of it. */
   readonly moment: string;
-  /** What must be found. */
+  /** The finding that must be reported. */
   readonly finds: RegExp;
 }
 

@@ -1,13 +1,13 @@
-// What one agent does, always the same: one action of every kind that has an effect, and reads between them.
+// The fixed actions of one agent: one action of every kind that has an effect, and reads between them.
 
 import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
 import { proposalOf } from './script.js';
 
-/** One action, and how its effect is told from all others. */
+/** One action, and how its effect is told apart from all others. */
 export interface Act {
-  /** Stands in whatever the effect leaves behind; null where it changes nothing. */
+  /** A text in the traces of the effect; null if it changes nothing. */
   readonly what: string | null;
-  /** As the mediated run is named after it. */
+  /** The name of the mediated run. */
   readonly request: string;
   readonly payload: string;
   readonly proposal_id: string;
@@ -26,10 +26,10 @@ const WRITES = [
   ['other', 'balances', 'upsert'],
 ] as const;
 
-/** What a brief life leaves out: one act of each way to lose an outcome is left in. */
+/** Omitted from a short life; one action for each way to lose an outcome remains. */
 const LEFT_OUT = ['mail.send', 'bank.transfer', 'entities', 'orders', 'read.orders', 'sandbox_files'];
 
-/** The actions of the agent `who`, or those of a brief life. */
+/** The actions of the agent `who`, or those of a short life. */
 export const actsOf = (who: string, brief = false): readonly Act[] =>
   allOf(who).filter(({ request }) => !(brief && LEFT_OUT.includes(request)));
 
@@ -45,7 +45,7 @@ const allOf = (who: string): readonly Act[] => [
 
 export const fileOf = (what: string): string => `/sandbox/${what}.txt`;
 
-/** The agent's whole life. What it is answered is the ledger's business. */
+/** The agent's whole life. The ledger records its responses. */
 export async function follow(agent: AgentRun, who: string, brief = false): Promise<void> {
   for (const { payload } of actsOf(who, brief)) await agent.submit(payload);
   await agent.submit(proposalOf(`${who} finish`, 'FINISH', { response: 'done' }));

@@ -1,11 +1,11 @@
-// An embedding service whose effects can be counted from outside: every one leaves a durable line or a counted row, and
-// nothing in src knows of either. Each passes the fault points of a victim before, in the middle of and after it.
+// An embedding service whose effects can be counted from outside: each leaves a durable line or a counted row, and
+// nothing in src knows of them. Each passes the fault points of a victim before, in the middle of and after it.
 //
-//   billing.charge  appends whenever it is called, and nobody can ask it afterwards
-//   mail.send       looks first whether it has sent under this key: it may be called again
-//   bank.transfer   appends whenever it is called, and can be asked
+//   billing.charge  appends whenever it is called, and cannot be queried afterwards
+//   mail.send       checks first whether it has sent under this key, so it may be called again
+//   bank.transfer   appends whenever it is called, and can be queried
 //   facts entities  in the ledger's own database
-//   orders balances in another SQLite file, whose triggers count every row that is inserted or updated
+//   orders balances in another SQLite file, whose triggers count every inserted or updated row
 
 import Database from 'better-sqlite3';
 import { closeSync, cpSync, fsyncSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
@@ -23,29 +23,29 @@ import type { Hooks } from './fault-points.js';
 import type { Laying } from './ground.js';
 import { linesOf, type Places } from './journal.js';
 
-/** Faults of the platform or the service, planted to see that they are found. */
+/** Planted faults of the platform or the service. */
 export const EFFECTS_PLANTED = [
   'none',
-  /** The effect comes before the commit of its intent. */
+  /** The effect precedes the commit of its intent. */
   'before-commit',
-  /** What is not idempotent is called again. */
+  /** A call that is not idempotent is repeated. */
   'called-again',
-  /** Whoever is asked what became of an effect says that it has not happened. */
+  /** A query for the outcome of an effect answers that it has not happened. */
   'guessed',
-  /** Rows of the ledger's own database in a transaction of their own. */
+  /** Rows of the ledger's own database in a separate transaction. */
   'own-outside',
   /** Rows of the other database without the note of their effect. */
   'not-noted',
 ] as const;
 export type EffectsPlanted = (typeof EFFECTS_PLANTED)[number];
 
-/** What is played: the same in the process that is killed and in the check. */
+/** The setup: the same in the killed process and in the check. */
 export interface Play {
   readonly planted?: EffectsPlanted;
   readonly brief?: boolean;
 }
 
-/** One thing that a tool has done. */
+/** One action of a tool. */
 export interface Deed {
   readonly key: string;
   readonly what: string;
@@ -57,12 +57,12 @@ export const OTHER_TABLES = ['orders', 'balances'] as const;
 export const OWN_TABLES = ['facts', 'entities'] as const;
 export const CASE_AGENT = { lane: 'CASE_WORK', role: 'CASE_AGENT' } as const;
 
-/** What a tool has done, as the world has it. */
+/** The actions of a tool, as seen from outside. */
 export const deedsFile = ({ folder }: Places, tool: string): string => join(folder, `${tool}.jsonl`);
 export const recordsFile = ({ folder }: Places): string => join(folder, 'records.db');
 const contractIn = ({ folder }: Places): string => join(folder, 'contract');
 
-/** Makes what the service needs beside a home: its policy, and the other database with what counts in it. */
+/** Creates what the service needs besides a home: its policy, and the other database with its counters. */
 export function furnishService(places: Places): void {
   const contract = contractIn(places);
   cpSync(join(shippedContract(), 'policy'), join(contract, 'policy'), { recursive: true });
@@ -124,7 +124,7 @@ interface Serving extends Pick<Play, 'planted'> {
   readonly hooks: Hooks;
 }
 
-/** What a home with this service is opened with. */
+/** The options of a home with this service. */
 export function serviceOn(serving: Serving): Pick<Laying, 'service' | 'aroundRecords'> {
   const { places, hooks, planted } = serving;
   const other = hookedDatabase(sqlDatabase({ url: `sqlite:${recordsFile(places)}` }), serving);
@@ -176,7 +176,7 @@ function toolsOf({ places, hooks, planted }: Serving) {
 export const deedsOf = (file: string): readonly Deed[] => linesOf(file) as readonly Deed[];
 const isDone = (file: string, key: string): boolean => deedsOf(file).some((deed) => deed.key === key);
 
-/** Appends a line and waits for the disk. In its middle it is written and not yet flushed. */
+/** Appends a line and flushes it. In its middle it is written and not yet flushed. */
 export function leave(file: string, deed: Deed, hooks: Hooks): void {
   const descriptor = openSync(file, 'a', 0o600);
   try {
@@ -188,7 +188,7 @@ export function leave(file: string, deed: Deed, hooks: Hooks): void {
   }
 }
 
-/** The other database with the fault points around what changes it; its own commit passes `effect.mid` (victims). */
+/** The other database with fault points around its changes; its own commit passes `effect.mid` (victims). */
 function hookedDatabase(inner: RecordDatabase, { places, hooks, planted }: Serving): RecordDatabase {
   return {
     open: (targets) => inner.open(targets),
@@ -214,7 +214,7 @@ function hookedDatabase(inner: RecordDatabase, { places, hooks, planted }: Servi
   };
 }
 
-/** Rows in the ledger's own database, where performing is waiting for the commit. */
+/** Rows in the ledger's own database, where executing means waiting for the commit. */
 const hookedRecords = (inner: LedgerRecords, hooks: Hooks, outside: string | null): LedgerRecords => ({
   open: (targets) => {
     inner.open(targets);

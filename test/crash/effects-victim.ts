@@ -1,5 +1,5 @@
-// The process that is killed while its agent has effects. It says all the moments that it has passed when it comes to
-// its end, so that one that was not killed tells where the others can be.
+// The process that is killed while its agent has effects. At its end it prints all points that it has passed, so that
+// an undisturbed process tells where the others can be killed.
 
 import Database from 'better-sqlite3';
 import { writeSync } from 'node:fs';
@@ -43,7 +43,7 @@ const hooks: Hooks = {
   isDue: (point) => points.isDue(point),
 };
 
-/** The row stands in the transaction of the other database, which only now is committed. */
+/** The row is in the transaction of the other database, which is committed only now. */
 function passCommits(): void {
   type Exec = (this: Database.Database, sql: string) => Database.Database;
   const exec = Object.getOwnPropertyDescriptor(Database.prototype, 'exec')?.value as Exec;
@@ -53,7 +53,7 @@ function passCommits(): void {
   };
 }
 
-/** The planted fault: what the intent in this batch stands for is done before it is durable. */
+/** The planted fault: the effect of the intent in this batch runs before the intent is durable. */
 const beforeCommit: Laying['beforeCommit'] = ({ trees }) => {
   for (const { entry } of trees.flatMap(({ entries }) => entries)) {
     if (entry.type !== 'run_created' || entry.body.request?.name !== 'billing.charge') continue;

@@ -1,5 +1,5 @@
-// Effects counted: every moment of one agent's brief life, with a real process that is killed there. A longer life, and
-// that whoever recovers is killed as well, are in the campaign (`npm run crash -- --only counted,recounted`).
+// Counted effects: every point of one agent's short life, with a real process that is killed there. A longer life, and
+// kills of the recovering process, are in the campaign (`npm run crash -- --only counted,recounted`).
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';
@@ -18,19 +18,19 @@ beforeAll(async () => {
 }, MS_MAX);
 
 test(
-  'C35 D8 D9: killed at every boundary, each effect happens at most once, and what nobody can know is OUTCOME_UNKNOWN',
+  'C35 D8 D9: killed at every boundary, each effect happens at most once; an outcome that cannot be known is OUTCOME_UNKNOWN',
   async () => {
     const { violations, notes } = await everyEffect(options, { brief: true });
     expect(violations).toEqual([]);
     const counted = (what: string): number => notes.get(what) ?? 0;
-    // The whole life was enumerated: every commit and head write, and around every effect of it.
+    // The whole life was enumerated: every commit and head write, and the points around every effect.
     expect(counted('commit.before')).toBeGreaterThan(6);
     for (const point of ['commit.after', 'anchor.before', 'anchor.after']) {
       expect([point, counted(point)]).toEqual([point, counted('commit.before')]);
     }
     expect(counted('effect.before')).toBe(3);
     expect(counted('effect.performed')).toBe(3);
-    // The moments at which something can go wrong were among them.
+    // The points at which something can go wrong were among them.
     expect(counted('unaskable unknown 1')).toBeGreaterThan(0);
     expect(counted('unaskable unknown 0')).toBeGreaterThan(0);
     expect(counted('other failed 0')).toBeGreaterThan(0);
@@ -39,7 +39,7 @@ test(
 );
 
 test(
-  'counting finds faults that are planted: an effect before its commit, repeated, guessed, or beside its transaction',
+  'counting finds planted faults: an effect before its commit, repeated, guessed, or outside its transaction',
   async () => {
     const { violations, cases } = await plantedEffects(options);
     expect(violations).toEqual([]);

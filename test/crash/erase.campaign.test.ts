@@ -1,5 +1,5 @@
-// An erasure that is killed, before everything that it does to a disk: the case is erased or it is not, the home opens
-// and verifies, and the same erasure does what was left.
+// An erasure that is killed before each of its disk operations: the case is erased or not, the home opens and verifies,
+// and repeating the erasure completes it.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
@@ -36,7 +36,7 @@ function erase(name: string, env: Readonly<Record<string, string>>) {
   return { place, signal, status };
 }
 
-/** The files of the home, but for the sandbox, that have it in the clear. */
+/** The files of the home, without the sandbox, that contain the plaintext. */
 const telling = (place: string): readonly string[] =>
   readdirSync(join(place, '.turnpike'), { recursive: true, encoding: 'utf8' }).filter((name) => {
     const path = join(place, '.turnpike', name);
@@ -44,7 +44,7 @@ const telling = (place: string): readonly string[] =>
   });
 
 test(
-  'D14 C35: killed before any of its steps, it has erased the case or not, and is done by being asked for again',
+  'D14 C35: killed before any of its steps, an erasure has erased the case or not, and repeating it completes it',
   async () => {
     const steps = join(folder, 'steps');
     const whole = erase('whole', { STEPS: steps });

@@ -1,5 +1,5 @@
-// The executor under test: the real file sandbox, with a journal around every change it makes. One kind of change is
-// none of the sandbox: what is written to `/sandbox/outbox-*` is sent, once, to where nobody can look it up afterwards.
+// The executor under test: the real file sandbox, with a journal around every change. One kind of change is not made by
+// the sandbox: a write to `/sandbox/outbox-*` is sent, once, to a place that cannot be queried afterwards.
 
 import { linkSync, lstatSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -14,12 +14,12 @@ const READS = ['READ_FILE', 'LIST_FILES'];
 const isSent = (path: unknown): boolean => typeof path === 'string' && path.startsWith('/sandbox/outbox-');
 const isOutbox = ({ action, args }: Effect): boolean => action === 'WRITE_FILE' && isSent(args['path']);
 
-/** Faults of the executor itself, planted to see that the campaign finds them. */
+/** Planted faults of the executor. */
 export type Planted = 'none' | 'ack-before-commit' | 'effect-twice' | 'settle-performs' | 'settle-guesses';
 
 interface JournalledOptions {
   readonly sandbox: Sandbox;
-  /** The folder of the sandbox, to look at from outside. */
+  /** The folder of the sandbox, for checks from outside. */
   readonly root: string;
   readonly places: Places;
   readonly hooks: Hooks;
@@ -82,7 +82,7 @@ export class JournalledSandbox implements Sandbox {
     return { status: 'done', result: {} };
   }
 
-  /** What a process that dies in the middle of this effect leaves: just before it dies. */
+  /** Makes the changes of a process that dies in the middle of this effect, just before it dies. */
   #half({ action, args, case_id, idempotency_key }: Effect): void {
     const at = (path: unknown): string =>
       join(this.#options.root, case_id ?? '', String(path).slice('/sandbox/'.length));
@@ -100,14 +100,14 @@ export class JournalledSandbox implements Sandbox {
 
 const isFree = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) === undefined;
 
-/** Every name below a folder, with what tells one thing from another. */
+/** Every name below a folder, with what distinguishes one object from another. */
 function look(folder: string): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   const visit = (path: string): void => {
     for (const name of readdirSync(join(folder, path))) {
       const each = join(path, name);
       const stats = lstatSync(join(folder, each), { bigint: true });
-      // A directory's time moves with what is in it.
+      // The time of a directory changes with its content.
       found.set(each, stats.isDirectory() ? `dir ${stats.ino}` : `${stats.ino} ${stats.size} ${stats.mtimeNs}`);
       if (stats.isDirectory()) visit(each);
     }

@@ -1,4 +1,4 @@
-// The moments at which a process may die. Ports are wrapped so that each of them is passed by name.
+// The points at which a process may die. Wrapped ports pass each of them by name.
 
 export const POINTS = [
   'commit.before',
@@ -8,7 +8,7 @@ export const POINTS = [
   'effect.before',
   // The effect is half done: a rename has both names, a write has its temporary file.
   'effect.mid',
-  // The effect is done, and the journal does not say so yet.
+  // The effect is done, and the journal does not contain it yet.
   'effect.performed',
   'effect.after',
   'settle.before',
@@ -23,13 +23,13 @@ export interface Moment {
 }
 
 export interface Hooks {
-  /** Says that a point is reached. It may not return, or throw. */
+  /** Reports that a point is reached. It may not return, or throw. */
   pass(point: Point): void;
-  /** Whether the next pass of this point is the moment. */
+  /** Whether the next pass of this point is the chosen one. */
   isDue(point: Point): boolean;
 }
 
-/** Does `act` at one moment, once. */
+/** Runs `act` at one point, once. */
 export class FaultPoints implements Hooks {
   readonly #moment: Moment | null;
   readonly #act: (moment: Moment) => void;
@@ -57,7 +57,7 @@ export class FaultPoints implements Hooks {
 
 export const unharmed: Hooks = { pass: () => undefined, isDue: () => false };
 
-/** `commit.after:3` */
+/** Parses `commit.after:3`. */
 export function momentOf(text: string): Moment {
   const [name, nth] = text.split(':');
   const point = POINTS.find((each) => each === name);

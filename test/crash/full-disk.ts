@@ -1,5 +1,5 @@
-// A disk that is really full: a home on a small file system of its own, which is made in a mount namespace and is gone
-// with it. And a file that cannot grow, by the limit that the system puts on it (EFBIG).
+// A disk that is really full: a home on a small file system in its own mount namespace, which disappears with it. And a
+// file that cannot grow, because of a limit of the system (EFBIG).
 //
 // This module is also the program that runs inside the namespace.
 
@@ -23,7 +23,7 @@ const SIZES_KIB = [1_000, 1_100, 1_300, 1_600, 2_000, 2_600];
 /** In blocks of 512 bytes. */
 const LIMITS = [700, 900, 1_300, 2_000, 3_000];
 
-/** Whether the process that filled the disk ends, and the home is opened again, or restarts when there is room. */
+/** Whether the process that filled the disk ends and the home is opened again, or restarts when there is space. */
 export type Then = 'reopened' | 'restarted';
 
 export function fullDisk(options: CampaignOptions, sizes = SIZES_KIB, then: Then = 'reopened'): Tally {
@@ -54,7 +54,7 @@ interface Inside {
   readonly notes: readonly (readonly [string, number])[];
 }
 
-/** No file of the process can become larger than so much. */
+/** No file of the process can become larger than this. */
 export async function limitedFiles(options: CampaignOptions, limits = LIMITS): Promise<Tally> {
   const tally = new Tally('limited files');
   for (const limit of limits) {
@@ -69,7 +69,7 @@ export async function limitedFiles(options: CampaignOptions, limits = LIMITS): P
   return tally;
 }
 
-/** It has ended by itself, and has told everybody. */
+/** It has ended by itself, and has reported that to all callers. */
 function failedClosed(tally: Tally, { status, signal, stderr, said }: Ended, label: string): void {
   tally.that(status === 0, () => `${label}: the process ended with ${status} ${signal}: ${stderr}`);
   const failures = said.filter((line) => line.said === 'audit_failure').length;
@@ -77,7 +77,7 @@ function failedClosed(tally: Tally, { status, signal, stderr, said }: Ended, lab
   tally.note('AUDIT_FAILURE', failures);
 }
 
-/** Inside the namespace: mounts, lets somebody fill the disk, makes room, looks at what comes of it. */
+/** Inside the namespace: mounts, fills the disk, frees space, and checks the result. */
 async function inside(options: CampaignOptions, size: number, then: string): Promise<Tally> {
   const tally = new Tally('full disk');
   const label = `seed ${options.seed} ${size} KiB`;
@@ -105,7 +105,7 @@ async function reopened(
   await checkReopened(tally, places, ended.said, label);
 }
 
-/** This process fills the disk itself, and goes on in the same Turnpike. */
+/** This process fills the disk itself, and continues with the same Turnpike. */
 async function restarted(tally: Tally, { seed }: CampaignOptions, places: Places, label: string): Promise<void> {
   const said: Said[] = [];
   const { turnpike, close } = await openAt({ places, hooks: unharmed, life: '1' });

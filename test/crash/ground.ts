@@ -1,4 +1,4 @@
-// The ground that a victim stands on: the real stores of a real home, with the fault points around them.
+// The environment of a victim: the real stores of a real home, wrapped in fault points.
 
 import { openSandbox } from '../../src/adapters/sandbox/file-sandbox.js';
 import { winstonLog } from '../../src/adapters/system/winston-log.js';
@@ -26,13 +26,13 @@ export interface Laying {
   /** Distinguishes the ids of this process from those of others on the same home. */
   readonly life: string;
   readonly planted?: Planted;
-  /** From this write on the head file is not written any more, and nobody is told. */
+  /** From this write on, the head file is silently not written. */
   readonly anchorStuckFrom?: number;
-  /** What an embedding service brings along: its policy, its tools and its tables. */
+  /** What an embedding service supplies: its policy, its tools and its tables. */
   readonly service?: Partial<TurnpikeOptions>;
-  /** Put around the records in the ledger's own database. */
+  /** Wraps the records in the ledger's own database. */
   readonly aroundRecords?: (own: LedgerRecords) => LedgerRecords;
-  /** Told of each batch before anything else is. */
+  /** Called with each batch before anything else. */
   readonly beforeCommit?: (batch: Batch) => void;
 }
 
@@ -49,7 +49,7 @@ export interface Opened {
   readonly close: () => Promise<void>;
 }
 
-/** Opens the home at these places, which is made where there is none. */
+/** Opens the home in these folders; creates it if it does not exist. */
 export async function openAt(laying: Laying): Promise<Opened> {
   const { places, hooks, life } = laying;
   const paths = isVacant(places.home) ? await createHome(places.home) : homePaths(places.home);
@@ -68,7 +68,7 @@ export async function openAt(laying: Laying): Promise<Opened> {
         ...laying.service,
         ...{ home: places.home, sandbox, control: false, ids: idsOf(life), log: winstonLog('silent') },
         interpreter,
-        // These campaigns are about the failure itself, and not about what is refused before it.
+        // These campaigns test the failure itself, and not what is refused before it.
         storage: { freeBytesMin: 1, reservedBytes: 1 },
       },
     );
@@ -89,7 +89,7 @@ function idsOf(life: string): Ids {
   return { draw: (prefix) => `${prefix}${`L${life}N${(drawn += 1)}N`.padEnd(21, '0')}` };
 }
 
-/** How long `ack-before-commit` lets a commit wait that it has acknowledged. */
+/** How long `ack-before-commit` delays a commit that it has acknowledged. */
 const PLANTED_MS = 25;
 
 class HookedStore extends ForwardingStore {

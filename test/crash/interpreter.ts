@@ -1,4 +1,4 @@
-// The interpreter that every Turnpike of the campaign runs on: in this process and, by the same option, in its victims.
+// The interpreter of every Turnpike of the campaign: in this process and, by the same option, in its victims.
 
 import { parseArgs } from 'node:util';
 import { DEFAULT_INTERPRETER } from '../../src/kernel/interpreter/default-interpreter.js';

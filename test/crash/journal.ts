@@ -1,18 +1,18 @@
-// The journal of what was done to the world: one line before and one after each effect, and around each settlement.
-// Each line is one O_APPEND write, which a SIGKILL does not take back. Nothing in src knows of it.
+// The journal of effects: one line before and one after each effect, and around each settlement. Each line is one
+// O_APPEND write, which a SIGKILL does not undo. Nothing in src knows of it.
 
 import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EffectResult } from '../../src/contract/run/effect.js';
 
-/** Where everything of one case of the campaign lies. */
+/** The folder of one case of the campaign. */
 export interface Places {
   readonly folder: string;
   readonly home: string;
   readonly journal: string;
-  /** What the executor has sent to where nobody can look it up. */
+  /** What the executor has sent to a place that cannot be queried. */
   readonly outbox: string;
-  /** What clients have asked for, noted by them before they ask. */
+  /** The requests of clients, noted before they are sent. */
   readonly client: string;
 }
 
@@ -38,15 +38,15 @@ export type JournalLine =
       readonly key: string;
       readonly action: string;
       readonly status: EffectResult['status'];
-      /** What the settlement changed in the sandbox: `-path` is gone, `+path` is new, `~path` is another. */
+      /** The changes of the settlement in the sandbox: `-path` was removed, `+path` is new, `~path` was replaced. */
       readonly changed: readonly string[];
     }
-  /** The fault that was injected: from here on nothing may be done. */
+  /** The injected fault: after it no effect may run. */
   | { readonly at: 'fault'; readonly moment: string }
   | { readonly at: 'commit failed'; readonly code: string }
   | { readonly at: 'life'; readonly life: string };
 
-/** Appends lines to a file that is opened for each: slower, and nothing to close. */
+/** Appends lines to a file that is opened for each: slower, but nothing has to be closed. */
 export function append(file: string, line: object): void {
   const descriptor = openSync(file, 'a', 0o600);
   try {
@@ -56,7 +56,7 @@ export function append(file: string, line: object): void {
   }
 }
 
-/** The whole lines of a file; none where there is no file. */
+/** The complete lines of a file; empty if there is no file. */
 export const linesOf = (file: string): readonly unknown[] =>
   existsSync(file)
     ? readFileSync(file, 'utf8')

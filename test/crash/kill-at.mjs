@@ -1,5 +1,5 @@
-// Loaded before a command: kills the process right before the n-th thing that it does to a disk, and says, where it
-// comes to its end, what those were. `KILL_AT` is n, `STEPS` the file of names.
+// Loaded before a command: kills the process right before its n-th disk operation. If the process ends normally, it
+// writes the list of its disk operations. `KILL_AT` is n, `STEPS` the file of names.
 
 import fs from 'node:fs';
 import { createRequire, syncBuiltinESMExports } from 'node:module';

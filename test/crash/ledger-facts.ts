@@ -1,4 +1,4 @@
-// What the ledger of a home says, gathered once, for the checks to hold against what was printed and what was done.
+// Facts from the ledger of a home, gathered once, for comparison with the output and the effects.
 
 import type { Entry, ResultInput, RunCreated } from '../../src/contract/run/entry.js';
 import type { RunRecord } from '../../src/contract/run/run-record.js';
@@ -6,7 +6,7 @@ import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import type { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { RunRecords } from '../../src/run/run-records.js';
 
-/** A trace, and where it stands in the log. */
+/** A trace, and its place in the log. */
 export interface PlacedTrace extends StepTrace {
   readonly log_index: number;
 }
@@ -16,10 +16,10 @@ export interface LedgerFacts {
   readonly traces: readonly PlacedTrace[];
   readonly records: ReadonlyMap<string, RunRecord>;
   readonly created: ReadonlyMap<string, RunCreated>;
-  /** The db_write runs that were allowed: each of them is an intent. */
+  /** The allowed db_write runs: each of them is an intent. */
   readonly intents: readonly string[];
   readonly results: ReadonlyMap<string, readonly ResultInput[]>;
-  /** How often each input id of a proposal entered, by `run_id input_id`. */
+  /** How often each input id of a proposal was recorded, by `run_id input_id`. */
   readonly inputs: ReadonlyMap<string, number>;
 }
 

@@ -1,8 +1,7 @@
 // npm run crash -- [--kills 300] [--seed N] [--only PART] [--every N] [--interpreter NAME]
 //
-// Kills, tears, fills and stops real processes on real homes, and looks each time whether what was promised still
-// holds.
-// Ends with 1, the seed, and the homes in which something was found.
+// Kills, tears, fills and stops real processes on real homes, and checks each time whether the guarantees hold. Ends
+// with 1, the seed, and the homes with findings.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +25,7 @@ const { values } = parseArgs({
     kills: { type: 'string', default: '300' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string', default: '' },
-    // Of the damages of the database's log every so many-th; all of them take a quarter of an hour.
+    // The fraction of the damage to the database's log; all of it takes a quarter of an hour.
     every: { type: 'string', default: '1' },
     // Read by every process of the campaign.
     interpreter: { type: 'string' },

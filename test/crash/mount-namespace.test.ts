@@ -1,4 +1,4 @@
-// Where no mount namespace can be made, tests of full disks are skipped with a line that says so, and fail in CI.
+// If no mount namespace can be created, tests of full disks are skipped with a printed line, and fail in CI.
 
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { mountNamespace } from './mount-namespace.js';
@@ -10,7 +10,7 @@ afterEach(() => {
   else process.env['CI'] = CI;
 });
 
-test('throws in CI where no mount namespace can be made', () => {
+test('throws in CI if no mount namespace can be created', () => {
   process.env['CI'] = '1';
   expect(() => mountNamespace(() => false)).toThrow('CI must allow mount namespaces');
 });
@@ -22,6 +22,6 @@ test('prints that the tests are skipped elsewhere', () => {
   expect(write.mock.calls.map(([line]) => line)).toEqual([expect.stringMatching(/^skipped: what needs a mount/)]);
 });
 
-test('returns the first flags with which a mount namespace can be made', () => {
+test('returns the first flags with which a mount namespace can be created', () => {
   expect(mountNamespace((flags) => flags.includes('-r'))).toEqual(['-r', '-m']);
 });

@@ -5,8 +5,8 @@ const FLAGS = [['-m'], ['-r', '-m']];
 const canUnshare = (flags: readonly string[]): boolean => spawnSync('unshare', [...flags, 'true']).status === 0;
 
 /**
- * The flags with which `unshare` makes a mount namespace on this machine.
- * @returns null, and prints one line, where it cannot make one; in CI it throws instead
+ * The flags with which `unshare` creates a mount namespace on this machine.
+ * @returns null, and prints one line, if it cannot create one; in CI it throws instead
  */
 export function mountNamespace(canMake = canUnshare): readonly string[] | null {
   const flags = FLAGS.find((one) => canMake(one));

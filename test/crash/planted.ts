@@ -1,4 +1,4 @@
-// Faults that are planted, to see that the campaign finds each of them: a check that cannot fail proves nothing.
+// Planted faults that the campaign must find, because a check that cannot fail proves nothing.
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,9 +13,9 @@ interface Plant {
   readonly planted: Exclude<Planted, 'none'>;
   /** The lives of the process; the planted fault is in the last one. */
   readonly lives: readonly (readonly string[])[];
-  /** Kill the last life when it has printed so many lines. */
+  /** Kill the last life after this many lines of output. */
   readonly lines?: number;
-  /** What must be found. */
+  /** The finding that must be reported. */
   readonly finds: RegExp;
 }
 
@@ -40,7 +40,7 @@ const PLANTS: readonly Plant[] = [
   },
 ];
 
-/** Those of the process, and what is seen when no head file vouches for anything. */
+/** The faults of the process, and the finding when no head file covers anything. */
 export async function plantedFaults(options: CampaignOptions): Promise<Tally> {
   const tally = await plantedVictims(options);
   const folder = join(options.folder, 'planted');

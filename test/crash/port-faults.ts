@@ -1,5 +1,5 @@
-// A disk that is full, or that fails, as an error of a port: at the first, the second, ... commit and head write, until
-// a run gets through. After the fault nothing is acknowledged and nothing is begun; the next opening makes it whole.
+// A full or failing disk as an error of a port: at the first, the second, ... commit and head write, until a run
+// completes. After the fault nothing is acknowledged and nothing starts; the next opening completes the ledger.
 
 import { LedgerError } from '../../src/errors.js';
 import { inHome, type CampaignOptions } from './campaign.js';
@@ -12,7 +12,7 @@ import { Tally } from './tally.js';
 import { work, type Said } from './workload.js';
 
 const POINTS_OF_PORTS: readonly Point[] = ['commit.before', 'commit.after', 'anchor.before', 'anchor.after'];
-/** A store may throw what the port says, or what the system said. */
+/** A store may throw the port's error, or the system's. */
 const ERRORS = [
   { code: 'ENOSPC', error: (): Error => unavailable(errnoError('ENOSPC')) },
   { code: 'EIO', error: (): Error => errnoError('EIO') },
@@ -37,7 +37,7 @@ export async function portFaults(
   return tally;
 }
 
-/** @returns false when the moment does not come any more */
+/** @returns false if the point is not passed that often */
 async function faulted(tally: Tally, options: CampaignOptions, moment: Moment, failing: Failing): Promise<boolean> {
   let reached = false;
   const named = `seed ${options.seed} ${failing.code} at ${nameOf(moment)}`;
@@ -88,7 +88,7 @@ async function worked(
   await close();
 }
 
-/** It has failed closed. A head write fails while the engine goes on, so a commit may come between. */
+/** It has failed closed. A head write may fail while the engine continues, so a commit may come between. */
 function checkClosed(
   tally: Tally,
   places: Places,

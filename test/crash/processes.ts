@@ -1,6 +1,5 @@
-// One home, more than one process (D13): a second one is locked out for as long as the first one lives, even stopped;
-// and a writer that has lost its lock while it was stopped, because an operator removed the file, notices when it
-// wakes.
+// Several processes on one home (D13). A second process is locked out while the first one lives, even stopped. A writer
+// that has lost its lock while it was stopped, because an operator removed the file, notices it when it continues.
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { homePaths } from '../../src/runtime/home/home.js';
@@ -16,7 +15,7 @@ import type { Said } from './workload.js';
 
 const WORK = ['--attached', '2', '--remote', '1', '--steps', '10'];
 
-/** The second process is refused while the first lives, and is let in when that was killed. */
+/** The second process is refused while the first lives, and admitted after that was killed. */
 export async function twoProcesses(options: CampaignOptions, cases = 3): Promise<Tally> {
   const tally = new Tally('two processes');
   for (let number = 1; number <= cases; number += 1) {
@@ -36,7 +35,7 @@ export async function twoProcesses(options: CampaignOptions, cases = 3): Promise
   return tally;
 }
 
-/** Where a writer is stopped. At the first two nothing of its own is under way outside of the database. */
+/** Where a writer is stopped. At the first two it has nothing in flight outside of the database. */
 const STOPS: readonly Moment[] = [
   { point: 'commit.before', nth: 3 },
   { point: 'commit.before', nth: 6 },
@@ -64,7 +63,7 @@ export async function stoppedWriter(
   return tally;
 }
 
-/** Stopped for a while and not disturbed: nobody gets in, and it goes on as if nothing had been. */
+/** Stopped for a while and not disturbed: no other process gets in, and it continues as if nothing had happened. */
 async function keepsItsLock(
   tally: Tally,
   { program, seed }: CampaignOptions,
@@ -110,11 +109,11 @@ async function losesItsLock(
   tally.that(status === 0, () => `${label}: it ended with ${status}: ${stderr}`);
   checkWoken(tally, places, said.slice(before.length), label, moment);
   await checkKilled(tally, places, said, label);
-  // The settlement of an effect that was begun afterwards said that it had not happened: nobody could know.
+  // The settlement of an effect that started later said that it had not happened: that could not be known.
   if (moment.point === 'commit.before') await checkReopened(tally, places, said, label);
 }
 
-/** It notices at its next commit, acknowledges nothing and begins nothing more. */
+/** It notices the loss at its next commit, acknowledges nothing and starts nothing more. */
 function checkWoken(tally: Tally, places: Places, said: readonly Said[], label: string, { point }: Moment): void {
   const journal = journalOf(places);
   const woken = journal.slice(journal.findIndex(({ at }) => at === 'fault'));
@@ -124,7 +123,7 @@ function checkWoken(tally: Tally, places: Places, said: readonly Said[], label: 
     () => `${label}: its commits failed with ${codes.join() || 'nothing'}`,
   );
   const begun = woken.filter(({ at }) => at === 'begin').length;
-  // Where it stood right before an effect, or had just committed the intents of some, those are made.
+  // If it was right before an effect, or had just committed the intents of some, those are executed.
   const excused = point !== 'commit.before';
   tally.that(begun === 0 || excused, () => `${label}: it began ${begun} effects after it had woken`);
   if (excused) tally.note(`effects after ${point}`, begun);

@@ -1,4 +1,4 @@
-// One agent's script: every kind of proposal there is, in an order that its seed has made.
+// The script of one agent: every kind of proposal, in an order that its seed determines.
 
 import { createHash } from 'node:crypto';
 import { below, pick, seeded } from './seeded.js';
@@ -9,7 +9,7 @@ export type Ask =
 
 interface ScriptOptions {
   readonly seed: number;
-  /** Goes into every name and content, so that no two agents write the same. */
+  /** Part of every name and content, so that no two agents write the same. */
   readonly who: string;
   readonly steps: number;
   readonly remote: boolean;
@@ -21,7 +21,7 @@ export const CASES = ['case-alpha', 'case-beta'] as const;
 /** In every case sandbox from the start, and larger than what fits into the database as an artifact. */
 export const LARGE_FILE = 'large.txt';
 
-/** A proposal whose id is made of `from`. */
+/** A proposal whose id is derived from `from`. */
 export function proposalOf(from: string, action: string, args: object): string {
   const hex = createHash('sha256').update(from).digest('hex');
   const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
@@ -48,7 +48,7 @@ class Author {
       const next = first[step] ?? pick(this.#random, this.#kinds());
       next.call(this);
     }
-    // Of remote agents a few finish; the others live on.
+    // Some remote agents finish; the others live on.
     const last = this.#random();
     if (last < (remote ? 0.2 : 0.4)) this.#propose('FINISH', { response: 'done' });
     else if (!remote && last < 0.7) this.#asks.push({ what: 'end' });
@@ -78,7 +78,7 @@ class Author {
     this.#propose('WRITE_FILE', { path: `/sandbox/${this.#file()}`, content: this.#content() });
   }
 
-  /** Several agents write here: then nobody may be able to tell, after a crash, who was the last. */
+  /** Several agents write here: after a crash, the last writer may be unknown. */
   #contend(): void {
     this.#propose('WRITE_FILE', { path: '/sandbox/shared.md', content: this.#content() });
   }
@@ -143,7 +143,7 @@ class Author {
     return earlier.length === 0 ? null : pick(this.#random, earlier);
   }
 
-  /** A file of this agent's own, which is there if all has gone well. */
+  /** A file of this agent, which exists unless something went wrong. */
   #file(): string {
     if (this.#files.length === 0) this.#create();
     return pick(this.#random, this.#files);
@@ -153,7 +153,7 @@ class Author {
     const { who } = this.#options;
     this.#made += 1;
     const payload = proposalOf(`${who} ${this.#made}`, action, args);
-    // Every third request has no id of its client's, and so cannot be asked again.
+    // Every third request has no client id, and so cannot be repeated.
     const inputId = this.#made % 3 === 0 ? {} : { inputId: `${who}-${this.#made}` };
     this.#asks.push({ what: 'propose', payload, ...inputId, again: false });
   }

@@ -1,4 +1,4 @@
-// Chance that comes from a seed, so that a failing case can be made again.
+// Seeded random choices, so that a failing case can be reproduced.
 
 export { random as seeded } from '../fixtures/random.js';
 

@@ -1,4 +1,4 @@
-// What a part of the campaign has looked at, and what it found.
+// The checks of a part of the campaign, and its findings.
 
 export class Tally {
   readonly part: string;
@@ -12,7 +12,7 @@ export class Tally {
     this.part = part;
   }
 
-  /** One check. `message` says what was found instead, and is made only when it is needed. */
+  /** One check. `message` describes the finding, and is built only when it is needed. */
   that(holds: boolean, message: () => string): void {
     this.checks += 1;
     if (!holds) this.violations.push(message());
@@ -27,7 +27,7 @@ export class Tally {
   }
 }
 
-/** The parts as a table, with what was found below it. */
+/** The parts as a table, with the findings below it. */
 export function tableOf(tallies: readonly Tally[]): string {
   const rows = tallies.map(({ part, cases, checks, violations, notes }) => {
     const figures = [...notes].map(([name, value]) => `${name} ${value}`).join(', ');

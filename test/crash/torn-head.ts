@@ -1,5 +1,5 @@
-// Every byte of the head file, damaged in every way: it says one of the two heads that were written, or that it is
-// damaged, and never anything else (D15, H1).
+// Every byte of the head file, damaged in every way: it returns one of the two heads that were written, or is reported
+// as damaged, and never anything else (D15, H1).
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ async function damaged(
   try {
     const head = await anchor.read();
     const behind = base.head - (head?.size ?? 0);
-    // The opening holds the ledger against the older head as well as it can.
+    // The opening compares the ledger with the older head as well as it can.
     await checkExternalHead(store, anchor);
     tally.that(head !== null && behind >= 0, () => `${label}: says ${JSON.stringify(head)}`);
     tally.note(behind === 0 ? 'says the newest head' : 'says the head before it');

@@ -1,12 +1,12 @@
-// Every byte of the frames of the database's log that hold the last entries, damaged in every way: what is left is the
-// ledger up to the last whole commit, or it is refused; it is never shorter than its head file says, and opened (D15).
+// Every byte of the frames of the database's log that contain the last entries, damaged in every way: the rest is the
+// ledger up to the last whole commit, or it is refused; it is never opened shorter than its head file says (D15).
 //
-//   T1. No damage is left out by argument. Of each, SQLite itself says what the log still holds: the ledger is opened
-//       as a home opens it, held against what its head file says, and read from its first entry to its last.
-//   T2. That is all that is done hundreds of thousands of times, on one home in memory, of whose log only the end is
-//       written anew. A home is small for it: what a case costs is reading.
-//   T3. For the first damage of each outcome, and every so many-th, the whole home is opened for writing in a folder of
-//       its own: it recovers, works on, verifies, replays, and comes to the same outcome as the reading did.
+//   T1. No damage is omitted by argument. For each, SQLite itself decides what the log still contains: the ledger is
+//       opened as a home opens it, compared with its head file, and read from its first entry to its last.
+//   T2. Only that is done hundreds of thousands of times, on one home in memory, of which only the end of the log is
+//       rewritten. The home is small for that reason: a case costs its reading.
+//   T3. For the first damage of each outcome, and at regular intervals, the whole home is opened for writing in a
+//       separate folder: it recovers, continues to work, verifies, replays, and has the same outcome as the reading.
 
 import { closeSync, cpSync, ftruncateSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { symlinkSync, writeFileSync, writeSync } from 'node:fs';
@@ -30,12 +30,12 @@ import { work } from './workload.js';
 const ENTRIES = 5;
 const WAL = 'ledger.db-wal';
 const SIZES = ['--attached', '1', '--remote', '1', '--steps', '6'];
-/** Of the damages that were read, every so many-th is opened as a whole home as well. */
+/** Of the damaged logs that were read, one in this number is opened as a whole home as well. */
 const WHOLE_EVERY = 4_999;
 
 export async function tornWal(options: CampaignOptions, step = 1): Promise<Tally> {
   const tally = new Tally('torn log of the database');
-  // What the head file vouches for, and what it has not heard of yet.
+  // What the head file covers, and what it does not know yet.
   for (const { name, more } of [
     { name: 'wal', more: [] },
     { name: 'wal-behind', more: ['--anchor-stuck', '9'] },
@@ -84,7 +84,7 @@ async function ofBase(tally: Tally, options: CampaignOptions, torn: TornHome, st
   tally.note('different outcomes', seen.size);
 }
 
-/** Where the first commit begins that brought any of the last entries: all its frames hold them, not only its last. */
+/** The start of the first commit with any of the last entries: all its frames contain them, not only its last. */
 async function firstByte(torn: TornHome): Promise<number> {
   const before = torn.base.texts.length - ENTRIES;
   let first = { at: torn.wal.length, kept: Infinity };
@@ -97,20 +97,20 @@ async function firstByte(torn: TornHome): Promise<number> {
   return first.at;
 }
 
-/** What reading has come to: everything that there is, or why there is nothing. */
+/** The result of reading: everything that exists, or the reason for none. */
 type Read =
   | { readonly texts: readonly string[]; readonly root: string }
   | { readonly texts: null; readonly code: string; readonly message: string };
 
-/** A home of which the log of the database is written again and again. */
+/** A home whose database log is rewritten repeatedly. */
 class TornHome {
   readonly base: Base;
   readonly wal: Buffer;
-  /** Before this byte the log is as it was. */
+  /** Before this byte the log is unchanged. */
   #from = 0;
   readonly #paths: HomePaths;
   readonly #log: number;
-  /** What its head file says: nothing happens to that. */
+  /** The head in its head file, which never changes. */
   readonly #vouched: Pick<ExternalHeadStore, 'read'>;
 
   constructor(base: Base, folder: string, vouched: ExternalHead | null) {
@@ -123,18 +123,18 @@ class TornHome {
     this.#log = openSync(join(folder, WAL), 'r+');
   }
 
-  /** From now on logs begin like the first one up to this byte. */
+  /** From now on logs are equal to the first one up to this byte. */
   keep(from: number): void {
     ftruncateSync(this.#log, from);
     writeSync(this.#log, this.wal, 0, from, 0);
     this.#from = from;
   }
 
-  /** Reads the ledger with a log that ends like this; only where `guarded` the head file has a say. */
+  /** Reads the ledger with this end of the log; the head file is compared only if `guarded`. */
   async read(end: Buffer, guarded: boolean): Promise<Read> {
     ftruncateSync(this.#log, this.#from + end.length);
     writeSync(this.#log, end, 0, end.length, this.#from);
-    // What a process that is gone had known of the log.
+    // What an ended process knew of the log.
     rmSync(`${this.#paths.ledger}-shm`, { force: true });
     try {
       const { ledger: file, artifacts: artifactsDir } = this.#paths;
@@ -185,7 +185,7 @@ function rootsOf(texts: readonly string[]): readonly string[] {
   return [head.root, ...texts.map((text) => (head = extendHead(head, [leafHash(text)])).root)];
 }
 
-/** The whole home, as the next process opens it: refused alike, or recovered, and then it goes on. */
+/** The whole home, as the next process opens it: refused as well, or recovered, and then it continues. */
 async function opened(
   tally: Tally,
   options: CampaignOptions,

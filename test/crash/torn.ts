@@ -1,8 +1,9 @@
-// Torn and flipped bytes in the last pages of database and log. What counts is what a victim has printed, and how far
-// the head file had come (D15):
+// Torn and flipped bytes in the last pages of database and log, compared with the output of a victim and the position
+// of the head file (D15):
 //
-//   Every entry below the head file's size is there after an opening, or the opening refuses, or verify or replay find
-//   the damage. Above it, only the disk's own word holds: the head file follows each commit and is not waited for.
+//   Every entry below the head file's size is present after an opening, or the opening refuses, or verify or replay
+//   report the damage. Above it, only the guarantees of the disk hold: the head file follows each commit, and no
+//   response waits for it.
 
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,28 +31,28 @@ export interface Base {
   readonly files: Readonly<Record<string, Buffer>>;
   readonly texts: readonly string[];
   readonly head: number;
-  /** Where the traces of the printed responses stand in the log. */
+  /** The places of the traces of the printed responses in the log. */
   readonly acknowledged: readonly number[];
-  /** The input ids that were printed, each with its tree. */
+  /** The printed input ids, each with its tree. */
   readonly inputs: readonly (readonly [tree_id: string, input_id: string])[];
 }
 
 const FILES = ['ledger.db', 'ledger.db-wal', 'ledger.head'] as const;
-/** What an opening may refuse with: all documented in docs/errors.md. */
+/** The errors with which an opening may refuse: all documented in docs/errors.md. */
 export const REFUSALS = ['LEDGER_TAMPERED', 'LEDGER_BELOW_HEAD', 'LEDGER_UNAVAILABLE'];
 
 export interface TornOptions extends CampaignOptions {
-  /** Damages of each file of each base. */
+  /** Number of damaged versions of each file of each home. */
   readonly samples: number;
   /** Which homes; default: all three. */
   readonly kinds?: readonly BaseKind[];
   /** How many pages from the end are damaged. */
   readonly pages?: number;
-  /** Opens without a head file that vouches for anything: what the campaign must find then. */
+  /** Opens without a covering head file: the findings that the campaign must then report. */
   readonly unguarded?: boolean;
 }
 
-/** Homes that were closed, killed, and killed while their head file was behind: each damaged, opened, and looked at. */
+/** Homes that were closed, killed, and killed while their head file was behind: each is damaged, opened and checked. */
 export async function torn(options: TornOptions): Promise<Tally> {
   const tally = new Tally('torn pages');
   for (const kind of options.kinds ?? (['closed', 'killed', 'behind'] as const)) {
@@ -71,7 +72,7 @@ export async function torn(options: TornOptions): Promise<Tally> {
 const BASES = {
   closed: { more: [], killed: false },
   killed: { more: [], killed: true },
-  /** Its head file was not written any more after a while. */
+  /** Its head file is no longer written after a while. */
   behind: { more: ['--anchor-stuck', '9'], killed: true },
 } as const;
 type BaseKind = keyof typeof BASES;
@@ -103,7 +104,9 @@ export async function baseOf(
 
 const isWorkedOff = (said: readonly Said[]): boolean => said.at(-1)?.said === 'lag' || said.at(-2)?.said === 'lag';
 
-/** Until it has said everything, and its last head had time to get to the disk; nothing depends on whether it did. */
+/**
+ * Until it has printed everything, and its last head had time to reach the disk; no check depends on whether it did.
+ */
 async function workedOff(victim: Victim): Promise<void> {
   for (let lines = 1; !isWorkedOff(victim.said) && lines < 1_000; lines += 1) await victim.lines(lines);
   await pause(100);
@@ -161,7 +164,7 @@ async function vouchForNothing(places: Places): Promise<void> {
   await anchor.close();
 }
 
-/** @returns the texts of a ledger with which all seems to be well, or what was found */
+/** @returns the texts of a ledger that seems to be intact, or the finding */
 async function opening(tally: Tally, places: Places, label: string): Promise<readonly string[] | string> {
   let step = 'refused';
   try {
@@ -185,13 +188,13 @@ async function opening(tally: Tally, places: Places, label: string): Promise<rea
   }
 }
 
-/** Damage that is found is what is asked for. */
+/** Reporting the damage is the required result. */
 function found(tally: Tally, step: string): string {
   tally.checks += 1;
   return step;
 }
 
-/** All seems to be well: then everything that the head file vouched for must be there. */
+/** The ledger seems to be intact: then everything that the head file covered must be present. */
 async function judge(tally: Tally, places: Places, base: Base, texts: readonly string[], label: string): Promise<void> {
   const differs = base.texts.findIndex((text, index) => texts[index] !== text);
   const kept = differs === -1 ? base.texts.length : differs;

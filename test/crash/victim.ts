@@ -1,5 +1,5 @@
-// The process that is killed: a whole Turnpike on a real home. It prints one line for everything it is told, when it is
-// told, by a write that is over when it returns: what is printed was acknowledged.
+// The process that is killed: a whole Turnpike on a real home. It prints one line for every result as soon as it
+// receives it, with a write that has ended when it returns: what is printed was acknowledged.
 
 import { writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -31,7 +31,7 @@ const { values } = parseArgs({
 const places = placesIn(values.folder);
 const say = (said: Said): void => void writeSync(1, `${JSON.stringify(said)}\n`);
 
-/** Once stopped, it is woken by somebody else; what it does then is in the journal behind this line. */
+/** Once stopped, another process continues it; its later effects are in the journal after this line. */
 function act(moment: Moment): void {
   if (values['kill-at'] !== undefined) process.kill(process.pid, 'SIGKILL');
   process.kill(process.pid, 'SIGSTOP');

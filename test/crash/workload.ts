@@ -1,5 +1,5 @@
-// What agents do in one life of a process: some attached, some remote, side by side, each by a script of its own that a
-// seed has made. Clients note what they ask before they ask, as a client does that means to ask again after a crash.
+// The work of agents in one life of a process: some attached, some remote, concurrently, each by its own seeded script.
+// Clients note each request before they send it, like a client that will repeat it after a crash.
 
 import { createHash } from 'node:crypto';
 import type { StepResponse } from '../../src/contract/run/response.js';
@@ -9,7 +9,7 @@ import { codeOf } from './codes.js';
 import { append, linesOf, type Places } from './journal.js';
 import { CASES, script, type Ask } from './script.js';
 
-/** What a victim prints, each only when it was told so itself. */
+/** The output of a victim, each line only when it has received the result itself. */
 export type Said =
   | { readonly said: 'booted' }
   | { readonly said: 'opened'; readonly settled: number; readonly interrupted: number; readonly damaged: number }
@@ -21,7 +21,7 @@ export type Said =
       readonly input_id: string | null;
       readonly payload_sha256: string;
       readonly response_sha256: string;
-      /** Asked before, under the same input id. */
+      /** Sent before, under the same input id. */
       readonly again: boolean;
     }
   | { readonly said: 'audit_failure'; readonly run_id: string }
@@ -48,7 +48,7 @@ export interface Work {
   readonly steps: number;
 }
 
-/** How many of the requests of earlier lives are asked again. */
+/** How many of the requests of earlier lives are repeated. */
 const ASKED_AGAIN_MAX = 8;
 
 export async function work(task: Work): Promise<void> {
@@ -60,7 +60,7 @@ export async function work(task: Work): Promise<void> {
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** The answers that got lost are asked for, and some of those that did not. */
+/** Requests the lost responses again, and some of the others. */
 async function askAgain(task: Work, noted: readonly Noted[]): Promise<void> {
   for (const { run_id, input_id, payload } of noted.filter((each) => each.input_id !== null).slice(-ASKED_AGAIN_MAX)) {
     const inputId = input_id ?? '';
@@ -100,7 +100,7 @@ async function started({ turnpike, say, attached, remote }: Work): Promise<reado
   );
 }
 
-/** One agent follows its script, one step after the other. */
+/** One agent follows its script, one step after another. */
 async function follow(task: Work, run: AgentRun, link: Held['link'], index: number): Promise<void> {
   const { seed, life, steps } = task;
   const asks = script({ seed: seed * 1_009 + index, who: `${life}-${index}`, steps, remote: link === 'remote' });
@@ -113,7 +113,7 @@ async function follow(task: Work, run: AgentRun, link: Held['link'], index: numb
   }
 }
 
-/** @returns whether the agent can go on */
+/** @returns whether the agent can continue */
 async function proposed(
   task: Work,
   run: AgentRun,

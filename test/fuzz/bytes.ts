@@ -11,7 +11,7 @@ export function bytesOf(text: string): Uint8Array {
   return new Uint8Array(Buffer.concat(parts));
 }
 
-/** @returns null for bytes that are no UTF-8; a byte order mark stays */
+/** @returns null for bytes that are not UTF-8; a byte order mark stays */
 export function textOf(bytes: Uint8Array): string | null {
   try {
     return UTF8.decode(bytes);

@@ -1,5 +1,5 @@
-// One of the many who talk to a Turnpike at the same time: it feeds payloads to agent runs, and opens a new run
-// whenever one has ended.
+// One of many concurrent clients of a Turnpike. It submits payloads to agent runs, and opens a new run when one has
+// ended.
 
 import { performance } from 'node:perf_hooks';
 import { RunError } from '../../src/errors.js';
@@ -9,12 +9,15 @@ import type { Exchange } from './checks.js';
 import { caseOf, type Opened } from './world.js';
 
 export interface Sent extends Exchange {
-  /** From the call to the response, in milliseconds; of a caller among many, so it says little alone. */
+  /**
+   * From the call to the response, in milliseconds. The client shares the process with many others, so one value says
+   * little.
+   */
   readonly ms: number;
   readonly case_id: string;
 }
 
-/** A run and everything that it answered, in order. */
+/** A run and all its responses, in order. */
 export interface RunLog {
   readonly run_id: string;
   readonly sent: Sent[];
@@ -22,15 +25,15 @@ export interface RunLog {
 
 export interface Talk {
   readonly runs: RunLog[];
-  /** Payloads that came too late for a run: they were refused as RUN_ENDED and given to the next one. */
+  /** Payloads that arrived after the run had ended: they were refused as RUN_ENDED and submitted to the next run. */
   late: number;
   readonly violations: { readonly what: string; readonly payload: Uint8Array }[];
 }
 
-/** After so many violations nothing more is learnt. */
+/** After this number of violations a chunk stops. */
 export const VIOLATIONS_MAX = 20;
 
-/** Callers differ in who they are, in how much they are shown, and in how they send. */
+/** Callers differ in their identity, in their exposure, and in how they submit. */
 const agentOf = (caller: number): AgentOptions => ({
   case: caseOf(caller),
   ...(caller % 3 === 1 ? { exposure: 'decision' } : {}),
@@ -39,12 +42,12 @@ const agentOf = (caller: number): AgentOptions => ({
     ? { lane: 'TOOL_INTERVIEW_CAPTURE', role: 'INTERVIEW_AGENT', scope: { client_session_id: 'cs-1' } }
     : {}),
 });
-/** Some do not wait for a response before the next payload. */
+/** Some callers do not wait for a response before the next payload. */
 const widthOf = (caller: number): number => (caller % 4 === 3 ? 4 : 1);
-/** Some send everything twice, as if the first response had been lost. */
+/** Some callers submit everything twice, as if the first response had been lost. */
 const sendsTwice = (caller: number): boolean => caller % 8 === 6;
 
-/** Feeds `payloads` to runs of one caller; returns when each of them has had its response. */
+/** Submits `payloads` to runs of one caller; resolves when each of them has a response. */
 export async function feed(turnpike: Opened, caller: number, payloads: readonly Uint8Array[]): Promise<Talk> {
   const talk: Talk = { runs: [], late: 0, violations: [] };
   const width = widthOf(caller);
@@ -92,7 +95,7 @@ const wordsOf = (error: unknown): string => (error instanceof Error ? (error.sta
 
 type Answer = { readonly response: string; readonly ms: number } | 'late' | { readonly error: unknown };
 
-/** @returns the payloads for which the run had ended before */
+/** @returns the payloads that arrived after the run had ended */
 async function send(run: LiveRun, payloads: readonly Uint8Array[], talk: Talk): Promise<readonly Uint8Array[]> {
   const answers = await Promise.all(payloads.map((payload) => ask(run, payload, talk)));
   const refused: Uint8Array[] = [];
@@ -114,7 +117,7 @@ async function send(run: LiveRun, payloads: readonly Uint8Array[], talk: Talk): 
 async function ask(run: LiveRun, payload: Uint8Array, talk: Talk): Promise<Answer> {
   run.requests += 1;
   const options: SubmitOptions = sendsTwice(run.caller) ? { inputId: `request-${run.requests}` } : {};
-  // Callers may give text as well: it must make no difference.
+  // Callers may pass text as well, which must make no difference.
   const raw = run.requests % 16 === 0 ? (textOf(payload) ?? payload) : payload;
   const start = performance.now();
   try {

@@ -1,5 +1,5 @@
-// The campaign over `step`: payloads in chunks, each chunk through a Turnpike of its own with many callers at once, and
-// then everything that came back is held against everything that was written down.
+// The campaign over `step`. It runs payloads in chunks, each chunk through its own Turnpike with many concurrent
+// callers. Then it compares all responses with everything that was recorded.
 
 import { readFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -13,16 +13,16 @@ import { fixtures, ROOT } from './places.js';
 import { PayloadSource } from './source.js';
 import { CASES, POLICY_NAMES, World, type Open, type Opened, type PolicyName, type Store } from './world.js';
 
-/** Everything of a chunk but the seed it came from: it can be run again by itself. */
+/** All inputs of a chunk besides its seed, so that the chunk can be run again alone. */
 export interface Chunk {
   readonly policy: PolicyName;
   readonly store: Store;
   readonly payloads: readonly Uint8Array[];
-  /** Every payload goes to one caller, or each of them to the first few, in this order. */
+  /** Every payload goes to one caller, or each payload to the first few, in this order. */
   readonly to: 'one' | 'all';
 }
 
-/** The first few callers differ in all that callers differ in. */
+/** The first few callers cover all differences between callers. */
 const FEW = 8;
 
 export interface Violation {
@@ -34,12 +34,12 @@ export interface Violation {
 export interface Report {
   payloads: number;
   runs: number;
-  /** Refused because the run had ended, and given to another one. */
+  /** Refused because the run had ended, and submitted to another run. */
   late: number;
   traces: number;
   readonly outcomes: Record<Outcome, number>;
   behaviours: number;
-  /** The slowest step that was measured by itself; null where nothing is measured. */
+  /** The slowest step that was measured alone; null if nothing is measured. */
   slowestMs: number | null;
   readonly violations: Violation[];
 }
@@ -53,15 +53,15 @@ export interface CampaignOptions {
   readonly sqliteEvery?: number;
   /** Every n-th ledger in memory is verified and replayed; one in SQLite always is. Default: each. */
   readonly proveEvery?: number;
-  /** Is a step that takes more than 50 ms by itself a violation? */
+  /** Whether a step that takes more than 50 ms alone is a violation. */
   readonly measure?: boolean;
   readonly open?: Open;
-  /** Told before a chunk, so that it is known what was under way if nothing comes after it. */
+  /** Called before a chunk, so that the running chunk is known if the process dies. */
   readonly before?: (chunk: Chunk) => void;
   readonly after?: (report: Readonly<Report>) => void;
 }
 
-/** Runs a campaign; stops early only at too many violations. */
+/** Runs a campaign; stops early only after too many violations. */
 export async function fuzzSteps(options: CampaignOptions): Promise<Report> {
   const { seed, corpus, payloads, chunkSize = 2_500, sqliteEvery = 8 } = options;
   const source = new PayloadSource(seed, corpus);
@@ -81,7 +81,7 @@ export async function fuzzSteps(options: CampaignOptions): Promise<Report> {
   return report;
 }
 
-/** Runs one chunk that is at hand: the fixtures, or one in which a violation was found before. */
+/** Runs one given chunk: the fixtures, or one that showed a violation before. */
 export async function fuzzChunk(
   chunk: Chunk,
   options: Pick<CampaignOptions, 'measure' | 'open'> = {},
@@ -93,7 +93,7 @@ export async function fuzzChunk(
   return report;
 }
 
-/** Every fixture, for several callers, under every policy: some failures need one payload after another. */
+/** Every fixture, for several callers, under every policy: some failures need a sequence of payloads. */
 export const fixtureChunks = (): readonly Chunk[] => {
   const payloads = fixtures('payloads').map(({ bytes }) => bytes);
   return POLICY_NAMES.map((policy) => ({ policy, store: 'memory', payloads, to: 'all' }));
@@ -112,7 +112,7 @@ const newReport = (): Report => ({
 
 type Learn = (behaviour: string, payload: Uint8Array) => void;
 interface Running extends Pick<CampaignOptions, 'measure' | 'open' | 'before'> {
-  /** Are verification and replay part of it? */
+  /** Whether verification and replay are part of it. */
   readonly proven: boolean;
 }
 
@@ -141,7 +141,7 @@ async function runChunk(chunk: Chunk, options: Running, report: Report, learn: L
   }
 }
 
-/** What each caller sends. */
+/** The payloads of each caller. */
 function sharesOf({ payloads, to }: Chunk): readonly (readonly Uint8Array[])[] {
   if (to === 'all') return Array.from({ length: FEW }, () => payloads);
   return Array.from({ length: CASES }, (_, caller) => payloads.filter((_payload, at) => at % CASES === caller));
@@ -156,7 +156,7 @@ interface Judged {
   readonly learn: Learn;
 }
 
-/** Holds responses and traces against one another. @returns how many traces there are */
+/** Compares responses with traces. @returns the number of traces */
 async function judge({ turnpike, world, talks, report, violate, learn }: Judged): Promise<number> {
   const written = await tracesOf(turnpike);
   const all = [...written.values()].flat();
@@ -180,7 +180,9 @@ async function judge({ turnpike, world, talks, report, violate, learn }: Judged)
   return all.length;
 }
 
-/** The ledger against itself and against the machines, which must give one response for each trace again (D6). */
+/**
+ * Verifies the ledger and replays it through the machines, which must produce the same response for each trace (D6).
+ */
 async function prove(turnpike: Opened, traces: number, violate: Judged['violate']): Promise<void> {
   if (!(await turnpike.ledger.verify()).ok) violate('the ledger does not verify');
   const { ok, steps, responses } = await turnpike.replay();
@@ -207,14 +209,14 @@ async function tracesOf(turnpike: Opened): Promise<Map<string, StepTrace[]>> {
   return traces;
 }
 
-/** What stands in a path of this host, and the names of all rules: those of the documents, and those just met. */
+/** Texts that occur in paths of this host, and the names of all rules: the documented ones and those just seen. */
 function secretsOf(world: World, met: readonly string[]): Secrets {
   const places = [world.folder, tmpdir(), process.cwd(), homedir(), ROOT].filter((place) => place.length > 1);
   const words = ['/proc/', '/sys/', 'node_modules', 'ledger.db', '.turnpike-', 'at Object.'];
   return { anywhere: world.secrets, inOwnWords: [...new Set([...places, ...words, ...RULES, ...met])] };
 }
 
-/** Rules as docs/errors.md names them; of those with a placeholder, what stands before it. */
+/** Rules as docs/errors.md names them; for a rule with a placeholder, the part before it. */
 const RULES: readonly string[] = ['lane-rules', 'step-rules'].flatMap((table) => {
   const text = readFileSync(join(ROOT, 'docs/errors.md'), 'utf8');
   const [, after = ''] = text.split(`<!-- table: ${table} -->\n`);

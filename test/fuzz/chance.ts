@@ -1,7 +1,7 @@
-// Chance from a seed: whoever has the number has every payload of a campaign again.
+// Seeded random choices: the seed reproduces every payload of a campaign.
 
 export interface Chance {
-  /** A whole number from 0 up to, but without, `end`. */
+  /** A whole number from 0 to `end` - 1. */
   below(end: number): number;
   /** True in one of `n` cases. */
   oneIn(n: number): boolean;
@@ -28,7 +28,7 @@ export function chanceOf(seed: number): Chance {
   };
 }
 
-/** A seed of its own for each part of a campaign, so that one part can change without moving the others. */
+/** A separate seed for each part of a campaign, so that changing one part does not affect the others. */
 export function seedOf(seed: number, part: number): number {
   const mixed = Math.imul((seed ^ Math.imul(part + 1, 0x9e3779b1)) >>> 0, 0x85ebca6b) >>> 0;
   return (mixed ^ (mixed >>> 13)) >>> 0;

@@ -1,5 +1,5 @@
-// What must hold of every response and of every trace, as functions of what was sent and what came back. They know
-// nothing of the campaign, so that the tests can show that each of them fails when it should.
+// The invariants of every response and every trace, as functions of the input and the output. They do not depend on the
+// campaign, so that tests can show that each of them fails when it should.
 
 import { EXECUTION_CAUSES, FAULTS, POLICY_CAUSES, type FaultCode } from '../../src/contract/fault.js';
 import { sha256 } from '../../src/contract/hash.js';
@@ -9,17 +9,17 @@ import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import { isConforming } from '../../src/contract/validators.js';
 import { textOf } from './bytes.js';
 
-/** One payload that a live run took, and the text of the response that came back. */
+/** One payload that a live run accepted, and the text of its response. */
 export interface Exchange {
   readonly payload: Uint8Array;
   readonly response: string;
 }
 
-/** What no response may show. */
+/** Texts that no response may contain. */
 export interface Secrets {
-  /** Known to nobody but the host: not even a file's content may hold them. */
+  /** Known only to the host: not even the content of a file may contain them. */
   readonly anywhere: readonly string[];
-  /** What agents may know and write themselves: looked for only where the system speaks in its own words. */
+  /** Texts that agents may know and write themselves: searched for only where the system writes its own text. */
   readonly inOwnWords: readonly string[];
 }
 
@@ -39,7 +39,7 @@ interface Loose {
   readonly error?: { readonly error_code: FaultCode; readonly message: string } | null;
 }
 
-/** @returns what is wrong with a response; nothing, if nothing is (S0-69 to S0-72, S2-10, S2-20, C01, C02) */
+/** @returns the violations of a response; empty if there are none (S0-69 to S0-72, S2-10, S2-20, C01, C02) */
 export function problemsOfResponse({ payload, response }: Exchange, secrets: Secrets): readonly string[] {
   let value: unknown;
   try {
@@ -69,7 +69,7 @@ export function problemsOfResponse({ payload, response }: Exchange, secrets: Sec
   return [...problems, ...problemsOfEcho(payload, body, succeeded), ...problemsOfSecrets(response, body, secrets)];
 }
 
-/** The constant messages that each code may come with (C01, C04, C08). */
+/** The constant messages that each code may have (C01, C04, C08). */
 const MESSAGES = Object.fromEntries(
   Object.entries(FAULTS).map(([code, { message }]) => {
     if (code === 'POLICY_VIOLATION') return [code, new Set([message, ...Object.values(POLICY_CAUSES)])];
@@ -97,7 +97,7 @@ const isResultOf = (action: string | null, result: Record<string, unknown>): boo
     .map(([key, value]) => `${key}:${typeof value}`)
     .join() === RESULTS[action];
 
-/** Id and action are echoes: they say what the payload says, and a success comes of what any JSON reader can read. */
+/** Id and action are echoes of the payload, and only a payload that every JSON reader accepts can succeed. */
 function problemsOfEcho(payload: Uint8Array, body: Loose, succeeded: boolean): readonly string[] {
   const said = fieldsOf(payload);
   if (said === null) {
@@ -122,7 +122,7 @@ function fieldsOf(payload: Uint8Array): Record<string, unknown> | null {
   }
 }
 
-/** No host path, no stack, no rule id (C01); what the agent itself sent, or a file holds, is not the system's word. */
+/** No host path, no stack, no rule id (C01), except where the agent sent it or a file contains it. */
 function problemsOfSecrets(response: string, body: Loose, { anywhere, inOwnWords }: Secrets): readonly string[] {
   const { result } = body;
   const own = JSON.stringify({
@@ -192,13 +192,13 @@ function saysTheSame({ outcome, decision, error_code, proposal_id, action }: Ste
   return body.outcome === outcome && (body.error?.error_code ?? null) === error_code;
 }
 
-/** C90: an action that is none stands in the trace as a hash. */
+/** C90: the trace has an unknown action as a hash. */
 const recordedAction = (action: string | null): string | null =>
   action === null || Object.hasOwn(RESULTS, action) || OTHERS.includes(action) ? action : `sha256:${sha256(action)}`;
-/** Actions that there are, and that the policies here do not list. */
+/** Actions that exist, and that the policies here do not list. */
 const OTHERS: readonly string[] = ['CALL_TOOL', 'WRITE_RECORD', 'READ_RECORDS'];
 
-/** What a step came to, without what is different in every step: two payloads with one signature did the same. */
+/** The result of a step without what differs in every step: two payloads with one signature had the same effect. */
 export function behaviourOf(policy: string, trace: StepTrace): string {
   const { outcome, error_code, cause, rule_id, phase_failed_at, action, args_summary, replay_of } = trace;
   const listed = action !== null && Object.hasOwn(RESULTS, action) ? action : typeof action;

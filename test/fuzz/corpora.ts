@@ -1,5 +1,5 @@
-// Real payloads: the recorded session and the hostile material of the documents, and payloads made out of the external
-// suites. They are what mutations begin with.
+// Real payloads: the recorded session and the hostile material of the documents, and payloads from the external suites.
+// Mutations start with them.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ function asb(folder: string): readonly Uint8Array[] {
   });
 }
 
-/** Each injected goal as reasoning, as content and as a last word. */
+/** Each injected goal as reasoning, as content and as a final response. */
 function agentdojo(folder: string): readonly Uint8Array[] {
   const { goals } = JSON.parse(readFileSync(join(folder, 'goals.json'), 'utf8')) as { goals: { goal_src: string }[] };
   return goals.flatMap(({ goal_src }) => [

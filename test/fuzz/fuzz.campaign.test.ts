@@ -1,3 +1,3 @@
-// 4,000 payloads and 400 policy files, and the lies over more of them.
+// 4,000 payloads and 400 policy files, and the planted faults over more of them.
 
 import './fuzz.test.js';

@@ -1,6 +1,6 @@
-// Goal: whatever bytes an agent sends, it gets one response that says nothing of the host, and the ledger has one trace
-// of it; whatever bytes a policy is, the loader answers. Method: `npm run fuzz` in small, from a fixed seed and without
-// looking at a clock; then the same campaign against systems that lie, because a check that cannot fail proves nothing.
+// Every payload of an agent gets one response that reveals nothing of the host, and leaves one trace in the ledger; the
+// policy loader answers for any file. This is a small `npm run fuzz` with a fixed seed and no clock. Then the same
+// campaign runs against faulty systems, because a check that cannot fail proves nothing.
 
 import { describe, expect, test } from '@jest/globals';
 import { PolicyError } from '../../src/errors.js';
@@ -19,7 +19,7 @@ const PAYLOADS = sized(400, 4_000);
 const { payloads: corpus, skipped } = corpora();
 if (skipped.length > 0) process.stdout.write(`${skipped.join('\n')}\n`);
 
-/** What is wrong, in words, each once: a violation itself holds a whole chunk. */
+/** The distinct messages of the violations; a violation itself contains a whole chunk. */
 const wordsOf = ({ violations }: Pick<Report, 'violations'>): readonly string[] => [
   ...new Set(violations.map(({ what, payload }) => `${what} | ${Buffer.from(payload).toString('base64')}`)),
 ];
@@ -28,7 +28,7 @@ describe('step', () => {
   // The shipped policy, and the one with the smallest limits; the campaign has all four.
   const chunks = fixtureChunks().filter(({ policy }) => sized(0, 1) === 1 || /^(?:documents|narrow)$/.test(policy));
 
-  test.each(chunks)('S0-04 S2-19 S2-20: past failures stay mended under the policy $policy', async (chunk) => {
+  test.each(chunks)('S0-04 S2-19 S2-20: past failures stay fixed under the policy $policy', async (chunk) => {
     const report = await fuzzChunk(chunk);
     expect(wordsOf(report)).toEqual([]);
     expect(report.payloads).toBeGreaterThanOrEqual(chunk.payloads.length * 8);
@@ -45,13 +45,13 @@ describe('step', () => {
     });
     expect(wordsOf(report)).toEqual([]);
     expect(report).toMatchObject({ payloads: PAYLOADS, traces: PAYLOADS });
-    // All four outcomes, many ended runs and many different behaviours: otherwise the payloads reach too little.
+    // All four outcomes, many ended runs and many different behaviours: otherwise the payloads test too little.
     expect(Math.min(...Object.values(report.outcomes))).toBeGreaterThan(PAYLOADS / 50);
     expect(report.late).toBeGreaterThan(sized(0, 15));
     expect(report.behaviours).toBeGreaterThan(sized(120, 250));
   }, 300_000);
 
-  test('one seed gives the same payloads again, another seed others', () => {
+  test('the same seed gives the same payloads, another seed gives others', () => {
     const first = (seed: number) => new PayloadSource(seed, corpus).chunk(300).map((bytes) => Buffer.from(bytes));
     expect(first(1)).toEqual(first(1));
     expect(first(1)).not.toEqual(first(2));
@@ -59,7 +59,7 @@ describe('step', () => {
 });
 
 describe('the policy loader', () => {
-  test('D1 C55: damaged policy files are refused with findings or can be worked under', async () => {
+  test('D1 C55: damaged policy files are rejected with findings, or a run works under them', async () => {
     const report = await fuzzPolicies({ seed: SEED, files: sized(60, 400) });
     expect(report.violations.map(({ name, what }) => `${name}: ${what}`)).toEqual([]);
     expect(report.loaded).toBeGreaterThan(sized(2, 10));
@@ -88,7 +88,7 @@ describe('the policy loader', () => {
       /there are \d+ findings/,
     ],
   ];
-  test.each(liars)('a loader that %s is found out', async (_what, loader, words) => {
+  test.each(liars)('detects a loader that %s', async (_what, loader, words) => {
     const { violations } = await fuzzPolicies({ seed: SEED, files: sized(20, 60), loader });
     expect(violations.map(({ what }) => what).join('\n')).toMatch(words);
   });
@@ -98,7 +98,7 @@ function fail(): never {
   throw new PolicyError({ code: 'POLICY_INVALID', message: 'the policy is invalid' });
 }
 
-/** A real Turnpike that is changed on its way to the campaign. */
+/** A real Turnpike whose output is altered on its way to the campaign. */
 interface Lie {
   readonly respond?: (text: string, folder: string) => string;
   readonly log?: (entries: AsyncIterable<StoredEntry>) => AsyncIterable<StoredEntry>;
@@ -195,7 +195,7 @@ function lyingLedger(): Opened['ledger'] {
 }
 const nothing = (): AsyncIterator<StoredEntry> => ({ next: () => Promise.resolve({ done: true, value: undefined }) });
 
-/** A read that succeeds, whichever corpora this machine has: some lies are told of its content. */
+/** A read that succeeds, whichever corpora are installed: some planted faults alter its content. */
 const READ = JSON.stringify({
   schema_version: '1.0.0',
   id: '00000000-0000-4000-8000-000000000001',
@@ -204,7 +204,7 @@ const READ = JSON.stringify({
   args: { path: '/sandbox/todo.txt' },
 });
 
-describe('a system that lies', () => {
+describe('a faulty system', () => {
   const chunk = {
     policy: 'patient',
     store: 'memory',
@@ -212,11 +212,11 @@ describe('a system that lies', () => {
     payloads: [...new PayloadSource(7, corpus).chunk(sized(40, 160)), Buffer.from(READ)],
   } as const;
 
-  test('the chunk itself has nothing to object to', async () => {
+  test('the unaltered chunk has no violations', async () => {
     expect(wordsOf(await fuzzChunk(chunk, { open: lying({}) }))).toEqual([]);
   });
 
-  test.each(LIES)('and %s is found out', async (_what, lie, words) => {
+  test.each(LIES)('is detected if it %s', async (_what, lie, words) => {
     const report = await fuzzChunk(chunk, { open: lying(lie) });
     expect(wordsOf(report).join('\n')).toMatch(words);
   });

@@ -1,10 +1,10 @@
-// Actions and their arguments: the right ones, and those that are nearly right.
+// Actions and their arguments: valid ones and near misses.
 
 import fc from 'fast-check';
 import { ACTION_NAMES } from '../../src/contract/policy/actions.js';
 import { hostileValue, keyText, quoted, stringText } from './grammar-json.js';
 
-/** Actions in the numbers in which they shall come: all that exist, often, and names that must not be taken for one. */
+/** Actions, weighted: all that exist, often, and names that must not be mistaken for one. */
 export const ACTION_WORDS: readonly string[] = [
   ...ACTION_NAMES.filter((name) => name !== 'FINISH').flatMap((name) => Array.from({ length: 20 }, () => name)),
   ...[
@@ -23,7 +23,7 @@ export const ACTION_WORDS: readonly string[] = [
   ...['../READ_FILE', 'lane.granted', 'WRITE_RECORD', 'CALL_TOOL', 'Error', '<b>'],
 ];
 
-/** What the campaign's sandboxes hold (see world.ts), so that many paths lead somewhere. */
+/** The files in the campaign's sandboxes (see world.ts), so that many paths exist. */
 const NAMES = ['README.md', 'notes', 'todo.txt', 'new.txt', 'a.md', 'b.txt', 'sub', 'config.json', 'deep', 'draft.md'];
 const TRAPS = ['link.txt', 'linkdir', 'hard.txt', 'binary.txt', 'large.txt', 'pipe.txt', 'loop', 'secret.txt'];
 const HOSTILE_NAMES = [
@@ -46,7 +46,7 @@ const segment = fc.oneof(
   { weight: 1, arbitrary: fc.string({ maxLength: 12, unit: 'grapheme' }) },
 );
 
-/** Places where something stands, or where something may be put. */
+/** Paths that exist, or where a file may be created. */
 const PLACES = [
   ...['', 'README.md', 'todo.txt', 'config.json', 'notes', 'notes/draft.md', 'notes/deep', 'notes/deep/a.md', 'sub/'],
   ...['new.txt', 'sub/new.md', 'notes/a.md', 'notes/b.txt', 'sub/deep', 'link.txt', 'linkdir/secret.txt', 'pipe.txt'],
@@ -81,7 +81,7 @@ const content = fc.oneof(
 const pathText = stringText(path);
 const contentText = stringText(content);
 
-/** The members that an action asks for, as JSON text. */
+/** The members that an action requires, as JSON text. */
 function rightArgs(action: string): readonly (readonly [string, fc.Arbitrary<string>])[] {
   switch (action) {
     case 'THINK':
@@ -122,9 +122,9 @@ const strange = fc
 
 const made = new Map<string, fc.Arbitrary<string>>();
 
-/** The arguments of an action as JSON text: mostly right, sometimes one too few, one too many, or something else. */
+/** The arguments of an action as JSON text: mostly valid, sometimes one missing, one extra, or another value. */
 export function argsOf(action: string): fc.Arbitrary<string> {
-  // Made once: making an arbitrary costs more than drawing from it.
+  // Built once: constructing an arbitrary costs more than drawing from it.
   const known = made.get(action) ?? makeArgs(action);
   made.set(action, known);
   return known;

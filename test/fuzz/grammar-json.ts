@@ -1,8 +1,8 @@
-// JSON text, and what looks like it.
+// JSON text, and text that resembles it.
 
 import fc from 'fast-check';
 
-/** A string as JSON text; JSON.stringify escapes what has to be, lone surrogates too. */
+/** A string as JSON text; JSON.stringify escapes what must be escaped, including lone surrogates. */
 export const quoted = (text: string): string => JSON.stringify(text);
 
 const escaped = (text: string): string =>
@@ -14,14 +14,14 @@ const firstEscaped = (text: string): string =>
 
 type Spelling = (text: string) => string;
 
-/** How a string may be spelt: as it is, with one escape, with escaped slashes, or by escapes as a whole. */
+/** Spellings of a string: as it is, with one escape, with escaped slashes, or fully escaped. */
 const spellings: readonly Spelling[] = [
   ...Array.from({ length: 14 }, () => quoted),
   firstEscaped,
   (text) => quoted(text).replaceAll('/', '\\/'),
   (text) => (text.length < 2_000 ? escaped(text) : quoted(text)),
 ];
-/** Keys are spelt by escapes half of the time, since that is how one comes twice. */
+/** Half of the keys are spelt with escapes, because that hides duplicates. */
 const keySpellings: readonly Spelling[] = [quoted, quoted, escaped, firstEscaped];
 
 /** These strings as JSON text, in any spelling. */
@@ -39,7 +39,7 @@ const nested = (open: string, close: string) => (depth: number) => `${open.repea
 
 const depth = fc.constantFrom(1, 15, 29, 30, 31, 32, 33, 64, 65, 500, 5_000);
 
-/** Values that are no JSON, or that readers take differently. */
+/** Values that are not JSON, or that parsers read differently. */
 const TRAPS = [
   ...['NaN', 'Infinity', '-Infinity', 'undefined', '01', '+1', '1.', '.5', '1e', '0x10', '1_000', '-', '--1', '- 1'],
   ...['1e999', '-1e999', '1e-999', '-0', '9007199254740993', '1e308', '123456789012345678901234567890', '0.1e+1'],

@@ -1,5 +1,5 @@
-// Payloads by grammar: a proposal is written as JSON text member by member, so that what no serializer would ever write
-// (a key twice, a key by escapes, a lone surrogate, text behind the value) comes as easily as what is valid.
+// Payloads from a grammar. A proposal is written as JSON text member by member. So text that no serializer produces (a
+// duplicate key, an escaped key, a lone surrogate, text after the value) is as likely as valid text.
 
 import fc from 'fast-check';
 import { character } from '../fixtures/characters.js';
@@ -9,7 +9,7 @@ import { hostileValue, keyText, quoted, spaces } from './grammar-json.js';
 
 type Member = readonly [key: string, value: string];
 
-/** Ids that come again and again, for proposals that are sent twice. */
+/** Ids that occur repeatedly, for proposals that are submitted twice. */
 const OFTEN = Array.from({ length: 6 }, (_, n) => `00000000-0000-4000-8000-00000000000${n}`);
 
 const id = fc.oneof(
@@ -56,10 +56,10 @@ const reasoning = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom(8_191, 8_192, 8_193).map((chars) => 'r'.repeat(chars)) },
 );
 
-/** An action and arguments for it. */
+/** An action and its arguments. */
 const act = fc.constantFrom(...ACTION_WORDS).chain((action) => argsOf(action).map((args) => [action, args] as const));
 
-/** The five members of a proposal, each valid or next to it. */
+/** The five members of a proposal, each valid or a near miss. */
 const members: fc.Arbitrary<Member[]> = fc
   .tuple(version, id, reasoning, act)
   .map(([schema_version, uuid, why, [action, args]]): Member[] => [
@@ -78,7 +78,7 @@ const STRANGE_KEYS = [
 
 const strangeKey = keyText(fc.constantFrom(...KEYS, ...STRANGE_KEYS));
 
-/** What is done to the members: mostly nothing. */
+/** Changes of the members: mostly none. */
 const twist = fc.oneof(
   { weight: 40, arbitrary: fc.constant((list: Member[]) => list) },
   { weight: 3, arbitrary: fc.nat(4).map((at) => (list: Member[]) => list.filter((_, index) => index !== at)) },
@@ -121,7 +121,7 @@ const proposalText = fc.tuple(members, twist, spaces).map(
 
 const utf16 = (text: string): Buffer => Buffer.from(text, 'utf16le');
 
-/** What is done to the whole text on its way to bytes: mostly nothing. */
+/** Changes of the whole text on its way to bytes: mostly none. */
 const wrap: fc.Arbitrary<(text: string) => Uint8Array> = fc.oneof(
   { weight: 60, arbitrary: fc.constant(bytesOf) },
   {
@@ -151,7 +151,7 @@ const wrap: fc.Arbitrary<(text: string) => Uint8Array> = fc.oneof(
   },
 );
 
-/** Payloads that are no proposal at all. */
+/** Payloads that are not proposals at all. */
 const SCALARS = ['null', 'true', '[]', '{}', '""', '0', '-0', '1e999', '9007199254740993', 'NaN', '"\\ud800"', '[[]]'];
 const noProposal: fc.Arbitrary<Uint8Array> = fc.oneof(
   fc.constantFrom('', ' ', '\n', '\t\r\n ', '\ufeff', '\u00a0', '\u0000', '{', '[', '"', '\\').map(bytesOf),
@@ -165,7 +165,10 @@ const edge = fc
   .tuple(proposalText, fc.constantFrom(2_048, 2_049, 65_535, 65_536, 65_537, 70_000))
   .map(([text, bytes]) => bytesOf(text + ' '.repeat(Math.max(0, bytes - Buffer.byteLength(text)))));
 
-/** Whole payloads: valid proposals of every action, near misses in every field, and everything that breaks readers. */
+/**
+ * Whole payloads: valid proposals of every action, near misses in every field, and texts that are known to break
+ * parsers.
+ */
 export const payload: fc.Arbitrary<Uint8Array> = fc.oneof(
   { weight: 80, arbitrary: fc.tuple(proposalText, wrap).map(([text, wrapped]) => new Uint8Array(wrapped(text))) },
   { weight: 8, arbitrary: noProposal },

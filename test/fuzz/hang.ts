@@ -1,5 +1,5 @@
-// Does a step hang? Among many callers the time to a response says little, and one slow step may be a pause of the
-// collector or of the machine. So what seemed slow is asked again, alone, and only the best of some attempts counts.
+// Detects steps that hang. With many callers, the time to a response says little, and one slow step may be a pause of
+// the collector or of the machine. So a slow payload is run again alone, and only the best of several attempts counts.
 
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
@@ -8,11 +8,11 @@ import type { Opened, World } from './world.js';
 
 export const HANG_MS = 50;
 const ATTEMPTS = 5;
-/** Among 32 callers every response takes as long as 32 steps; one step that hangs makes all of them last longer. */
+/** With 32 callers every response takes as long as 32 steps, and one hanging step delays all of them. */
 const SUSPECT_MS = HANG_MS;
-/** When one step hangs, those that waited for it look no better; the slowest of them is among the first. */
+/** If one step hangs, those that waited for it look equally slow; the slowest of them is among the first. */
 const SUSPECTS_MAX = 64;
-/** Besides those that seem to hang, the slowest ones of a chunk are measured too, so that the worst is known. */
+/** The slowest steps of a chunk are measured too, so that the maximum is known. */
 const SLOWEST = 8;
 
 export interface Measured {
@@ -20,7 +20,7 @@ export interface Measured {
   readonly hangs: readonly { readonly payload: Uint8Array; readonly ms: number }[];
 }
 
-/** Measures the steps that were slowest, in the world as they have left it. */
+/** Measures the slowest steps, in the world as they have left it. */
 export async function findHangs(world: World, sent: readonly Sent[]): Promise<Measured> {
   const bySlowness = [...sent].sort((a, b) => b.ms - a.ms);
   const suspects = bySlowness.filter(({ ms }, rank) => rank < SLOWEST || (ms > SUSPECT_MS && rank < SUSPECTS_MAX));
@@ -37,15 +37,15 @@ export async function findHangs(world: World, sent: readonly Sent[]): Promise<Me
 }
 
 /**
- * Milliseconds of this thread from now on, without the time in which it was ready but other processes had the
- * processor: a busy machine makes nothing slow here, while waiting for a file does count.
+ * Milliseconds of this thread from now on, without the time in which it waited for a processor. So a busy machine makes
+ * nothing slow here, while waiting for a file counts.
  */
 export function stopwatch(): () => number {
   const [start, waited] = [performance.now(), waitedMs()];
   return () => performance.now() - start - (waitedMs() - waited);
 }
 
-/** How long this thread has waited for a processor; Linux tells it, elsewhere it is unknown. */
+/** How long this thread has waited for a processor; only Linux reports it. */
 function waitedMs(): number {
   try {
     return Number(readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ')[1] ?? 0) / 1e6;
@@ -54,7 +54,7 @@ function waitedMs(): number {
   }
 }
 
-/** The shortest of some attempts, each in a run of its own; one that is quick settles it. */
+/** The shortest of several attempts, each in its own run; one fast attempt suffices. */
 async function bestOf(turnpike: Opened, payload: Uint8Array, case_id: string): Promise<number> {
   let best = Infinity;
   for (let attempt = 0; attempt < ATTEMPTS && best > HANG_MS / 5; attempt += 1) {

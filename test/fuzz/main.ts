@@ -1,7 +1,7 @@
 // npm run fuzz -- [--payloads N] [--seed N] [--workers N] [--replay FILE]
 //
-// Parts of a campaign run side by side, each from a seed of its own that is printed: one part alone, with its seed,
-// does the same again. Exit code 0: nothing was found; 1: something was, and the output says how to see it again.
+// Parts of a campaign run concurrently, each with its own printed seed: one part alone, with its seed, repeats the same
+// run. Exit code 0: no violation; 1: a violation, and the output says how to reproduce it.
 
 import { rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -13,16 +13,16 @@ import { OUTCOMES } from '../../src/contract/run/phase.js';
 import { corpora } from './corpora.js';
 import type { PartOptions, Told } from './part.js';
 
-/** A part that says nothing for so long hangs: a chunk takes some seconds. */
+/** A part without output for this time hangs: a chunk takes some seconds. */
 const SILENCE_MS = 300_000;
-/** One policy file for so many payloads. */
+/** One policy file for this number of payloads. */
 const PAYLOADS_PER_POLICY = 100;
 const PROGRESS_MS = 10_000;
 
 interface Part {
   readonly options: PartOptions;
   told: Told | null;
-  /** What went wrong outside of every check: a crash or a hang of the whole part. */
+  /** A failure outside of every check: a crash or a hang of the whole part. */
   broken: string | null;
 }
 
@@ -53,7 +53,7 @@ function number(text: string): number {
   return Number(text);
 }
 
-/** Runs a part to its end, whatever that is. */
+/** Runs a part to its end, however it ends. */
 function run(part: Part): Promise<void> {
   return new Promise((resolve) => {
     const worker = new Worker(new URL('./part.js', import.meta.url), { workerData: part.options });
@@ -112,7 +112,7 @@ function table(parts: readonly Part[], started: number): string {
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
 }
 
-/** How to see it again, and what to do then. */
+/** How to reproduce a violation, and what to do then. */
 function complaints({ options, told, broken }: Part): readonly string[] {
   const again = `npm run fuzz -- --workers 1 --seed ${options.seed} --payloads ${options.payloads}`;
   const lines = (told?.violations ?? []).map(({ what, payload, file }) => {

@@ -1,8 +1,8 @@
-// Seeded damage to the bytes of real payloads and real policies.
+// Seeded mutations of the bytes of real payloads and real policies.
 
 import type { Chance } from './chance.js';
 
-/** Words that parsers and path checks have been fooled with, and the words of the contract itself. */
+/** Tokens that have deceived parsers and path checks, and tokens of the contract itself. */
 const PAYLOAD_WORDS = [
   ...['{', '}', '[', ']', '"', ':', ',', '\\', '/', '..', '/../', '//', '\\u0000', '\\ud800', '\\u002e', '%2e%2e/'],
   ...['null', 'true', '1e999', '-0', '""', '{}', '[]', '\n', '\r', '\t', ' ', '\u0000', '\ufeff', '\u202e', '\u2028'],
@@ -20,7 +20,7 @@ const PAYLOAD_WORDS = [
     '1.0.0',
   ],
 ];
-/** Bytes that are no UTF-8. */
+/** Bytes that are not UTF-8. */
 const BROKEN = [[0x80], [0xc0, 0xaf], [0xe0, 0x80, 0xaf], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xff, 0xfe]];
 
 export const PAYLOAD_TOKENS: readonly Uint8Array[] = [
@@ -28,21 +28,21 @@ export const PAYLOAD_TOKENS: readonly Uint8Array[] = [
   ...BROKEN.map((bytes) => Uint8Array.from(bytes)),
 ];
 
-/** A mutant never grows beyond this: what is larger is refused by its size alone. */
+/** Maximum size of a mutant, in bytes: a larger payload is rejected by its size alone. */
 const BYTES_MAX = 80_000;
 
 type Mutation = (bytes: Uint8Array, chance: Chance, world: World) => Uint8Array;
 
 interface World {
   readonly tokens: readonly Uint8Array[];
-  /** Another payload, to cut from. */
+  /** Another payload, to copy from. */
   readonly other: Uint8Array;
 }
 
 const replace = (bytes: Uint8Array, from: number, to: number, middle: Uint8Array): Uint8Array =>
   new Uint8Array(Buffer.concat([bytes.subarray(0, from), middle, bytes.subarray(to)]));
 
-/** A passage: mostly a few bytes, sometimes a good part. */
+/** A range: mostly a few bytes, sometimes a large part. */
 function passage(bytes: Uint8Array, chance: Chance): readonly [from: number, to: number] {
   const from = chance.below(bytes.length + 1);
   const rest = bytes.length - from;
@@ -113,7 +113,7 @@ const word: Mutation = (bytes, chance, { tokens }) => {
   return replace(bytes, from, Math.max(from, to), chance.pick(tokens));
 };
 
-/** Behind a quote, a comma or a bracket a token meets the grammar far more often than anywhere. */
+/** After a quote, a comma or a bracket, a token is much more often grammatical than elsewhere. */
 const wordAtBorder: Mutation = (bytes, chance, { tokens }) => {
   const start = chance.below(bytes.length + 1);
   const found = bytes.findIndex((byte, at) => at >= start && BORDERS.has(byte));
@@ -124,7 +124,7 @@ const BORDERS = new Set(Buffer.from('"{}[],:/\n'));
 
 const STRING = /"(?:[^"\\\n]|\\.)*"/g;
 
-/** Another string, whole, in the place of one: what comes of it is mostly still JSON, and gets further. */
+/** Replaces a whole string by another: the result is mostly still JSON, and is processed further. */
 const otherString: Mutation = (bytes, chance, { other, tokens }) => {
   const [mine, theirs] = [bytes, other].map((from) => [...Buffer.from(from).toString('latin1').matchAll(STRING)]);
   if (mine === undefined || mine.length === 0) return bytes;
@@ -152,7 +152,7 @@ export function mutate(bytes: Uint8Array, chance: Chance, world: World): Uint8Ar
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i;
 
-/** The same payload under an id of its own: otherwise all mutants of one payload would be refused as repetitions. */
+/** The same payload with a new id: otherwise all mutants of one payload would be rejected as duplicates. */
 export function withFreshId(bytes: Uint8Array, chance: Chance): Uint8Array {
   const text = Buffer.from(bytes).toString('latin1');
   const digits = (count: number): string => Array.from({ length: count }, () => chance.below(16).toString(16)).join('');

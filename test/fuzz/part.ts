@@ -1,4 +1,4 @@
-// One part of a campaign, in a worker thread of its own, so that a hang or a crash of it is seen by somebody.
+// One part of a campaign in its own worker thread, so that the main thread notices a hang or a crash.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { fixtureChunks, fuzzChunk, fuzzSteps, type Report, type Violation } from './campaign.js';
@@ -10,11 +10,11 @@ export interface PartOptions {
   readonly seed: number;
   readonly payloads: number;
   readonly policies: number;
-  /** Begin with the fixtures? One part does. */
+  /** Whether to start with the fixtures; one part does. */
   readonly fixtures: boolean;
-  /** Where the chunk that is under way is written. */
+  /** The file to which the running chunk is written. */
   readonly file: string;
-  /** Run the chunk of this file instead of a campaign. */
+  /** Runs the chunk of this file instead of a campaign. */
   readonly replay: string | null;
 }
 
@@ -22,7 +22,7 @@ export interface Told {
   readonly kind: 'progress' | 'done';
   readonly steps: Omit<Report, 'violations'>;
   readonly policies: Omit<PolicyReport, 'violations'> | null;
-  /** The first of what was found, with the file that holds its chunk. */
+  /** The first violations, with the file that contains their chunk. */
   readonly violations: readonly { readonly what: string; readonly payload: string; readonly file: string | null }[];
 }
 
@@ -53,7 +53,7 @@ async function run(options: PartOptions): Promise<void> {
   tell('done', report, policies, kept(report.violations, file));
 }
 
-/** Keeps the chunk of the first violation. */
+/** Saves the chunk of the first violation. */
 function kept([first]: readonly Violation[], file: string): string | null {
   if (first === undefined) return null;
   writeChunk(file, first.chunk);

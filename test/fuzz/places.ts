@@ -1,10 +1,10 @@
-// Where things lie, seen from the sources as well as from the compiled campaign.
+// Paths that work from the sources and from the compiled campaign.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The folder of the project: the nearest one above that is a package. */
+/** The folder of the project: the nearest parent that is a package. */
 export const ROOT = rootAbove(dirname(fileURLToPath(import.meta.url)));
 
 function rootAbove(folder: string): string {
@@ -15,7 +15,7 @@ function rootAbove(folder: string): string {
 
 const SUITES = process.env['TURNPIKE_SUITES'] ?? join(ROOT, '../shared/suites');
 
-/** The folder of one external suite, or null where it is not installed. */
+/** The folder of one external suite, or null if it is not installed. */
 export function suiteFolder(name: string): string | null {
   const folder = join(SUITES, name);
   return existsSync(folder) ? folder : null;
@@ -28,7 +28,9 @@ export interface Fixture {
   readonly bytes: Uint8Array;
 }
 
-/** Everything that has ever found something, or is known to break others: run before anything that is made up. */
+/**
+ * Every payload that has ever shown a violation, or is known to break other parsers. They run before generated ones.
+ */
 export const fixtures = (kind: 'payloads' | 'policies'): readonly Fixture[] =>
   readdirSync(join(FAILURES, kind))
     .sort()

@@ -1,5 +1,5 @@
-// The campaign over the policy loader: the shipped files with damage to their bytes and to their lines. Whatever comes,
-// the loader answers with findings or with a policy, and a policy that it gives can be worked under.
+// The campaign over the policy loader: the shipped files with damaged bytes and lines. The loader must answer with
+// findings or with a policy, and a run must work under a policy that it returns.
 
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,15 +24,15 @@ export type PolicyBytes = Readonly<Record<PolicyFile, Uint8Array>>;
 export interface PolicyReport {
   files: number;
   loaded: number;
-  /** Loaded policies under which an agent was really run. */
+  /** Loaded policies under which an agent has run. */
   tried: number;
   slowestMs: number;
-  /** How many different sets of findings have been seen. */
+  /** The number of different sets of findings. */
   behaviours: number;
   readonly violations: { readonly what: string; readonly name: PolicyFile; readonly bytes: Uint8Array }[];
 }
 
-/** The loader under test; a test may put a broken one in its place. */
+/** The loader under test; a test may replace it by a faulty one. */
 export interface Loader {
   readonly check: typeof checkPolicy;
   readonly load: typeof loadPolicy;
@@ -48,7 +48,7 @@ export interface PolicyOptions {
 
 const FINDINGS_MAX = 200;
 const VIOLATIONS_MAX = 20;
-/** One loaded policy in so many is tried with an agent. */
+/** One loaded policy in this number is tried with an agent. */
 const TRY_ONE_IN = 10;
 
 const shipped = (file: string): Uint8Array =>
@@ -137,7 +137,7 @@ export async function fuzzPolicies(options: PolicyOptions): Promise<PolicyReport
   const chance = chanceOf(seedOf(seed, 1_000_003));
   const kept = [...BASES];
   const take = async (name: PolicyFile, bytes: Uint8Array): Promise<void> => {
-    // The first that loads is always tried: a small campaign may draw none.
+    // The first one that loads is always tried: a small campaign may draw none.
     const tryIt = chance.oneIn(TRY_ONE_IN) || report.tried === 0;
     const problem = await judgePolicy(name, bytes, { loader, measure, report, tryIt });
     if (problem.what !== null) report.violations.push({ what: problem.what, name, bytes });
@@ -156,10 +156,13 @@ export async function fuzzPolicies(options: PolicyOptions): Promise<PolicyReport
   return report;
 }
 
-/** A fixture says in its name which file it is: `lanes-...`, `roles-...` or `actions-...`. */
+/** The name of a fixture states its file: `lanes-...`, `roles-...` or `actions-...`. */
 const fileOf = (fixture: string): PolicyFile => POLICY_FILES.find((name) => fixture.startsWith(name)) ?? 'lanes';
 
-/** Damage that keeps lines whole, so that more of it is still YAML: cut, doubled, swapped, indented, another value. */
+/**
+ * Mutations that keep lines whole, so that more of the result is YAML: truncate, duplicate, swap, indent, change a
+ * value.
+ */
 function lines(bytes: Uint8Array, chance: Chance): Uint8Array {
   const list = Buffer.from(bytes).toString('utf8').split('\n');
   for (let count = 1 + chance.below(3); count > 0; count -= 1) {
@@ -195,12 +198,12 @@ interface Judging {
 }
 
 interface Judged {
-  /** What is wrong; null where nothing is. */
+  /** The violation; null if there is none. */
   readonly what: string | null;
   readonly behaviour: string;
 }
 
-/** Holds the loader to its word for one file among the shipped others. */
+/** Checks the loader with one file among the shipped others. */
 async function judgePolicy(name: PolicyFile, damaged: Uint8Array, judging: Judging): Promise<Judged> {
   const { loader, report } = judging;
   const bytes: PolicyBytes = { ...SHIPPED, [name]: damaged };
@@ -235,21 +238,21 @@ const named = (bytes: PolicyBytes) => ({
   actions: { path: 'actions.yaml', bytes: bytes.actions },
 });
 
-/** The time that the best of some attempts takes; where nothing is measured, none. */
+/** The time of the best of several attempts; zero if nothing is measured. */
 async function timeOf(work: () => unknown, { measure, report }: Judging): Promise<number> {
   let best = measure ? Infinity : 0;
   for (let attempt = 0; measure && attempt < 5 && best > HANG_MS / 2; attempt += 1) {
     const elapsed = stopwatch();
     work();
     best = Math.min(best, elapsed());
-    // A pause of the collector is over when the next turn begins.
+    // A pause of the collector has ended when the next turn begins.
     if (best > HANG_MS / 2) await new Promise((done) => setImmediate(done));
   }
   report.slowestMs = Math.max(report.slowestMs, best);
   return best;
 }
 
-/** Whether it loads. Throws on, if what is thrown is not the one documented error. */
+/** Whether the file loads. Rethrows any error but the documented one. */
 function loads(loader: Loader, bytes: PolicyBytes): boolean {
   try {
     loader.load(bytes);
@@ -260,7 +263,7 @@ function loads(loader: Loader, bytes: PolicyBytes): boolean {
   }
 }
 
-/** Works under a policy that was loaded: its agent, if it lets one in, gets its responses, and all of it replays. */
+/** Runs an agent under a loaded policy: if it is admitted, it gets its responses, and the ledger replays. */
 async function tryPolicy(bytes: PolicyBytes): Promise<string | null> {
   const folder = tempFolder('fuzz-policy');
   const file = (name: PolicyFile): LoadedPolicyFile => {

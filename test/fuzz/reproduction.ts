@@ -1,4 +1,5 @@
-// A chunk as a file, so that what broke it can be run again: the first line says how, then one payload a line, base64.
+// A chunk as a file, so that a violation can be reproduced: the first line has the options, each further line one
+// payload in base64.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { Chunk } from './campaign.js';
@@ -9,7 +10,7 @@ export function writeChunk(file: string, { policy, store, to, payloads }: Chunk)
   writeFileSync(file, `${JSON.stringify({ policy, store, to })}\n${lines.join('\n')}\n`);
 }
 
-/** @throws Error for a file that is none of ours */
+/** @throws Error for a file of another format */
 export function readChunk(file: string): Chunk {
   const [head = '', ...lines] = readFileSync(file, 'utf8').trimEnd().split('\n');
   const said = JSON.parse(head) as Record<string, unknown>;

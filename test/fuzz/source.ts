@@ -1,12 +1,12 @@
-// Where the payloads of a campaign come from: grammar, mutation and corpora, in fixed shares, and mutation prefers what
-// has shown a new behaviour of the system. All of it from one seed.
+// The source of a campaign's payloads: grammar, mutation and corpora, in fixed shares. Mutation prefers payloads that
+// have shown a new behaviour of the system. One seed determines all of it.
 
 import fc from 'fast-check';
 import { chanceOf, seedOf, type Chance } from './chance.js';
 import { payload } from './grammar.js';
 import { mutate, PAYLOAD_TOKENS, withFreshId } from './mutate.js';
 
-/** Payloads with a new behaviour that are kept to be mutated; large ones would but slow the campaign down. */
+/** Payloads with a new behaviour that are kept for mutation; large ones would only slow the campaign down. */
 const KEPT_MAX = 4_000;
 const KEPT_BYTES_MAX = 4_096;
 
@@ -22,12 +22,12 @@ export class PayloadSource {
     this.#corpus = corpus;
   }
 
-  /** How many different behaviours have been seen. */
+  /** The number of different behaviours. */
   get behaviours(): number {
     return this.#behaviours.size;
   }
 
-  /** Tells what a payload came to: one that did something new is worth being changed a little. */
+  /** Reports the result of a payload: one with a new behaviour is kept for mutation. */
   learn(behaviour: string, bytes: Uint8Array): void {
     if (this.#behaviours.has(behaviour)) return;
     this.#behaviours.add(behaviour);

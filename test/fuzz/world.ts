@@ -1,4 +1,5 @@
-// What a campaign runs in: a real Turnpike with a sandbox of real files, traps among them, under one of four policies.
+// The environment of a campaign: a real Turnpike with a sandbox of real files, traps among them, under one of four
+// policies.
 
 import { execFileSync } from 'node:child_process';
 import { linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
@@ -16,7 +17,7 @@ import { ROOT } from './places.js';
 export const CASES = 32;
 export const caseOf = (caller: number): string => `case-${String(caller % CASES).padStart(2, '0')}`;
 
-/** What the campaign needs of a Turnpike: so little that a test can put a lying one in its place. */
+/** The part of a Turnpike that the campaign needs: small enough that a test can replace it by a faulty one. */
 export interface Opened extends Pick<Turnpike, 'startAgent' | 'close'> {
   replay(): Promise<{ readonly ok: boolean; readonly steps: number; readonly responses: number }>;
   readonly ledger: { log(): AsyncIterable<StoredEntry>; verify(): Promise<{ readonly ok: boolean }> };
@@ -28,13 +29,13 @@ export type Store = (typeof STORES)[number];
 
 type Edits = Readonly<Record<string, string | number | boolean>>;
 
-/** Each policy as the shipped file it is made of, and the values that are different in it. */
+/** Each policy as a shipped file with changed values. */
 const POLICIES = {
-  /** As it is shipped: ten denials end a run, so that ended runs are met all the time. */
+  /** The shipped policy: ten denials end a run, so ended runs occur all the time. */
   documents: { file: 'actions.yaml', edits: {} },
-  /** Runs live long, and a proposal that comes again is answered again. */
+  /** Runs live long, and a repeated proposal gets its response again. */
   patient: { file: 'actions.yaml', edits: { denials_per_run_max: 1_000_000, duplicate_proposal_ids: 'replay' } },
-  /** Every knob turned the other way. */
+  /** Every knob has its other value. */
   coding: {
     file: 'actions.coding.yaml',
     edits: {
@@ -45,7 +46,7 @@ const POLICIES = {
       on_child_failure: 'continue',
     },
   },
-  /** So little room that every limit is met; agents see the decision only. */
+  /** Limits so small that all of them are reached; agents see only the decision. */
   narrow: {
     file: 'actions.yaml',
     edits: {
@@ -70,7 +71,9 @@ export const POLICY_NAMES = Object.keys(POLICIES) as readonly PolicyName[];
 
 const SHIPPED = join(ROOT, 'policies/contract/v1/policy');
 
-/** A shipped policy file with other values. @throws if a key is not there: then the campaign would test nothing */
+/**
+ * A shipped policy file with other values. @throws if a key is missing, because the campaign would then test nothing
+ */
 function edited(file: string, edits: Edits): string {
   let text = readFileSync(join(SHIPPED, file), 'utf8');
   for (const [key, value] of Object.entries(edits)) {
@@ -96,7 +99,7 @@ export class World {
     this.#makePipes();
   }
 
-  /** Strings that only this host knows: the name of its folder, and what stands in a file outside the sandbox. */
+  /** Strings that only this host knows: the name of its folder, and the content of a file outside the sandbox. */
   get secrets(): readonly string[] {
     return [basename(this.folder), this.#canary];
   }
@@ -139,7 +142,7 @@ export class World {
     writeFileSync(join(this.folder, 'outside/secret.txt'), `${this.#canary}\n`);
   }
 
-  /** Files for every outcome that an executor can have; the grammar knows their names. */
+  /** Files for every outcome of an executor; the grammar knows their names. */
   #fill(folder: string): void {
     mkdirSync(join(folder, 'notes/deep'), { recursive: true });
     mkdirSync(join(folder, 'sub'));

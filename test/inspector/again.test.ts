@@ -1,5 +1,5 @@
-// What goes wrong once is tried again, and what comes up behind the same address is not taken for what was there: the
-// page's own store beside a service that fails, goes away, and comes back as another one, over real HTTP.
+// Retries of the page's store, and detection of another ledger at the same address, over real HTTP: the service fails,
+// goes away, or returns with a different ledger.
 
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -12,7 +12,7 @@ import { Store } from '../../src/inspector/store/store.js';
 import { PartProver } from '../../src/inspector/worker/part-prover.js';
 import { leafHash } from '../../src/ledger/proof/merkle.js';
 
-/** A chain of one run tree, in so many entries. */
+/** A chain of one run tree with this many entries. */
 function chain(run_id: string, count: number): readonly string[] {
   let prev = '0'.repeat(64);
   return Array.from({ length: count }, (_, seq) => {
@@ -28,12 +28,12 @@ const courseOf = (run_id: string, through: number): Course => ({
   ...{ edges: [], states: [], moves: [], steps: [] },
 });
 
-/** A service of which a test says what it has and what it does wrongly. */
+/** A service whose entries and failures a test sets. */
 class Service {
   ledger_id = 'one';
   texts = chain('run_one', 5);
   live = true;
-  /** Whether a request, by its path and query, is answered with an error. */
+  /** Whether a request with this path and query is answered with an error. */
   fails: (asked: string) => boolean = () => false;
   readonly asked: string[] = [];
   readonly #streams = new Set<ServerResponse>();
@@ -104,7 +104,7 @@ const stores: Store[] = [];
 const timers = jest.spyOn(globalThis, 'setTimeout');
 afterEach(() => {
   jest.useRealTimers();
-  // What the page would do a while later nobody waits for here.
+  // Tests do not wait for what the page would do later.
   for (const { value } of timers.mock.results) clearTimeout(value as ReturnType<typeof setTimeout>);
   for (const store of stores.splice(0)) store.pause();
   for (const service of services.splice(0)) service.close();
@@ -121,7 +121,7 @@ async function opened(prepare: (service: Service) => void = () => undefined) {
   return { service, store, proof, open: store.open() };
 }
 
-/** The first requests that begin so, as many of them. */
+/** The first requests with this beginning, as many as the expected list has. */
 function first(count: number, begin: string): (asked: string) => boolean {
   let left = count;
   return (asked) => asked.startsWith(begin) && left-- > 0;
@@ -135,11 +135,11 @@ async function until(holds: () => boolean, round: () => unknown = () => undefine
   }
   expect(holds()).toBe(true);
 }
-/** Whatever was about to be asked has been asked. */
+/** Resolves when all pending requests have been answered. */
 async function rest({ feed }: Store): Promise<void> {
   for (let times = 0; times < 20; times += 1) await feed.info();
 }
-/** The clock of the page goes only as far as this: what is done before is not done because time has passed. */
+/** The page's clock stops at this time, so that nothing happens only because time has passed. */
 function slowClock(ms: number): () => Promise<void> {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'performance', 'Date'] });
   let left = ms / 5;
@@ -147,13 +147,13 @@ function slowClock(ms: number): () => Promise<void> {
     if (left-- > 0) await jest.advanceTimersByTimeAsync(5);
   };
 }
-/** Once the clock of the page is slow: it goes on by so much in each round. No request of the page has a time limit. */
+/** For a slowed clock: each round advances it by this amount. Requests of the page have no time limit. */
 const quickly = (): Promise<void> => jest.advanceTimersByTimeAsync(50);
 const runsOf = ({ rows }: Store): readonly (string | undefined)[] =>
   Array.from({ length: rows.end - rows.first }, (_, at) => rows.row(rows.first + at)?.run_id);
 
-describe('another ledger behind the same address', () => {
-  test('that came while nobody looked is said to be another one, and stays so; nothing is mixed', async () => {
+describe('another ledger at the same address', () => {
+  test('is reported permanently if it appeared while the page was hidden; nothing is mixed', async () => {
     const { service, store } = await opened();
     await until(() => store.connection.value === 'live');
     store.pause();
@@ -171,7 +171,7 @@ describe('another ledger behind the same address', () => {
     expect(runsOf(store)).toEqual(Array(5).fill('run_one'));
   });
 
-  test('is also the same one, put back to where it had been: what is shown of it since then is no more', async () => {
+  test('is also reported after the same ledger was restored to an earlier state', async () => {
     const { service, store } = await opened();
     await until(() => store.connection.value === 'live');
     service.become('one', 'run_one', 3);
@@ -179,7 +179,7 @@ describe('another ledger behind the same address', () => {
     expect(runsOf(store)).toEqual(Array(5).fill('run_one'));
   });
 
-  test('that came before there was a stream at all is found before anything of it is taken', async () => {
+  test('is detected before any data is accepted if it appeared before the first stream', async () => {
     const round = slowClock(900);
     const { service, store } = await opened((of) => (of.fails = first(1, '/stream')));
     await until(() => store.connection.value === 'lost', round);
@@ -188,7 +188,7 @@ describe('another ledger behind the same address', () => {
     expect(runsOf(store)).toEqual(Array(5).fill('run_one'));
   });
 
-  test('is not what lies before either: of what is not followed, each page is asked whose it is', async () => {
+  test('is detected in pages of earlier rows too: without a stream, each page asks for the ledger id', async () => {
     const round = slowClock(900);
     const { service, store, proof } = await opened((of) => {
       Object.assign(of, { live: false, texts: chain('run_one', LONG), fails: first(1, BEFORE) });
@@ -199,7 +199,7 @@ describe('another ledger behind the same address', () => {
     expect([new Set(runsOf(store)), store.rows.first, proof.phase.value]).toEqual([new Set(['run_one']), 10, 'idle']);
   });
 
-  test('proves nothing: what failed is not gone on with there', async () => {
+  test('proves nothing: a failed proof does not continue with it', async () => {
     const round = slowClock(900);
     const { service, store, proof } = await opened((of) => {
       Object.assign(of, { live: false, fails: first(1, '/inspector/entries') });
@@ -217,8 +217,8 @@ describe('another ledger behind the same address', () => {
 const LONG = 2_010;
 const BEFORE = '/inspector/rows?from=0&';
 
-describe('what failed once is tried again', () => {
-  test.each([true, false])('rows that lie before, which are proved then; live: %s', async (live) => {
+describe('a failed request is retried', () => {
+  test.each([true, false])('for earlier rows, which are proved afterwards; live: %s', async (live) => {
     const round = slowClock(900);
     const { store, proof, open } = await opened((of) => {
       Object.assign(of, { live, texts: chain('run_one', LONG), fails: first(2, BEFORE) });
@@ -231,7 +231,7 @@ describe('what failed once is tried again', () => {
     expect([store.rows.first, proof.state.value?.verified]).toEqual([0, LONG]);
   });
 
-  test('rows that lie before, as soon as the connection is there again', async () => {
+  test('for earlier rows, as soon as the connection returns', async () => {
     const round = slowClock(900);
     let isAway = true;
     const { service, store, proof } = await opened((of) => {
@@ -248,7 +248,7 @@ describe('what failed once is tried again', () => {
     expect(store.rows.first).toBe(0);
   });
 
-  test('a proof, on a ledger in which nothing happens', async () => {
+  test('for a proof, on a quiet ledger', async () => {
     const round = slowClock(900);
     const { service, proof } = await opened((of) => (of.fails = first(2, '/inspector/entries')));
     await until(() => proof.phase.value === 'failed', round);
@@ -256,7 +256,7 @@ describe('what failed once is tried again', () => {
     expect(service.count('/inspector/entries')).toBe(3);
   });
 
-  test('a proof, as soon as the connection is there again', async () => {
+  test('for a proof, as soon as the connection returns', async () => {
     const round = slowClock(900);
     let isAway = true;
     const { service, store, proof } = await opened((of) => {
@@ -268,7 +268,7 @@ describe('what failed once is tried again', () => {
     await until(() => proof.phase.value === 'verified', round);
   });
 
-  test('a proof, but not for ever', async () => {
+  test('for a proof, a limited number of times', async () => {
     slowClock(0);
     const { service, proof } = await opened((of) => {
       Object.assign(of, { live: false, fails: (asked: string) => asked.startsWith('/inspector/entries') });
@@ -280,7 +280,7 @@ describe('what failed once is tried again', () => {
     expect([service.count('/inspector/entries'), proof.phase.value]).toEqual([13, 'failed']);
   });
 
-  test('the way of a run, while it is wanted; also where it had come so far', async () => {
+  test('for the course of a run while it is displayed, also after a partial course', async () => {
     const round = slowClock(900);
     const { service, store } = await opened((of) => (of.fails = first(1, '/inspector/courses')));
     const { courses } = store;

@@ -1,4 +1,4 @@
-// The page as it is built: small, under its policy, and nothing in it that needs another address.
+// The built page: its size, its content security policy, and the absence of foreign addresses.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { execFile } from 'node:child_process';
@@ -20,36 +20,36 @@ beforeAll(async () => {
   assets = readdirSync(join(folder, 'assets')).map((name) => `assets/${name}`);
 });
 
-test(`everything that a visit loads has less than ${GZIP_BYTES_MAX} bytes compressed`, () => {
+test(`all files of a visit have fewer than ${GZIP_BYTES_MAX} bytes compressed`, () => {
   const sizes = ['index.html', ...assets].map((name) => gzipSync(read(name), { level: 9 }).length);
   const bytes = sizes.reduce((sum, size) => sum + size, 0);
   expect(bytes).toBeGreaterThan(10_000);
   expect(bytes).toBeLessThan(GZIP_BYTES_MAX);
 });
 
-test('the page has no script or style of its own, and makes none out of text', () => {
+test('the page has no inline script or style, and creates no markup from text', () => {
   expect(read('index.html')).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\son\w+=|\sstyle=/);
   for (const name of assets.filter((one) => one.endsWith('.js'))) {
     expect(read(name)).not.toMatch(/\beval\(|new Function\(|insertAdjacentHTML|document\.write/);
   }
-  // Preact could, where it is told to.
+  // Preact can do so if it is instructed to.
   const markup = /innerHTML|outerHTML|dangerously|DOMParser|createContextualFragment/i;
   expect(filesIn('src/inspector', /\.tsx?$/).filter((path) => markup.test(textOf(path)))).toEqual([]);
 });
 
-test('nothing in it tells where it was built', () => {
+test('no file names the folder of the build', () => {
   for (const name of ['index.html', 'one-file.html', ...assets]) expect(read(name).includes(ROOT)).toBe(false);
 });
 
-test('every address in it is one of its own files', () => {
+test('every address in it refers to one of its own files', () => {
   for (const name of ['index.html', 'one-file.html', ...assets]) {
     const addresses = read(name).match(/\b(?:https?:)?\/\/[a-z][\w.-]+\.[a-z]{2,}[^\s"'`)]*/g) ?? [];
-    // Names of vocabularies, which nothing is fetched from.
+    // Names of vocabularies, which are never fetched.
     expect(addresses.filter((address) => !/^http:\/\/www\.w3\.org\//.test(address))).toEqual([]);
   }
 });
 
-test('the one file lets in exactly its own script and style', () => {
+test('the policy of the one-file page permits exactly its own script and style', () => {
   const html = read('one-file.html');
   const [, policy = ''] = /Content-Security-Policy" content="([^"]*)"/.exec(html) ?? [];
   const [, script = ''] = /<script>([\s\S]*)<\/script>/.exec(html) ?? [];

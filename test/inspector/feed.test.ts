@@ -1,4 +1,4 @@
-// Where the page has its ledger from: the stream's format, and how it is followed, lost and found, over real HTTP.
+// The feeds of the page: the format of the stream, and how the page follows, loses and finds it again, over real HTTP.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -21,7 +21,7 @@ const MESSAGES: readonly SseMessage[] = [
 ];
 
 describe('server-sent events', () => {
-  test('are read as the standard says, however the stream is cut', () => {
+  test('are parsed as the standard defines, wherever the stream is split', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: STREAM.length }), { maxLength: 12 }), (cuts) => {
         const parser = new SseParser();
@@ -33,7 +33,7 @@ describe('server-sent events', () => {
     );
   });
 
-  test('a byte order mark is no part of them, and an id with a zero is none', () => {
+  test('a byte order mark is not part of them, and an id with a NUL is ignored', () => {
     expect(new SseParser().push('\ufeffid: a\0b\ndata: x\n\n')).toEqual([{ event: 'message', data: 'x', id: null }]);
   });
 });
@@ -71,7 +71,7 @@ async function served(handle: Handle): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** A service whose log has `size` entries, and which drops every stream after some rows. */
+/** A service whose log has `size` entries, and which ends every stream after some rows. */
 function droppingService(size: number, asked: string[], ids: string[] = ['x']): Handle {
   return ({ url = '', headers }, response) => {
     const { pathname, searchParams } = new URL(url, 'http://x');
@@ -88,7 +88,7 @@ function droppingService(size: number, asked: string[], ids: string[] = ['x']): 
     const last = Number(headers['last-event-id'] ?? -1);
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
     response.write('retry: 10\n\n');
-    // Each page leaves one out and says one again.
+    // Each page omits one entry and repeats one.
     const from = Math.min(last + 2, size - 1);
     const to = Math.min(from + 4, size);
     response.write(`event: rows\nid: ${to - 1}\ndata: ${JSON.stringify(pageOf(from, to))}\n\n`);
@@ -116,13 +116,13 @@ async function followed(base: string, done: (rows: Rows, states: readonly FeedCo
 }
 
 describe('the stream', () => {
-  test('is gone on with after every loss, without a gap and without a double', async () => {
+  test('resumes after every loss, without a gap and without a duplicate', async () => {
     const asked: string[] = [];
     const base = await served(droppingService(25, asked));
     const { rows, states } = await followed(base, (kept, seen) => kept.end >= 25 && seen.at(-1) === 'lost');
     expect(Array.from({ length: 25 }, (_, at) => rows.row(at))).toEqual(Array.from({ length: 25 }, (_, at) => row(at)));
     expect(states.slice(0, 4)).toEqual(['connecting', 'live', 'lost', 'live']);
-    // The first rows that came began at 1: what lies before is back-filled, and not asked of the stream.
+    // The first rows of the stream begin at 1: earlier rows are loaded separately.
     expect(asked.filter((line) => line.startsWith('/stream')).slice(0, 3)).toEqual([
       '/stream ',
       '/stream 4',
@@ -130,14 +130,14 @@ describe('the stream', () => {
     ]);
   });
 
-  test('another ledger behind the same address ends it: nothing is mixed', async () => {
+  test('ends if the same address serves another ledger: nothing is mixed', async () => {
     const base = await served(droppingService(25, [], ['x', 'x', 'y']));
     const { rows, states } = await followed(base, () => false);
     expect(states.at(-1)).toBe('other');
     expect(rows.end).toBe(5);
   });
 
-  test('who is not let in is told apart from what went wrong: without a token, with a wrong one, without the right', async () => {
+  test('distinguishes an access refusal from other errors: no token, a wrong one, one without the right', async () => {
     const answering = async (status: number, token: string | null) => {
       const base = await served((_, response) => void response.writeHead(status).end('{"code":"X"}'));
       return new HttpFeed(base, token).info().then(() => undefined, toAccessProblem);
@@ -149,7 +149,7 @@ describe('the stream', () => {
     expect(toAccessProblem(new TypeError('fetch failed'))).toBeNull();
   });
 
-  test('a token that is refused is not tried again', async () => {
+  test('does not retry a refused token', async () => {
     const base = await served((_, response) => void response.writeHead(401).end('{}'));
     const states: FeedConnection[] = [];
     const listener = {
@@ -163,8 +163,8 @@ describe('the stream', () => {
   });
 });
 
-describe('what is loaded', () => {
-  test('the newest rows first, then all before them, whatever a page holds', async () => {
+describe('loading rows', () => {
+  test('loads the newest rows first, then all earlier ones, for any page size', async () => {
     const asked: string[] = [];
     const feed = new HttpFeed(await served(droppingService(7_003, asked)), 't');
     const rows = new Rows(6_990, 7_003);

@@ -1,4 +1,4 @@
-// The page as one file: what is written into it is read out of it again, and nothing in it can end its place.
+// The page as one file: the embedded data is read back unchanged, and no content can end its element.
 
 import { describe, expect, test } from '@jest/globals';
 import { packRows, toEventRow } from '../../src/contract/inspection/event-row.js';
@@ -34,7 +34,7 @@ const COURSE: Course = {
   cut: null,
 };
 
-/** A log of three entries, the second of which brought content. */
+/** A log of three entries, the second of which has content. */
 const source = (content: Uint8Array): InspectorSource => ({
   info: () =>
     Promise.resolve({
@@ -51,7 +51,7 @@ const source = (content: Uint8Array): InspectorSource => ({
   size: () => Promise.resolve(3),
   rows: (from, to) =>
     Promise.resolve(packRows(TEXTS.map((text, at) => toEventRow(text, at, leafHash(text))).slice(from, to))),
-  // A service gives as much as it wants to at a time.
+  // A service returns as many entries as it chooses to.
   entries: (from) => Promise.resolve(TEXTS.slice(from, from + 2)),
   event: (log_index) => {
     const text = TEXTS[log_index] ?? '';
@@ -76,8 +76,8 @@ const dataIn = (html: string): InlineData => {
   return JSON.parse(json) as InlineData;
 };
 
-describe('one file', () => {
-  test('holds what the page asks for, byte for byte', async () => {
+describe('the one-file page', () => {
+  test('contains what the page requests, byte for byte', async () => {
     const html = await renderOneFile(TEMPLATE, source(CONTENT), { maxBytes: 1e6 });
     const feed = new InlineFeed(dataIn(html));
     expect(await feed.info()).toMatchObject({ size: 3, live: false, title: HOSTILE });
@@ -90,13 +90,13 @@ describe('one file', () => {
     expect([await feed.event(9), await feed.course('run_b'), await feed.why(0)]).toEqual([null, null, null]);
   });
 
-  test('whatever an agent said, the file has the elements of its template and no other', async () => {
+  test('has only the elements of its template, whatever an agent wrote', async () => {
     const html = await renderOneFile(TEMPLATE, source(CONTENT), { maxBytes: 1e6 });
     expect(html.match(/</g)).toHaveLength(TEMPLATE.match(/</g)?.length ?? 0);
     expect(JSON.parse(toHtmlSafeJson(HOSTILE))).toBe(HOSTILE);
   });
 
-  test('what does not fit is left out, content before entries; entries that do not fit are refused', async () => {
+  test('omits content before entries if the file is too large, and refuses entries that do not fit', async () => {
     const much = await renderOneFile(TEMPLATE, source(new Uint8Array(50_000)), { maxBytes: 20_000 });
     expect(much.length).toBeLessThan(20_000);
     expect(await new InlineFeed(dataIn(much)).artifact(1, 'ab')).toBe(null);

@@ -1,4 +1,4 @@
-// What the page keeps of a ledger: rows in columns, runs, the way through a machine, marks, filter, window, address.
+// The state of the page: rows in columns, runs, the path through a machine, marks, filter, window, address.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -87,13 +87,13 @@ function loaded(rows: readonly EventRow[] = TREE) {
 }
 
 describe('rows', () => {
-  test('every row comes out as it went in', () => {
+  test('every row is returned unchanged', () => {
     const { rows } = loaded();
     expect(TREE.map(({ log_index }) => rows.row(log_index))).toEqual(TREE);
     expect([rows.row(-1), rows.row(10)]).toEqual([null, null]);
   });
 
-  test('pages come from the newest on, before and behind, and twice: nothing is lost, doubled, or put across a gap', () => {
+  test('pages in any order, also repeated, lose and duplicate nothing and leave no gap', () => {
     const rows = new Rows(0, 10);
     expect(rows.addPage(packRows(TREE.slice(6, 8)))).toBe(true);
     expect(rows.addPage(packRows(TREE.slice(0, 3)))).toBe(false);
@@ -106,7 +106,7 @@ describe('rows', () => {
     expect(TREE.map(({ log_index }) => rows.row(log_index))).toEqual(TREE);
   });
 
-  test('the worst of any stretch is what a search would find', () => {
+  test('the worst tone of any range equals that of a linear search', () => {
     const numbers = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 4_000 });
     fc.assert(
       fc.property(numbers, fc.nat(), fc.nat(), (tones, a, b) => {
@@ -119,7 +119,7 @@ describe('rows', () => {
     );
   });
 
-  test('every tone has a number of its own, and a problem more than any that is none', () => {
+  test('every tone has a unique number, and problems have the highest ones', () => {
     const problems: readonly Tone[] = ['VALIDATION_ERROR', 'deny', 'denied', 'DENIED', 'failed', 'EXECUTION_ERROR'];
     expect(problems.map(toneNumber).every((number) => number > toneNumber('cancelled'))).toBe(true);
     expect(new Set(TONES).size).toBe(13);
@@ -127,7 +127,7 @@ describe('rows', () => {
 });
 
 describe('runs', () => {
-  test('a session stands where its own events say, also where they are told of one of its runs', () => {
+  test('a session has the state that its own events set, also events that name one of its runs', () => {
     const said = ['start', 'step_issued', 'pause', 'resume', 'spec_complete'];
     const rows = said.map((label, at) =>
       row(at, {
@@ -151,7 +151,7 @@ describe('runs', () => {
     expect([hueOf('paused'), stateOf(runs.byId('ses_a.2') ?? session, 4)]).toEqual(['invalid', null]);
   });
 
-  test('each has its rows, its states at any moment, its parent, and its steps', () => {
+  test('each run has its rows, its state at any position, its parent, and its steps', () => {
     const { runs } = loaded();
     const agent = runs.byId('run_a.1');
     if (agent === null) throw new Error('no agent');
@@ -167,7 +167,7 @@ describe('runs', () => {
     expect([runs.size, runs.countUntil(4), runs.countUntil(5)]).toEqual([3, 2, 3]);
   });
 
-  test('what was not there at the cursor is not in the tree', () => {
+  test('the tree omits runs that did not exist at the cursor', () => {
     const { runs } = loaded();
     const all = new Set(['run_a', 'run_a.1']);
     const ids = (at: number) => treeLines(runs, at, all).map(({ run, depth }) => `${depth} ${run.id}`);
@@ -177,17 +177,17 @@ describe('runs', () => {
     expect(treeLines(runs, 9, new Set())).toHaveLength(1);
   });
 
-  test('what is told of a tree as of later is ahead of a moment only where more was written in between', () => {
+  test('a later session view is ahead of a position only if entries were added in between', () => {
     const { runs } = loaded([...TREE, row(10, { run_id: 'run_b', tree_id: 'run_b' })]);
     const [a, b] = [runs.byId('run_a')?.tree ?? -1, runs.byId('run_b')?.tree ?? -1];
-    // As a file holds it: as of the end of the ledger.
+    // As a file contains it: at the end of the ledger.
     expect([0, 8, 9, 10].map((at) => runs.isAhead(a, 10, at))).toEqual([true, true, false, false]);
     expect([9, 10].map((at) => runs.isAhead(b, 10, at))).toEqual([true, false]);
-    // As a service tells it: as of the moment that was asked for.
+    // As a service returns it: at the requested position.
     expect([0, 8].map((at) => runs.isAhead(a, at, at))).toEqual([false, false]);
   });
 
-  test('rows that are read later, from before, give the same runs', () => {
+  test('earlier rows that are loaded later give the same runs', () => {
     const whole = loaded();
     const rows = new Rows(0, 10);
     const runs = new Runs(rows);
@@ -200,7 +200,7 @@ describe('runs', () => {
     expect(shape(runs)).toEqual(shape(whole.runs));
   });
 
-  test('a run that is not over lasts as long as what is below it', () => {
+  test('a run that has not ended lasts as long as its descendants', () => {
     const { rows, runs } = loaded();
     const root = runs.byId('run_a');
     if (root === null) throw new Error('no root');
@@ -259,7 +259,7 @@ const STEP: Chart = {
   layouts: { down: LAYOUT, right: LAYOUT },
 };
 
-/** Moves after entries, as pairs of an edge and where the machine rests. */
+/** Moves after entries, as pairs of an edge and the state that it leads to. */
 function courseOf(...moves: readonly (readonly [at: number, edge: string, to: string])[]): Course {
   const edges = [...new Set(moves.map(([, edge]) => edge))];
   const states = [...new Set(moves.map(([, , to]) => to))];
@@ -284,8 +284,8 @@ const REFUSED = courseOf(
 );
 const pathOf = (course: Course): Path => new Path(new ChartIndex(STEP), course, movesOf(course, 1));
 
-describe('the way through a machine', () => {
-  test('stands where it rests, with all that is around and inside', () => {
+describe('the path through a machine', () => {
+  test('has the active state with its ancestors and initial children', () => {
     const path = pathOf(REFUSED);
     expect([...path.active]).toEqual(['RECEIVE']);
     expect([...path.seek(2).active].sort()).toEqual(['AUTHORIZE', 'AUTHORIZE.judging']);
@@ -293,7 +293,7 @@ describe('the way through a machine', () => {
     expect(path.last).toBe('RECORD|always|0');
   });
 
-  test('before the entry with which it begins it stands nowhere, and has been nowhere', () => {
+  test('has no active and no visited state before the entry at which it starts', () => {
     const path = pathOf(REFUSED);
     path.born = 4;
     const at = (moment: number) => path.seekTo({ at: moment, moves: ALL_MOVES });
@@ -301,15 +301,15 @@ describe('the way through a machine', () => {
     expect([...at(4).active].sort()).toEqual(['RECORD']);
     expect(path.entered.get('RECEIVE')).toBe(1);
     expect([at(2).active.size, path.entered.size, path.taken.size]).toEqual([0, 0, 0]);
-    // Who asks for moves, and not for a moment, has it from its beginning on.
+    // Without a position, the path has its initial state from the start.
     expect([...path.seek(0).active, ...path.entered.keys()]).toEqual(['RECEIVE', 'RECEIVE']);
   });
 
-  test('of where it stands, the ways that it did not take are told: first those whose event came', () => {
+  test('lists the transitions that were not taken, those whose event occurred first', () => {
     const said = (made: number) =>
       findUntakenTransitions(pathOf(REFUSED).seek(made)).map(({ edge, hasEventOccurred: came }) => [edge.id, came]);
     expect([said(0), said(1)]).toEqual([[], []]);
-    // It stands in a state and in what is around that: the other ways of both are open.
+    // Transitions out of the active state and of its ancestor are both listed.
     expect(said(2)).toEqual([
       ['AUTHORIZE.judging|always|1', true],
       ['AUTHORIZE|AGAIN|0', false],
@@ -322,7 +322,7 @@ describe('the way through a machine', () => {
     expect(findUntakenTransitions(path.seekTo({ at: 1, moves: 0 }))).toEqual([]);
   });
 
-  test('a moment is an entry and so many moves after it', () => {
+  test('a position is an entry and a number of moves after it', () => {
     const { moves } = REFUSED;
     const until = (at: number, after: number) => countMovesUntil(moves, { at, moves: after });
     expect([until(3, ALL_MOVES), until(4, 0), until(4, 2), until(4, 9), until(5, 0), until(8, ALL_MOVES)]).toEqual([
@@ -330,7 +330,7 @@ describe('the way through a machine', () => {
     ]);
   });
 
-  test('back and on again, in any order, it is as if one had come there at once', () => {
+  test('moving back and forward in any order gives the same as moving there directly', () => {
     const course = courseOf(
       [4, 'RECEIVE|always|1', 'PARSE'],
       [4, 'PARSE|always|1', 'AUTHORIZE.judging'],
@@ -353,11 +353,11 @@ describe('the way through a machine', () => {
       }),
     );
     const whole = pathOf(course).seek(5);
-    // Entered, entered again by its own edge, and not by what is done in passing.
+    // Entered, and entered again by its own edge, but not by internal transitions.
     expect([whole.entered.get('AUTHORIZE'), whole.entered.get('AUTHORIZE.deciding')]).toEqual([2, 1]);
   });
 
-  test('S0-12: nine phases: those that were passed, the one that refused, those that were left out, where it is', () => {
+  test('S0-12: nine phases: the passed ones, the failed one, the skipped ones, and the current one', () => {
     const said = (made: number) =>
       listPhases(pathOf(REFUSED).seek(made), made > 2 ? 'DENIED' : null, true).map(({ state }) => state);
     const middle = ['ahead', 'ahead', 'ahead'];
@@ -368,7 +368,7 @@ describe('the way through a machine', () => {
     expect(said(4)).toEqual(['passed', 'passed', ...left, 'refused', 'skipped', 'passed', 'passed']);
   });
 
-  test('what went wrong in EXECUTE is known by the outcome, what was refused before by the edge', () => {
+  test('a failure in EXECUTE is recognised by the outcome, an earlier one by the edge', () => {
     const ran = courseOf([4, 'AUTHORIZE.deciding|STARTED|0', 'EXECUTE'], [5, 'EXECUTE|done|0', 'RECORD']);
     expect(findRefusedPhase(pathOf(ran).seek(2), 'SUCCESS')).toBe(null);
     expect(findRefusedPhase(pathOf(ran).seek(2), 'EXECUTION_ERROR')).toBe('EXECUTE');
@@ -380,7 +380,7 @@ describe('the way through a machine', () => {
     ]);
   });
 
-  test('a course that is asked for again goes on where it ended, by names and not by places', () => {
+  test('a course that is requested again is extended by names, not by indexes', () => {
     const [first, rest] = [REFUSED.moves.slice(0, 3), REFUSED.moves.slice(3)];
     const begun: Course = { ...REFUSED, moves: first, through: 5 };
     const more: Course = {
@@ -391,13 +391,13 @@ describe('the way through a machine', () => {
     };
     const named = ({ moves, edges, states }: Course) => moves.map(([at, , e, to]) => [at, edges[e], states[to]]);
     expect(named(appendCourse(begun, more))).toEqual(named(REFUSED));
-    // Asked twice at once, nothing is there twice.
+    // Concurrent requests add nothing twice.
     expect(named(appendCourse(appendCourse(begun, more), { ...more, moves: [] }))).toEqual(named(REFUSED));
   });
 });
 
-describe('what colours a chart', () => {
-  test('a step that has not begun at the cursor has been nowhere, and where it begins only when it has', async () => {
+describe('the colouring of a chart', () => {
+  test('a step that has not started at the cursor has no visited state, and its initial state only once it has started', async () => {
     const size = TREE.length;
     const feed = new InlineFeed({
       info: {
@@ -420,7 +420,7 @@ describe('what colours a chart', () => {
     };
     for (let tries = 0; tries < 1_000 && drawn(3, 0) === null; tries += 1) await Promise.resolve();
     expect(drawn(3, ALL_MOVES)).toEqual([[], [], [], []]);
-    // A step that there is not at all has not begun either.
+    // A step that does not exist has not started either.
     expect(drawn(9, ALL_MOVES, 2)).toEqual([[], [], [], []]);
     expect(drawn(4, 0)).toEqual([[['RECEIVE', 'running']], ['RECEIVE'], ['RECEIVE'], []]);
     expect(drawn(9, ALL_MOVES)?.[1]).toEqual(['RESPOND']);
@@ -428,7 +428,7 @@ describe('what colours a chart', () => {
   });
 });
 
-describe('what is listed', () => {
+describe('the lists', () => {
   test('marks are entries, and the moves between them', () => {
     const { runs } = loaded();
     const agent = runs.byId('run_a.1');
@@ -444,7 +444,7 @@ describe('what is listed', () => {
     ]);
   });
 
-  test('words look into what happened, outcome, run and hash, and all of them must be there', () => {
+  test('words match event, outcome, run and hash, and all of them must match', () => {
     const { rows } = loaded();
     const found = (words: string, problems = false) => {
       const { places } = new FilteredRows(rows, { words, problems }).update();
@@ -458,7 +458,7 @@ describe('what is listed', () => {
     expect(found('nothing')).toEqual([]);
   });
 
-  test('rows that come later are found too, and those that come before', () => {
+  test('rows that arrive later, newer or earlier, are found too', () => {
     const rows = new Rows(0, 10);
     rows.addPage(packRows(TREE.slice(4, 7)));
     const found = new FilteredRows(rows, { words: '', problems: true });
@@ -468,7 +468,7 @@ describe('what is listed', () => {
     expect(found.update().places.length).toBe(3);
   });
 
-  test('two sequences side by side: each item once, in both orders, what is common together', () => {
+  test('two sequences are aligned: each item once, both orders preserved, common items together', () => {
     const letters = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 14 });
     fc.assert(
       fc.property(letters, letters, (a, b) => {
@@ -484,7 +484,7 @@ describe('what is listed', () => {
     expect(both).toHaveLength(3);
   });
 
-  test('what is drawn is what is in sight, however long the list', () => {
+  test('only the visible rows are drawn, however long the list is', () => {
     expect(rowWindowOf(100_000, 24_000, 480)).toEqual({ from: 997, to: 1_023 });
     expect(rowWindowOf(3, 0, 480)).toEqual({ from: 0, to: 3 });
     expect(rowWindowOf(3, 9_999, 480)).toEqual({ from: 3, to: 3 });
@@ -506,24 +506,24 @@ describe('the address', () => {
     theme: fc.constantFrom('auto', 'light', 'dark'),
   });
 
-  test('says everything that is looked at, and nothing that is so anyway', () => {
+  test('contains everything that differs from the first view, and nothing else', () => {
     fc.assert(fc.property(views, (view) => expect(parseAddress(`#${toAddress(view)}`)).toEqual(view)));
     expect(toAddress(FIRST_VIEW)).toBe('');
     expect(toAddress({ ...FIRST_VIEW, run: 'r', cmp: { run: 'run_b', step: 8 } })).toBe('run=r&cmp=run_b:8');
   });
 
-  test('what is no address is the first view', () => {
+  test('an invalid address gives the first view', () => {
     fc.assert(fc.property(fc.string(), (text) => void parseAddress(text)));
     expect(parseAddress('#at=-1&step=x&tab=nope&theme=blue&cmp=../..')).toEqual(FIRST_VIEW);
   });
 
-  test('the token leaves it', () => {
+  test('the token is removed from it', () => {
     expect(takeToken('#run=a&token=s3cret&step=2')).toEqual({ token: 's3cret', rest: 'run=a&step=2' });
     expect(takeToken('#run=a')).toEqual({ token: null, rest: 'run=a' });
   });
 });
 
-test('what a run was born with comes with the row that creates it, and no later row says otherwise', () => {
+test('the facts of a run come with the row that creates it, and no later row changes them', () => {
   const rows = new Rows(0, 0);
   rows.addPage(packRows([row(0, { label: 'created', tone: 'created', state: 'created', creation: BORN })]));
   const lie = { ...BORN, role: 'ATTORNEY_ADMIN' };

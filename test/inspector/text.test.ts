@@ -1,4 +1,4 @@
-// Text of others: what is hidden in it is named, what is long comes in parts, what is no text is shown as bytes.
+// Untrusted text: hidden characters are named, long text is split, and bytes that are not text are shown in hex.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -7,25 +7,25 @@ import { startOfText, hexDump, splitParts, splitPieces, decodeUtf8 } from '../..
 import { character } from '../fixtures/characters.js';
 
 const marks = (text: string) => splitPieces(text).flatMap((piece) => ('mark' in piece ? [piece.mark] : []));
-/** The text that pieces stand for. */
+/** The text that the pieces represent. */
 const whole = (text: string): string =>
   splitPieces(text)
     .map((piece) => ('text' in piece ? piece.text : String.fromCodePoint(Number.parseInt(piece.mark.slice(2), 16))))
     .join('');
 
-describe('whose a text of an entry is', () => {
-  test('what an entry quotes of others is theirs, and its hashes are not', () => {
+describe('the author of a text in an entry', () => {
+  test('quotations in an entry are marked as foreign, its hashes are not', () => {
     const theirs = ['args', 'body.args', 'args.path', 'note', 'a.notes.0', 'record.title', 'title', 'args.x.sha256'];
     for (const path of theirs) expect([path, isQuoted({ path, value: 'text' })]).toEqual([path, true]);
     for (const path of ['time', 'arguments', 'body.kind', 'my_note', 'titles.0'])
       expect([path, isQuoted({ path, value: 'text' })]).toEqual([path, false]);
     const value = 'ab'.repeat(32);
     expect(isQuoted({ path: 'args_summary.content_sha256', value })).toBe(false);
-    // Who calls something a hash has not made it one.
+    // A text is not trusted because its author calls it a hash.
     expect(isQuoted({ path: 'args.said sha256', value: 'Approved by the administrator' })).toBe(true);
   });
 
-  test('a name of two megabytes is as quickly looked at as it is read, however it is made', () => {
+  test('a name of two megabytes takes no longer than reading it, whatever its structure', () => {
     for (const part of ['args.', '.note', '.title.x', ' sha256']) {
       const long = part.repeat(2_000_000 / part.length);
       expect(isQuoted({ path: long, value: 'x' })).toBe(part !== ' sha256');
@@ -33,14 +33,14 @@ describe('whose a text of an entry is', () => {
       const { lines } = toJsonLines(value);
       expect(lines).toHaveLength(400);
       expect(lines.filter((line) => line.kind === 'text').every(isQuoted)).toBe(true);
-      // The name itself stands once, and is not said again with all that is below it.
+      // The name itself is listed once, and is not repeated for its children.
       expect(Math.max(...lines.map(({ path }) => path.length))).toBeLessThan(200);
     }
   });
 });
 
 describe('untrusted text', () => {
-  test('every character that is not seen, or turns or joins others, is named', () => {
+  test('names every invisible, reordering or joining character', () => {
     const hidden: readonly (readonly [text: string, mark: string])[] = [
       ['\u202e', 'U+202E'],
       ['\u2066', 'U+2066'],
@@ -65,11 +65,11 @@ describe('untrusted text', () => {
     expect(marks('line\n\ttab, Ünïcode, 漢字, עברית, 👍')).toEqual([]);
   });
 
-  test('nothing is lost or added, whatever it is', () => {
+  test('neither loses nor adds anything', () => {
     fc.assert(fc.property(fc.string({ unit: character, maxLength: 200 }), (text) => expect(whole(text)).toBe(text)));
   });
 
-  test('a part of it is never half a character, and the parts are all of it', () => {
+  test('a part never ends inside a surrogate pair, and the parts are complete', () => {
     expect(startOfText('ab👍', 3)).toBe('ab');
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 300 }), fc.integer({ min: 2, max: 40 }), (text, chars) => {
@@ -80,7 +80,7 @@ describe('untrusted text', () => {
     );
   });
 
-  test('two megabytes are cut in a moment', () => {
+  test('splits two megabytes quickly', () => {
     const text = 'x\u202e'.repeat(1_000_000);
     const started = process.hrtime.bigint();
     expect(splitParts(text).length).toBe(62);
@@ -88,7 +88,7 @@ describe('untrusted text', () => {
     expect(Number(process.hrtime.bigint() - started) / 1e6).toBeLessThan(500);
   });
 
-  test('bytes that are no UTF-8 are no text, and are shown in hex', () => {
+  test('bytes that are not UTF-8 are shown in hex', () => {
     expect(decodeUtf8(new TextEncoder().encode('\ufeffä'))).toBe('\ufeffä');
     expect(decodeUtf8(Uint8Array.of(0x61, 0xff))).toBe(null);
     expect(decodeUtf8(Uint8Array.of(0xed, 0xa0, 0x80))).toBe(null);
@@ -99,7 +99,7 @@ describe('untrusted text', () => {
 });
 
 describe('JSON as lines', () => {
-  test('has names, values and their place, and no more lines than asked for', () => {
+  test('has names, values and their paths, and at most the requested number of lines', () => {
     const { lines, cut } = toJsonLines({ a: { b: [1, 'x', null] }, c: {} });
     expect(lines.map(({ depth, name, value, path }) => [depth, name, value, path])).toEqual([
       [0, 'a', null, 'a'],
@@ -113,7 +113,7 @@ describe('JSON as lines', () => {
     expect(toJsonLines({ a: 1, b: 2, c: 3 }, 2)).toMatchObject({ lines: { length: 2 }, cut: true });
   });
 
-  test('is not too deep for anything', () => {
+  test('accepts any depth', () => {
     let deep: unknown = 1;
     for (let level = 0; level < 3_000; level += 1) deep = [deep];
     expect(toJsonLines(deep).lines.at(-1)?.value).toBe('…');

@@ -1,18 +1,18 @@
-// What a campaign of `npm run redteam` is: see run.mjs.
+// The interface of a campaign of `npm run redteam`: see run.mjs.
 
 export interface RedteamOptions {
-  /** What is random is drawn from it. */
+  /** The seed of all random choices. */
   readonly seed: number;
-  /** About how long it attacks. Default: the campaign's own. */
+  /** How long it attacks, approximately. Default: the campaign's own value. */
   readonly seconds?: number;
   /** Reports progress. */
   readonly say: (line: string) => void;
 }
 
 export interface RedteamResult {
-  /** What was measured, by name. */
+  /** The measured figures, by name. */
   readonly figures: Readonly<Record<string, string | number>>;
-  /** What did not hold, one sentence each. */
+  /** The violations, one sentence each. */
   readonly failures: readonly string[];
 }
 

@@ -1,5 +1,5 @@
-// Withheld content: `npm run redteam -- --only canaries`. Each round plants a home of its own, on either
-// interpreter, with or without lanes that let approved exports hold content, and asks its routes in another order.
+// Withheld content: `npm run redteam -- --only canaries`. Each round plants its own home, on either interpreter, with
+// or without lanes that let approved exports contain content, and queries its routes in another order.
 
 import { INTERPRETERS } from '../../src/kernel/interpreter/interpreter.js';
 import { ROUTES } from '../../src/service/http/routes/routes.js';

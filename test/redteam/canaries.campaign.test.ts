@@ -1,6 +1,6 @@
-// Withheld content is shown to no one but its audiences (C83): every route, command, exporter, inspector and member of
-// the library is asked, and everything that comes out is searched. What is asked comes from the lists that the code
-// itself works by, so nothing new can be left out.
+// Withheld content is shown only to its audiences (C83). The walk queries every route, command, exporter, inspector and
+// member of the library, and searches all output. Its queries come from the lists that the code itself uses, so no new
+// one can be missed.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -23,8 +23,8 @@ import { kindsIn, walked } from './canary-walk.js';
 import { CANARIES, CASE, plantedWorld, type CanaryWorld } from './canary-world.js';
 
 /**
- * Free text that stands in entries, and so wherever entries are shown: it is no content of an artifact. A kind that
- * moves into artifacts is taken out of this list, and is searched for like all others.
+ * Free text in entries, which every view of entries shows: it is not content of an artifact. A kind that moves into
+ * artifacts is removed from this list, and is searched for like all others.
  */
 // This canary is one word, which a scope records as an identifier (C90).
 const IN_ENTRIES = ['export reason'];
@@ -37,7 +37,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.bench.close());
 
-describe('S4-62: nobody but its audiences is shown what a lane withholds', () => {
+describe('S4-62: content that a lane withholds is shown only to its audiences', () => {
   test('every canary is in the ledger, and the search finds it there', async () => {
     const { folded } = world.bench.turnpike.ledger;
     const found = new Set<string>();
@@ -46,7 +46,7 @@ describe('S4-62: nobody but its audiences is shown what a lane withholds', () =>
         if ('bytes' in artifact) for (const { kind } of canariesIn(artifact.bytes, CANARIES)) found.add(kind);
       }
     }
-    // What a tool threw, and what did not have the form of its output, was never recorded.
+    // Exceptions of a tool, and output that did not match its schema, were never recorded.
     const never = ['partial output', 'tool error', 'tool failure'];
     expect(
       CANARIES.map(({ kind }) => kind)
@@ -63,7 +63,7 @@ describe('S4-62: nobody but its audiences is shown what a lane withholds', () =>
     expect([...walk.entryTexts].sort()).toEqual(IN_ENTRIES);
   });
 
-  test('no member of the library, no inspector and no MCP client is shown it', async () => {
+  test('no member of the library, no inspector and no MCP client gets it', async () => {
     const walk = await walked(libraryOutputs(world));
     expect(walk.leaks).toEqual([]);
     expect(walk.outputs).toBeGreaterThan(40);
@@ -77,12 +77,12 @@ describe('S4-62: nobody but its audiences is shown what a lane withholds', () =>
     expect(walk.shown).toBeGreaterThan(0);
   });
 
-  test('the log has none of it', () => {
+  test('the log contains none of it', () => {
     expect(world.log.lines.length).toBeGreaterThan(0);
     expect(canariesIn(world.log.lines.join('\n'), CANARIES)).toEqual([]);
   });
 
-  test("XState's inspectors of live runs are shown states and hashes", async () => {
+  test("XState's inspectors of live runs get states and hashes", async () => {
     const events: string[] = [];
     const inspect = (event: InspectionEvent): void => void events.push(shown(plain(event)));
     const { bench } = await plantedWorld({ interpreter: 'xstate', inspect });
@@ -94,7 +94,7 @@ describe('S4-62: nobody but its audiences is shown what a lane withholds', () =>
   });
 });
 
-describe('its audiences are shown it, and the ledger says so', () => {
+describe('its audiences get it, and the ledger records that', () => {
   test('a person who may approve a request reads it over HTTP and by command', async () => {
     const fresh = await plantedWorld();
     const { bench, asked } = fresh;
@@ -123,7 +123,7 @@ describe('its audiences are shown it, and the ledger says so', () => {
   });
 });
 
-describe('an export holds it only where its lanes let it, and people have approved', () => {
+describe('an export contains it only if its lanes permit that and people have approved', () => {
   const bagOf = async (
     of: CanaryWorld,
     locator: string,
@@ -138,13 +138,13 @@ describe('an export holds it only where its lanes let it, and people have approv
     return { ending: await run.finished, kinds: kindsBelow(join(turnpike.exports ?? '', locator)) };
   };
 
-  test('it is denied where a lane does not', async () => {
+  test('it is denied if a lane does not permit it', async () => {
     const { ending, kinds } = await bagOf(world, 'denied');
     expect(ending).toMatchObject({ state: 'denied', reason: 'export.content_withheld' });
     expect(kinds).toEqual([]);
   });
 
-  test('it holds everything where all of them do', async () => {
+  test('it contains everything if all lanes permit it', async () => {
     const exporting = await plantedWorld({ exportsContent: true });
     const { ending, kinds } = await bagOf(exporting, 'approved');
     expect(ending).toMatchObject({ state: 'completed' });
@@ -158,7 +158,7 @@ describe('planted leaks are found', () => {
     expect(await leak.isFound(world)).toBe(true);
   });
 
-  test('a route, a command and a member that the walk does not know', async () => {
+  test('a route, a command and a member that the walk does not know fail it', async () => {
     const [route] = ROUTES;
     const planted = { ...route, method: 'POST', path: '/api/v1/planted' } as Route;
     await expect(walked(httpOutputs(world, { routes: [planted] }))).rejects.toThrow(/no body for POST/);

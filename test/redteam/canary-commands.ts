@@ -1,5 +1,5 @@
 // Every command of `turnpike`, as text and as JSON, and the files that it writes. The list is that of the command line:
-// a command that is not in the table below fails the walk.
+// a command that is missing from the table below fails the walk.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import type { Output } from './canary-http.js';
 import { CASE, SPEC, type CanaryWorld } from './canary-world.js';
 
 interface Ground extends CanaryWorld {
-  /** Where files are written. */
+  /** The folder for written files. */
   readonly folder: string;
   readonly runs: readonly string[];
   readonly entries: number;
@@ -19,9 +19,9 @@ interface Ground extends CanaryWorld {
 /** Command lines without the name. */
 type Lines = (ground: Ground) => readonly (readonly string[])[];
 
-/** What is not searched: what the command shows goes to the agent that it works for. */
+/** Not searched: the output goes to the agent that the command works for. */
 const OF_AGENT = 'the own agent of the run or session reads it';
-/** It only serves, and what it serves is walked through by itself. */
+/** It only serves, and another walk covers what it serves. */
 const SERVER = 'it serves what is walked over HTTP or MCP';
 
 const none: Lines = () => [[]];
@@ -49,7 +49,7 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   'ledger check-proof': () => [['no-such-file']],
   'ledger export': ({ folder }) => [[join(folder, 'ledger.jsonl')], ['--entries', join(folder, 'entries.jsonl')]],
   'ledger erase': () => [['case-unknown', '--actor', 'olga', '--yes']],
-  // The file is a part of the ledger that was moved: it is stored like the ledger, and no one is shown it.
+  // The file is a moved part of the ledger: it is stored like the ledger, and shown to no reader.
   'ledger archive': ({ folder }) => [[join(folder, 'archive.jsonl'), '--before', '0']],
   'machines diff': ({ runs }) => [[runs[0] ?? '', runs[1] ?? '']],
   'policy check': none,
@@ -97,7 +97,7 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   version: none,
 };
 
-/** What every command prints, in the order of the help; then the files that they wrote. */
+/** The output of every command, in the order of the help; then the files that they wrote. */
 export async function* commandOutputs(
   world: CanaryWorld,
   folder: string,
@@ -109,7 +109,7 @@ export async function* commandOutputs(
   writeFileSync(join(folder, 'spec.json'), JSON.stringify({ ...SPEC, title: 'None', phases: [] }));
   const ground = { ...world, folder, ...(await placesOf(world)) };
   const { home, contract } = world.bench;
-  // The export first: other commands look at what it wrote.
+  // The export comes first: other commands read its result.
   const order = ['ledger export', ...commands.map(({ name }) => name).filter((name) => name !== 'ledger export')];
   for (const name of order) {
     const lines = LINES[name];

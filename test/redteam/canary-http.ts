@@ -1,6 +1,6 @@
-// Every route of the HTTP service, asked for everything that it can be asked for, by readers who are none of the
-// audiences that get withheld content. The routes and their parameters are those of the route table: a route with a new
-// parameter, or a new POST, has to be added here, or the walk fails.
+// Every route of the HTTP service, with all possible queries, by readers that are not among the audiences of withheld
+// content. The routes and their parameters are those of the route table: a route with a new parameter, or a new POST,
+// must be added here, or the walk fails.
 
 import { artifactRef } from '../../src/contract/artifact-ref.js';
 import { RIGHTS, type Right } from '../../src/contract/token.js';
@@ -18,7 +18,10 @@ export interface Output {
 
 type Values = Readonly<Record<string, string | number>>;
 
-/** Who asks, for each right: never the run's own agent, and nobody whose vote on what waits would count. */
+/**
+ * The reader for each right: never the run's own agent, and never a person whose vote on the pending request would
+ * count.
+ */
 const READERS: Readonly<Record<Right, { readonly actor: string; readonly role: string }>> = {
   observe: { actor: 'olga', role: 'ATTORNEY_ADMIN' },
   approve: { actor: 'pia', role: 'GOVERNANCE_AGENT' },
@@ -27,7 +30,7 @@ const READERS: Readonly<Record<Right, { readonly actor: string; readonly role: s
   sessions: { actor: 'wim', role: 'observer' },
 };
 
-/** The bodies of requests that change something. `null`: whoever has the right is the audience. */
+/** The bodies of requests that change something. `null`: every holder of the right is an audience. */
 const BODIES: Readonly<Record<string, ((world: CanaryWorld) => readonly object[]) | null>> = {
   '/api/v1/agents': () => [{ case: CASE, lane: 'CASE_WORK' }],
   '/api/v1/agents/{run_id}/steps': () => [{}],
@@ -41,7 +44,7 @@ const BODIES: Readonly<Record<string, ((world: CanaryWorld) => readonly object[]
     { case: CASE, reason: 'a request', name: 'one' },
     { case: CASE, reason: 'a request', name: 'two', format: 'zip' },
   ],
-  // Whoever has the right `sessions` works through sessions, and is their agent.
+  // A holder of the right `sessions` works through sessions, and is their agent.
   '/api/v1/sessions': null,
   '/api/v1/sessions/{session_id}/next': null,
   '/api/v1/sessions/{session_id}/report': null,
@@ -55,17 +58,17 @@ const BODIES: Readonly<Record<string, ((world: CanaryWorld) => readonly object[]
   '/api/v1/sessions/{session_id}/waive': null,
 };
 
-/** Reads by which the agent of a session is handed its task. */
+/** Reads by which the agent of a session receives its task. */
 const OF_AGENT: ReadonlySet<string> = new Set(['sessions /api/v1/sessions/{session_id}/task']);
 
-/** What a test changes to see that the walk finds it. */
+/** The changes that a test makes to see that the walk finds them. */
 export interface Planted {
   readonly routes?: readonly Route[];
-  /** What the routes look at, in place of the inspector of the home. */
+  /** The ledger that the routes show, in place of the inspector of the home. */
   readonly inspector?: (own: InspectorSource) => InspectorSource;
 }
 
-/** Every answer of every route; the name says which. */
+/** Every response of every route; the name identifies the route. */
 export async function* httpOutputs(world: CanaryWorld, planted: Planted = {}): AsyncGenerator<Output> {
   const { turnpike } = world.bench;
   const { routes = ROUTES } = planted;
@@ -112,7 +115,7 @@ interface Asking {
   readonly isStream: boolean;
 }
 
-/** Head and body, packed and not. A stream is read until nothing more comes for a while. */
+/** Head and body, compressed and not. A stream is read until it is quiet for a while. */
 async function answered(http: HttpBench, path: string, { token, body, isStream }: Asking): Promise<Buffer> {
   const parts: Buffer[] = [];
   for (const encoding of ['gzip', 'identity']) {
@@ -123,7 +126,7 @@ async function answered(http: HttpBench, path: string, { token, body, isStream }
     parts.push(Buffer.from(`${response.status} ${JSON.stringify([...response.headers])}\n`));
     if (isStream && response.ok) parts.push(await beginningOf(response, over));
     else parts.push(Buffer.from(await response.arrayBuffer()));
-    // What would change something is asked once.
+    // A request that changes something is sent once.
     if (body !== undefined) break;
   }
   return Buffer.concat(parts);
@@ -146,7 +149,7 @@ async function beginningOf({ body }: Response, over: AbortController): Promise<B
 
 type ValueTable = Readonly<Record<string, readonly Values[]>>;
 
-/** Values of parameters, by the names of those that a path has together. */
+/** Values of parameters, by the names that a path combines. */
 async function valuesOf({ bench, asked, sessions }: CanaryWorld): Promise<ValueTable> {
   const { ledger } = bench.turnpike;
   const runs: string[] = [];
@@ -179,7 +182,7 @@ async function valuesOf({ bench, asked, sessions }: CanaryWorld): Promise<ValueT
     'log_index,sha256': artifacts,
     hash: [...charts, ...machines].filter((hash) => hash !== '').map((hash) => ({ hash })),
     session_id: sessions.map((session_id) => ({ session_id })),
-    // Of queries: one answer without those that may be left out, and one with them.
+    // For queries: one response without the optional parameters, and one with them.
     'from,to': [{ from: 0, to: entries.length }],
     'after,limit': [-1, 99, 199, 299, 399].map((after) => ({ after, limit: 100 })),
     after: [{ after: 0 }],

@@ -1,4 +1,4 @@
-// Leaks on purpose: ways by which content of a withholding lane gets out. The walk must find each.
+// Planted leaks: ways by which content of a withholding lane gets out. The walk must find each.
 
 import { gzipSync } from 'node:zlib';
 import { artifactRef } from '../../src/contract/artifact-ref.js';
@@ -18,7 +18,7 @@ export interface PlantedLeak {
   readonly isFound: (world: CanaryWorld) => Promise<boolean>;
 }
 
-/** Kinds of content: fewer than that are found by a walk that looks at some alone. */
+/** Kinds of content: a walk that checks only some of them finds fewer. */
 const KINDS_MIN = 10;
 const routesOf = (path: string): Route[] => ROUTES.filter((route) => route.method === 'GET' && route.path === path);
 
@@ -45,7 +45,7 @@ async function storedArtifacts(world: CanaryWorld): Promise<boolean> {
   return new Set(kinds).size > KINDS_MIN;
 }
 
-/** In a world of its own: the reader of its ledger is changed. */
+/** In a separate world, because the reader of its ledger is changed. */
 async function openRequests(): Promise<boolean> {
   const planted = await plantedWorld();
   try {

@@ -1,5 +1,5 @@
-// What the library gives to its callers: every member of a Turnpike and of its ledger reader, the exporters, the MCP
-// server, and XState's inspectors. The members are those that are there: a new one fails the walk until it is listed.
+// What the library returns to its callers: every member of a Turnpike and of its ledger reader, the exporters, the MCP
+// server, and XState's inspectors. The members are read from the objects: a new one fails the walk until it is listed.
 
 import { inspect } from 'node:util';
 import type { InspectionEvent } from 'xstate';
@@ -15,7 +15,7 @@ import { clientOf, serviceOn } from '../service/mcp/mcp-harness.js';
 import type { Output } from './canary-http.js';
 import { CASE, type CanaryWorld } from './canary-world.js';
 
-/** All that a value shows of itself: its members, however deep, and bytes as they are. */
+/** Everything that a value contains: its members at any depth, and bytes unchanged. */
 export const shown = (value: unknown): string =>
   inspect(value, { depth: 40, maxArrayLength: null, maxStringLength: null, getters: true, showHidden: false }) +
   bytesIn(value).join('\n');
@@ -42,7 +42,7 @@ const NOW = (): string => new Date().toISOString();
 const OLGA = { actor: 'olga', role: 'GOVERNANCE_AGENT' } as const;
 const IN_TREE = 'for code that folds: test/content-access.test.ts lists who takes it';
 
-/** Of the reader: what each member gives. */
+/** The result of each member of the reader. */
 const OF_READER: Readonly<Record<string, Read | string>> = {
   trees: ({ bench }) => bench.turnpike.ledger.trees(),
   treesAfter: ({ bench }) => bench.turnpike.ledger.treesAfter(-1),
@@ -73,7 +73,7 @@ async function* artifacts(ledger: LedgerReader): AsyncGenerator {
   for await (const entry of ledger.log()) yield await ledger.artifactsOf(entry);
 }
 
-/** Asked for every hash that there is: none of a case is the platform's. */
+/** Queried for every hash of the ledger: no content of a case belongs to the platform. */
 async function* systemArtifacts({ bench }: CanaryWorld): AsyncGenerator {
   const { ledger } = bench.turnpike;
   for await (const entry of ledger.log()) {
@@ -88,7 +88,7 @@ async function* statesOf(ledger: LedgerReader): AsyncGenerator {
 
 const ACTS = 'it does something; what it gives is walked as HTTP, command or agent';
 
-/** Of a Turnpike. */
+/** The result of each member of a Turnpike. */
 const OF_TURNPIKE: Readonly<Record<string, Read | string>> = {
   home: ({ bench }) => Promise.resolve(bench.turnpike.home),
   keys: ({ bench }) => Promise.resolve(bench.turnpike.keys),
@@ -129,7 +129,7 @@ async function highRisk(turnpike: CanaryWorld['bench']['turnpike'], asked: Canar
   return runs.map((run) => (run === null ? null : { ...run, finished: null }));
 }
 
-/** Everything that there is, for a person who may approve nothing of it. */
+/** Everything there is, for a person who may approve none of it. */
 async function* contents({ bench }: CanaryWorld): AsyncGenerator {
   const { turnpike } = bench;
   const { ledger } = turnpike;
@@ -172,7 +172,7 @@ async function* outputsOf(
   }
 }
 
-/** All that a viewer could be shown: contexts and events are let through by these options. */
+/** Everything that a viewer could receive: these options let contexts and events through. */
 const ALL = { context: (context: unknown) => context as object, event: (event: object) => event };
 
 async function* inspectorOutputs({ bench }: CanaryWorld): AsyncGenerator<Output> {
@@ -189,7 +189,7 @@ async function* inspectorOutputs({ bench }: CanaryWorld): AsyncGenerator<Output>
   yield { name: 'XState inspection of the ledger', bytes: messages.join('\n') };
 }
 
-/** Without the actors, which lead to one another and to everything. */
+/** Without the actors, which refer to one another and to everything. */
 export function plain(event: InspectionEvent): object {
   const { type } = event;
   const parts: Record<string, unknown> = { type };
@@ -202,7 +202,7 @@ export function plain(event: InspectionEvent): object {
   return parts;
 }
 
-/** A connection of another agent: every tool that it is offered, on runs and sessions that are not its own. */
+/** A connection of another agent: every tool that it is offered, on runs and sessions of others. */
 async function* mcpOutputs({ bench, asked, sessions }: CanaryWorld): AsyncGenerator<Output> {
   const agent = { case: CASE, lane: 'CASE_WORK', role: 'CASE_AGENT', actor: 'stranger' };
   const service = serviceOn(bench, { agent });
@@ -212,7 +212,7 @@ async function* mcpOutputs({ bench, asked, sessions }: CanaryWorld): AsyncGenera
   const offered = createOffer(policy, 'CASE_WORK', true).tools.map(({ name }) => name);
   yield { name: 'MCP tools/list', bytes: JSON.stringify([tools, offered, client.getServerCapabilities()]) };
   for (const { name } of tools) {
-    // Who may call the tools of sessions works through them, and is their agent.
+    // A caller of the session tools works through sessions, and is their agent.
     if (['task', 'review', 'verification'].includes(name)) continue;
     for (const run_id of asked.map((one) => one.run_id)) {
       const answer = await client

@@ -1,4 +1,4 @@
-// The search finds what it is there to find.
+// The search finds every canary that it should find.
 
 import { expect, test } from '@jest/globals';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
@@ -48,6 +48,6 @@ test.each<[string, string | Buffer]>([
   expect(canariesIn(output, [OTHER])).toEqual([]);
 });
 
-test('finds none where there is only the hash of one', () => {
+test('finds none in the hash of one', () => {
   expect(canariesIn(JSON.stringify({ sha256: canary('of nothing').text, bytes: 27 }), BOTH)).toEqual([]);
 });

@@ -1,16 +1,16 @@
-// Canaries: texts that stand nowhere but in content that a lane withholds, and the search for them in what comes out.
+// Canaries: texts that occur only in content that a lane withholds, and the search for them in all output.
 
 import { brotliDecompressSync, inflateRawSync, inflateSync } from 'node:zlib';
 import { sha256 } from '../../src/contract/hash.js';
 
 export interface Canary {
-  /** Where it was planted. */
+  /** The place where it was planted. */
   readonly kind: string;
-  /** Letters and digits alone: no encoding of text changes it. */
+  /** Only letters and digits: no encoding of text changes it. */
   readonly text: string;
 }
 
-/** The same canary for the same kind, always. */
+/** Always the same canary for the same kind. */
 export const canary = (kind: string): Canary => ({ kind, text: `Cny${sha256(`canary: ${kind}`).slice(0, 24)}` });
 
 export interface CanaryFinding {
@@ -19,14 +19,14 @@ export interface CanaryFinding {
   readonly form: string;
 }
 
-/** Containers within containers that are opened. */
+/** Maximum nesting of containers that are opened. */
 const DEPTH_MAX = 3;
-/** Of one container. */
+/** Per container. */
 const BYTES_MAX = 256 * 1_048_576;
-/** Encoded text that is shorter holds no canary in a container. */
+/** Shorter encoded text contains no canary in a container. */
 const BASE64_MIN = 40;
 
-/** Every canary in an output, in whatever form. */
+/** Every canary in an output, in any form. */
 export function canariesIn(output: Uint8Array | string, canaries: readonly Canary[]): readonly CanaryFinding[] {
   const found = new Map<string, CanaryFinding>();
   search(Buffer.from(output as Uint8Array), { canaries, forms: [], found });
@@ -43,7 +43,7 @@ interface Search {
 function search(bytes: Buffer, { canaries, forms, found }: Search): void {
   const text = bytes.toString('latin1');
   for (const { form, at, common } of sharedParts(canaries)) {
-    // What all canaries have in common is looked for once: most outputs have none of it.
+    // First search for the common part of all canaries: most outputs do not contain it.
     if (!text.includes(common)) continue;
     for (const canary of canaries) {
       const variant = formsOf(canary.text).find(([name]) => name === form)?.[1][at];
@@ -121,7 +121,7 @@ const aligned = (bytes: Buffer, encoding: 'base64' | 'base64url'): readonly stri
     return text.slice(Math.ceil((before * 4) / 3), -1);
   });
 
-/** What is packed or encoded in an output, opened. */
+/** Opens the compressed or encoded parts of an output. */
 function* contentsIn(bytes: Buffer, text: string): Generator<readonly [form: string, content: Buffer]> {
   yield* packed(bytes, 'gzip', Buffer.from([0x1f, 0x8b, 0x08]), (at) =>
     inflateRawSync(bytes.subarray(at + gzipHeader(bytes, at)), { maxOutputLength: BYTES_MAX, finishFlush: SYNC_FLUSH }),
@@ -137,13 +137,13 @@ function* contentsIn(bytes: Buffer, text: string): Generator<readonly [form: str
   for (const [encoded] of text.matchAll(/[A-Za-z0-9+/_-]{40,}={0,2}/g)) {
     if (encoded.length < BASE64_MIN || /^[0-9a-f]+$/.test(encoded)) continue;
     const content = Buffer.from(encoded, /[_-]/.test(encoded) ? 'base64url' : 'base64');
-    // Base64 of plain text is one of the forms above: here a container counts.
+    // Base64 of plain text is one of the forms above: here only a container counts.
     if (content.includes('PK\u0003\u0004') || content.includes(Buffer.from([0x1f, 0x8b, 0x08])))
       yield ['base64', content];
   }
 }
 
-/** Z_SYNC_FLUSH: what was cut off, or goes on with something else, is opened as far as it goes. */
+/** Z_SYNC_FLUSH: truncated data, or data with a trailing part, is decompressed as far as possible. */
 const SYNC_FLUSH = 2;
 
 function* packed(
@@ -158,7 +158,7 @@ function* packed(
   }
 }
 
-/** How long the header of a gzip member is: what comes behind its end does not matter then. */
+/** The length of the header of a gzip member: data after its end is then irrelevant. */
 function gzipHeader(bytes: Buffer, at: number): number {
   const flags = bytes[at + 3] ?? 0;
   let length = 10;
@@ -169,7 +169,7 @@ function gzipHeader(bytes: Buffer, at: number): number {
   return (flags & 2) !== 0 ? length + 2 : length;
 }
 
-/** The content behind a local header of a zip archive; its sizes are not believed. */
+/** The content after a local header of a zip archive; its sizes are not trusted. */
 function zipEntry(bytes: Buffer, at: number): Buffer | null {
   const method = bytes.readUInt16LE(at + 8);
   const begin = at + 30 + bytes.readUInt16LE(at + 26) + bytes.readUInt16LE(at + 28);

@@ -1,4 +1,4 @@
-// What came of a walk: how much was asked, and where a canary was found.
+// The result of a walk: the number of queries, and where a canary was found.
 
 import type { Output } from './canary-http.js';
 import { canariesIn } from './canary-search.js';
@@ -8,7 +8,7 @@ export interface Walk {
   readonly outputs: number;
   readonly bytes: number;
   readonly leaks: readonly string[];
-  /** Outputs in which the content of a lane was found that withholds nothing. */
+  /** Outputs that contain content of a lane that withholds nothing. */
   readonly shown: number;
   readonly entryTexts: ReadonlySet<string>;
 }

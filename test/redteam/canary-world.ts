@@ -1,5 +1,5 @@
-// A home in which every kind of content holds a canary, in lanes that withhold it; and one case in a lane that does
-// not, so that it can be seen that content would be found.
+// A home in which every kind of content contains a canary, in lanes that withhold it. One case is in a lane that does
+// not, which shows that the search finds released content.
 
 import Type from 'typebox';
 import { systemClock } from '../../src/adapters/system/system-clock.js';
@@ -14,7 +14,7 @@ import { canary, type Canary } from './canary-search.js';
 
 const closed = { additionalProperties: false } as const;
 
-/** Content: each kind is planted once, and stands nowhere else. */
+/** Content: each kind is planted once, and occurs nowhere else. */
 const KINDS = [
   'action name',
   'cancel reason',
@@ -48,7 +48,7 @@ const KINDS = [
   'review summary',
 ] as const;
 
-/** Free text that people and agents put beside content. It stands in entries. */
+/** Free text of people and agents in addition to content. It is in entries. */
 const ENTRY_KINDS = ['export reason'] as const;
 
 type Kind = (typeof KINDS)[number] | (typeof ENTRY_KINDS)[number];
@@ -82,7 +82,9 @@ approvals:
   - { for: export, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 600 }
 `;
 
-/** Every lane withholds, but for the one above. `exports`: those lanes let approved exports hold what they withhold. */
+/**
+ * Every lane withholds, except the one above. `exports`: those lanes let approved exports contain what they withhold.
+ */
 export const withholdingEdit =
   (exports = false): NonNullable<BenchOptions['edit']> =>
   (name, text) => {
@@ -173,7 +175,7 @@ const errorOf = (error: Error): object => ({ text: String(error), stack: error.s
 export interface CanaryWorld {
   readonly bench: Bench;
   readonly log: LogLines;
-  /** What an agent run asks people for; what a promotion asks for. */
+  /** The request of an agent run to approvers; the request of a promotion. */
   readonly asked: readonly { readonly run_id: string; readonly digest: string }[];
   readonly sessions: readonly string[];
 }
@@ -260,7 +262,7 @@ async function toolsAndRecords(bench: Bench): Promise<void> {
   await turnpike.resolve({ run: unknown, outcome: 'not_executed', ...ANNA, note: textOf('resolution note') });
 }
 
-/** A session up to its second task: worked, verified, reviewed, paused and resumed. */
+/** A session up to its second task: worked on, verified, reviewed, paused and resumed. */
 async function session({ turnpike }: Bench): Promise<string> {
   const { sessions } = turnpike;
   const started = await sessions.start({ spec: SPEC, case: CASE, by: MAINTAINER, allowGateWaiver: true });
@@ -298,7 +300,7 @@ async function people({ turnpike }: Bench): Promise<void> {
   await turnpike.promote({ ...ANNA, case: CASE, ticket: 'T-1', target: 'shared_playbooks', record });
   const bag = { case: CASE, reason: textOf('export reason'), destination: 'bag' };
   const { run_id, digest, finished } = await turnpike.export({ ...ANNA, ...bag });
-  // Where the lanes let exports hold what they withhold, it waits for approval.
+  // If the lanes let exports contain what they withhold, the export waits for approval.
   if (digest !== null) {
     await turnpike.approve({
       run: run_id,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { RedteamCampaign } from './campaign-runner.js';
 
 const CASES = 200_000;
-/** About what two workers verify; the largest follow as processes of their own. */
+/** Approximately what two workers verify; the largest cases follow as separate processes. */
 const CASES_PER_SECOND = 50;
 
 export const campaign: RedteamCampaign = ({ seed, seconds, say }) => {

@@ -1,11 +1,11 @@
-// One person under many names, in small: `npm run redteam -- --only identities` draws many more.
+// A small campaign of one person under many names; `npm run redteam -- --only identities` draws many more.
 
 import { describe, expect, test } from '@jest/globals';
 import { attackIdentities } from './identities/campaign.js';
 import { SPELLING_KINDS } from './identities/spellings.js';
 import { PLANTED } from './identities/subjects.js';
 
-test('S4-78 C87: no spelling of a name is a second vote, an approval of an own request, or a second token', () => {
+test('S4-78 C87: no spelling of a name gives a second vote, an approval of an own request, or a second token', () => {
   const { figures, failures } = attackIdentities({ seed: 17, cases: 300, every: 100 });
   expect(failures).toEqual([]);
   for (const kind of SPELLING_KINDS) expect([kind, Number(figures[kind]) > 3]).toEqual([kind, true]);

@@ -2,11 +2,11 @@
 //
 // Runs the campaigns that attack Turnpike from outside. A campaign NAME is the file NAME.campaign-runner.ts in this
 // folder, which exports `campaign` (RedteamCampaign of campaign-runner.ts): to add one, add its file. Each prints its
-// figures and what did not hold; the exit code is 1 where something did not hold.
+// figures and violations; the exit code is 1 after a violation.
 //
-// --only     the campaigns to run, by their names; default: all of them
-// --seed     what is random is drawn from it; default: 1
-// --seconds  about how long each campaign attacks; default: what the campaign says
+// --only     the campaigns to run, by name; default: all of them
+// --seed     the seed of all random choices; default: 1
+// --seconds  how long each campaign attacks, approximately; default: the campaign's own value
 
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

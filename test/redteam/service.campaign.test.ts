@@ -1,4 +1,4 @@
-// One hostile token against the service, in small: for a few seconds, on a machine that may have much else to do.
+// A small campaign of one hostile token against the service: a few seconds, on a machine that may be busy.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
@@ -8,11 +8,11 @@ import { diskFolder } from '../fixtures/temp-folder.js';
 import type { Fault } from './service/protocol.js';
 import { AIMS as SERVICE_AIMS, attackService, type Aims, type ServiceCampaign } from './service/campaign.js';
 
-// As deep as the compiled sources: what looks for the package's own files counts folders from where it is.
+// At the depth of the compiled sources: code that looks for the package's files counts folders from its own place.
 const PLACE = 'build/test/redteam';
 /**
- * Other work on the machine makes everything slower, and nothing larger: so memory, failed steps and what is counted
- * are held here. `npm run redteam -- --only service` holds the times as well.
+ * Other work on the machine makes everything slower, but nothing larger. So this test checks memory, failed steps and
+ * counts. `npm run redteam -- --only service` checks the times as well.
  */
 const AIMS: Aims = {
   ...SERVICE_AIMS,

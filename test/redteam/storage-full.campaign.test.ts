@@ -20,7 +20,7 @@ const findings = (planted: boolean): readonly string[] => {
 };
 
 onFullDisk(
-  'D2 C35: on a full disk a running step is recorded and every run can be ended; nothing new begins',
+  'D2 C35: on a full disk a running step is recorded and every run can be ended; no new work starts',
   () => {
     expect(findings(false)).toEqual([]);
   },
@@ -28,7 +28,7 @@ onFullDisk(
 );
 
 onFullDisk(
-  'a home without a reserve is found',
+  'detects a home without a reserve',
   () => {
     expect(findings(true)).toEqual(expect.arrayContaining([expect.stringMatching(/running step|has not stopped/)]));
   },

@@ -1,5 +1,5 @@
-// A home on a small disk that another program fills while agents work: what they have begun is recorded, every run is
-// ended, nothing new begins, and all goes on when there is room again.
+// A home on a small disk that another program fills while agents work: steps in flight are recorded, every run is
+// ended, nothing new starts, and everything continues when there is space again.
 //
 // This module is also the program that runs inside the mount namespace.
 
@@ -17,14 +17,14 @@ const SIZE = '32m';
 const AGENTS = 4;
 
 export interface FullDiskOptions {
-  /** This module, built. */
+  /** This module, compiled. */
   readonly program: string;
   readonly folder: string;
-  /** Without a reserve, which must be found. */
+  /** Whether to omit the reserve, which must be found. */
   readonly planted?: boolean;
 }
 
-/** What did not hold, by name; nothing where all did. */
+/** The violations, by name; empty if there are none. */
 export function fullDiskFindings(options: FullDiskOptions, namespace: readonly string[]): readonly string[] {
   const argv = [process.execPath, options.program, JSON.stringify(options)];
   const { stdout, stderr, status } = spawnSync('unshare', [...namespace, ...argv], { encoding: 'utf8' });
@@ -53,7 +53,7 @@ async function inside({ folder, planted = false }: FullDiskOptions): Promise<rea
     (await stepsOf(agents, 3)).every((code) => code === 'SUCCESS'),
     'steps succeed while there is room',
   );
-  // A step of each agent is under way when the disk becomes full.
+  // A step of each agent is in flight when the disk becomes full.
   const inFlight = stepsOf(agents, 1);
   fill(join(disk, 'filler'));
   that(
@@ -77,7 +77,7 @@ async function inside({ folder, planted = false }: FullDiskOptions): Promise<rea
     'the run goes on when there is room',
   );
   await turnpike.startAgent({ case: 'case-new' }).catch((error: unknown) => that(false, `a new run: ${codeOf(error)}`));
-  // Full again, when the process ends: the next one still opens.
+  // Full again when the process ends: the next one still opens.
   fill(join(disk, 'filler'));
   await turnpike.close().catch((error: unknown) => that(false, `it closes on a full disk: ${codeOf(error)}`));
   const next = await open().catch((error: unknown) => that(false, `it opens on a full disk: ${codeOf(error)}`));
@@ -88,7 +88,7 @@ async function inside({ folder, planted = false }: FullDiskOptions): Promise<rea
   return findings;
 }
 
-/** Until not a byte more is taken. */
+/** Until not one more byte fits. */
 function fill(file: string): void {
   const descriptor = openSync(file, 'w');
   try {
@@ -108,7 +108,7 @@ function fill(file: string): void {
 
 let proposals = 0;
 
-/** What became of `count` thoughts of each agent, all at once. */
+/** The outcomes of `count` thoughts of each agent, all at once. */
 async function stepsOf(agents: readonly AgentRun[], count: number): Promise<readonly string[]> {
   const steps = agents.flatMap((agent) =>
     Array.from({ length: count }, async () => {

@@ -1,4 +1,4 @@
-// The campaign in small. The whole of it: node build/test/redteam/storage.js --seconds 600
+// A small campaign. The full one: node build/test/redteam/storage.js --seconds 600
 
 import { expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
@@ -15,11 +15,11 @@ async function findingsOf(over: Partial<StorageCampaign>): Promise<readonly stri
   return findingsIn(report, campaign);
 }
 
-test('S0-20 C80 C81: refused payloads grow the home by less than the budget, and other cases go on', async () => {
+test('S0-20 C80 C81: rejected payloads grow the home by less than the budget, and other cases continue', async () => {
   expect(await findingsOf({})).toEqual([]);
 });
 
-test('a budget that does not hold is found', async () => {
+test('detects a budget that does not hold', async () => {
   expect(await findingsOf({ planted: 'no budget', actorBytes: MIB })).toEqual([
     expect.stringMatching(/^the home grew by/),
   ]);

@@ -1,5 +1,5 @@
-// An agent that sends nothing but what is refused, beside one that works. The home must grow by less than the budget of
-// the hostile one's actor, and the other one must go on.
+// An agent that submits only rejected payloads, next to one that works. The home must grow by less than the budget of
+// the hostile agent's actor, and the other agent must continue.
 //   node build/test/redteam/storage.js [--seed N] [--seconds N] [--budget BYTES] [--home FOLDER]
 
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
@@ -20,20 +20,20 @@ export interface StorageCampaign {
   /** Of the hostile agent's actor. */
   readonly actorBytes: number;
   readonly folder: string;
-  /** What would let it through: a mistake on purpose. */
+  /** A planted fault that would let it exceed the budget. */
   readonly planted?: 'no budget';
 }
 
 export interface StorageReport {
-  /** Refused payloads that became steps, and their bytes as they were sent. */
+  /** Rejected payloads that became steps, and their submitted bytes. */
   readonly sent: number;
   readonly sentBytes: number;
   readonly runs: number;
-  /** Answers that were no steps, by their code. */
+  /** Refusals without a step, by their code. */
   readonly refusals: ReadonlyMap<string, number>;
-  /** Files of the home after it was closed, without the reserve, beside those after it was opened. */
+  /** The size of the home after closing, without the reserve, compared with that after opening. */
   readonly grewBytes: number;
-  /** What of it is the other agent's, with the allowance of the budgets for what the database adds. */
+  /** The part of the other agent, with the allowance of the budgets for what the database adds. */
   readonly otherBytes: number;
   /** Steps of the other case, and how many of them succeeded. */
   readonly steps: number;
@@ -105,7 +105,7 @@ class Hostile {
     return this.#turnpike.startAgent({ case: 'case-hostile', actor: 'hostile-agent' });
   }
 
-  /** Never the same: what is stored once is not stored again. */
+  /** Never the same: equal content is stored only once. */
   #payload(): Buffer {
     const payload = Buffer.from(this.#random.pick(this.#payloads));
     for (let at = 0; at < Math.min(64, payload.byteLength); at += 1) payload[at] = this.#random.below(256);
@@ -119,7 +119,7 @@ interface Worked {
   readonly trees: ReadonlySet<string>;
 }
 
-/** Agents of another case, which do nothing wrong: each has an actor of its own, and so a budget. */
+/** Agents of another case, which do nothing wrong: each has its own actor, and so its own budget. */
 async function work(turnpike: Turnpike, until: number): Promise<Worked> {
   const trees = new Set<string>();
   let [steps, succeeded] = [0, 0];
@@ -146,14 +146,14 @@ async function recordedOf({ ledger }: Turnpike, trees: ReadonlySet<string>): Pro
   return Math.ceil(bytes * 1.5);
 }
 
-/** The reserve was there before anything was recorded. */
+/** The reserve existed before anything was recorded. */
 function bytesBelow(folder: string): number {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name !== 'ledger.reserve')
     .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }
 
-/** What of the report is wrong; nothing where all held. */
+/** The violations in the report; empty if there are none. */
 export function findingsIn(report: StorageReport, { actorBytes }: StorageCampaign): readonly string[] {
   const { otherBytes, steps, succeeded, sent } = report;
   const grewBytes = report.grewBytes - otherBytes;

@@ -42,7 +42,7 @@ export async function fetchEarlierRows(feed: RowFeed, rows: Rows, onPage: () => 
 export async function applyLivePage(feed: RowFeed, rows: Rows, page: RowPage): Promise<void> {
   while (rows.end < page.from) {
     const missing = await feed.rows(rows.end, Math.min(page.from, rows.end + PAGE_ROWS));
-    if (!rows.addPage(missing)) throw new Error(`entries from ${rows.end} on cannot be had`);
+    if (!rows.addPage(missing)) throw new Error(`entries from ${rows.end} on are unavailable`);
   }
   rows.addPage(page);
 }

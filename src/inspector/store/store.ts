@@ -120,7 +120,7 @@ export class Store {
     const [details, row] = [await this.feed.event(at), this.rows.row(at)];
     if (details === null || row === null || this.proof.phase.value === 'impossible') return details;
     if (await isTextOfRow(details, { row, leaf: await this.proof.leafOf(at) })) return details;
-    throw new Error('the service gives another entry than the list has.');
+    throw new Error('the service returned a different entry than the list has.');
   }
 
   pause(): void {
@@ -274,7 +274,7 @@ export class Store {
     if (ledger_id === this.info.value?.ledger_id) return page;
     this.pause();
     this.connection.value = 'other';
-    throw new Error('these rows are of another ledger');
+    throw new Error('these rows belong to another ledger');
   }
 
   #drawSoon(): void {

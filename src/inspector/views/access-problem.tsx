@@ -3,9 +3,9 @@
 import type { AccessProblem } from '../data/feed.js';
 
 export const ACCESS_PROBLEM_TEXTS: Readonly<Record<AccessProblem, string>> = {
-  absent: 'The service asks for a token, and this page was opened without one',
+  absent: 'The service requires a token, and this page was opened without one',
   wrong: 'The service refused this page’s token: it is wrong, has expired, or was revoked',
-  right: 'The service refused this page’s token: it has no right to this',
+  right: 'The service refused this page’s token: it does not have the required right',
 };
 
 export function AccessHelp({ right = 'observe' }: { readonly right?: string }) {

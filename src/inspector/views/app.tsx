@@ -54,7 +54,7 @@ function Banner() {
   if (connection.value === 'other') {
     return (
       <div class="banner" role="alert">
-        Behind this address there is another ledger now. Nothing of it is shown here.
+        This address now serves another ledger. This page shows nothing of it.
         <button type="button" onClick={() => location.reload()}>
           Load the page again
         </button>
@@ -65,7 +65,7 @@ function Banner() {
   return (
     <div class="banner" role="alert">
       <span>
-        The service does not take this page’s token any more: nothing that is new is shown. <AccessHelp />
+        The service no longer accepts this page’s token: new entries are not shown. <AccessHelp />
       </span>
     </div>
   );
@@ -92,8 +92,7 @@ function EmptyNotice() {
     <main class="whole">
       <h2>No run yet</h2>
       <p>
-        As soon as an agent proposes something it is shown here. This makes a run:{' '}
-        <code>turnpike run proposals.jsonl</code>
+        Proposals of agents appear here. This command makes a run: <code>turnpike run proposals.jsonl</code>
       </p>
     </main>
   );

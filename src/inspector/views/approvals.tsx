@@ -41,10 +41,10 @@ export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClie
           Each request is approved as it stands here, once, for its time. Nobody approves what he asked for himself; no
           answer is a no.
         </p>
-        {loaded === null && <p class="quiet">Reading what waits…</p>}
+        {loaded === null && <p class="quiet">Reading the pending approvals…</p>}
         {loaded !== null && 'failed' in loaded && <FailureNotice {...loaded} retry={load} />}
         {loaded !== null && 'open' in loaded && loaded.open.length === 0 && (
-          <p class="empty">Nothing waits for approval.</p>
+          <p class="empty">No approvals are pending.</p>
         )}
         {loaded !== null &&
           'open' in loaded &&
@@ -71,7 +71,7 @@ function FailureNotice({ failed, refusal, retry: again }: FailureProps) {
   return (
     <>
       <div role="alert">
-        <h2>{refusal === null ? 'What waits could not be read' : ACCESS_PROBLEM_TEXTS[refusal]}</h2>
+        <h2>{refusal === null ? 'The pending approvals could not be read' : ACCESS_PROBLEM_TEXTS[refusal]}</h2>
         <p>{refusal === null ? failed : <AccessHelp right="approve" />}</p>
       </div>
       <p>
@@ -107,7 +107,7 @@ function ApprovalCard({ approval, approvals, load }: ApprovalProps) {
         </small>
       </h2>
       <dl class="facts wide">
-        <dt>asked by</dt>
+        <dt>requested by</dt>
         <dd>
           <VisibleText text={requested_by} />
         </dd>
@@ -117,7 +117,7 @@ function ApprovalCard({ approval, approvals, load }: ApprovalProps) {
         </dd>
         <dt>case</dt>
         <dd>{case_id ?? 'none'}</dd>
-        <dt>asked at</dt>
+        <dt>requested at</dt>
         <dd>{formatIsoTime(Date.parse(requested_at))}</dd>
         <dt>expires</dt>
         <dd>{formatIsoTime(Date.parse(expires_at))}</dd>
@@ -137,9 +137,9 @@ function ApprovalCard({ approval, approvals, load }: ApprovalProps) {
         </dd>
       </dl>
       <div class="request">
-        <h3>What is asked</h3>
+        <h3>The request</h3>
         {approval.request === null ? (
-          <p class="withheld">The ledger does not show it: withheld or erased.</p>
+          <p class="withheld">The ledger does not show it: it was withheld or erased.</p>
         ) : (
           <JsonView value={approval.request} onWhole={() => setSeen(true)} />
         )}
@@ -149,8 +149,8 @@ function ApprovalCard({ approval, approvals, load }: ApprovalProps) {
   );
 }
 
-const NOT_SEEN = 'Whoever answers must have seen all of it: open what is cut off above, and answer then.';
-const NOT_SHOWN = 'Nobody can answer here what is not shown here. Without an answer it is a no.';
+const NOT_SEEN = 'You must see the whole request before you vote: expand the shortened parts above first.';
+const NOT_SHOWN = 'A request that is not shown here cannot be decided here. Without a vote it expires as denied.';
 
 type VoteDecision = 'approve' | 'reject';
 

@@ -91,13 +91,13 @@ function ProofPanel() {
           <RootHash state={state} />
         </>
       )}
-      <h2>What that does not show</h2>
+      <h2>What that does not prove</h2>
       <ul>
-        <li>that nothing was cut off at the end: compare the root with one that was kept elsewhere</li>
-        <li>that whoever wrote the ledger told the truth, or that its key is whose you think it is</li>
+        <li>that the ledger was not truncated: compare the root with one that is stored elsewhere</li>
+        <li>that its writer recorded the truth, or that the key belongs to the expected owner</li>
         <li>that the times are right</li>
-        <li>charts, ways through them, reasons, sessions and answers to agents: the service works them out</li>
-        <li>content that was never shown here: it is hashed when it is opened</li>
+        <li>charts, paths through them, explanations, sessions and responses: the service computes them</li>
+        <li>content that was not opened here: it is hashed when it is opened</li>
       </ul>
       <p class="quiet">
         <code>turnpike ledger export FILE</code> writes it into one file, <code>turnpike inspect FILE</code> opens that
@@ -109,20 +109,20 @@ function ProofPanel() {
 
 function brokenTitle(state: ProofState | null): string {
   if (state?.broken?.at != null) return `Chain broken at #${state.broken.at}`;
-  return state?.root === null ? 'Chain broken at its beginning' : 'Checkpoint does not fit';
+  return state?.root === null ? 'Chain broken at its start' : 'Checkpoint does not match';
 }
 
 const brokenText = ({ broken }: ProofState): string =>
   broken?.at == null ? `${broken?.why ?? ''}.` : `Entry #${broken.at}: ${broken.why}. Nothing after it is verified.`;
 
 function checkpointSummary({ checkpoint }: ProofState): string {
-  if (checkpoint === null) return 'no signed checkpoint: nobody has vouched for this ledger';
+  if (checkpoint === null) return 'no signed checkpoint: this ledger is unsigned';
   const signed = {
-    right: 'its signature is right',
-    wrong: 'its signature is WRONG',
+    right: 'its signature is valid',
+    wrong: 'its signature is INVALID',
     unknown: 'this browser cannot check Ed25519 signatures',
   };
-  const fits = checkpoint.fits ? 'the root fits' : 'its root is not reached yet';
+  const fits = checkpoint.fits ? 'the root matches' : 'its root is not reached yet';
   return `the checkpoint of ${formatCount(checkpoint.size)} entries by ${checkpoint.origin}: ${signed[checkpoint.signature]}, ${fits}`;
 }
 

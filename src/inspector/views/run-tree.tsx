@@ -27,7 +27,7 @@ export function RunTreePanel() {
     <nav class="tree" aria-label="Runs">
       <h2>
         Runs <small>{formatCount(store.runs.size)}</small>
-        {loading && <small class="loading">earlier events are being read…</small>}
+        {loading && <small class="loading">reading earlier events…</small>}
         {store.isChoosingComparison.value && <small class="choosing">choose one to compare with</small>}
       </h2>
       <VirtualList

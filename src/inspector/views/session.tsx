@@ -24,7 +24,7 @@ export function SessionPanel({ run }: { readonly run: Run }) {
   if (answer.is === 'failed') return <div class="note">The session could not be read: {answer.why}</div>;
   if (shown.current?.session.session_id === id) return <SessionBody {...shown.current} />;
   if (answer.is === 'asking') return <div class="note">Reading the session…</div>;
-  return <div class="note">There was no session {id} at this moment.</div>;
+  return <div class="note">The session {id} did not exist at this position.</div>;
 }
 
 interface SessionBodyProps {
@@ -40,8 +40,7 @@ function SessionBody({ session, isAhead }: SessionBodyProps) {
     <div class="session" tabIndex={0} role="group" aria-label="Session">
       {isAhead && (
         <p class="h-invalid strong" role="note">
-          This file holds the session only as of #{session.at}: what is shown came later than the moment that is looked
-          at.
+          This file contains the session only as of #{session.at}: the shown state is later than the selected position.
         </p>
       )}
       <dl class="facts wide">
@@ -56,7 +55,7 @@ function SessionBody({ session, isAhead }: SessionBodyProps) {
         <dd>{activation}</dd>
         <dt>steps issued</dt>
         <dd>{steps_issued}</dd>
-        <dt>waits for</dt>
+        <dt>outstanding step</dt>
         <dd>
           {outstanding === null
             ? 'nothing'
@@ -66,7 +65,7 @@ function SessionBody({ session, isAhead }: SessionBodyProps) {
       </dl>
       {session.packets_before > 0 && (
         <p class="quiet">
-          {formatCount(session.packets_before)} packets were handed out before those that stand here: go back to see
+          {formatCount(session.packets_before)} earlier packets were issued before the ones listed here: go back to see
           them.
         </p>
       )}

@@ -61,14 +61,14 @@ export class LedgerProof {
     const read = note === null ? null : parseCheckpoint(note);
     if (note === null || key === null) return;
     if (read === null) {
-      this.broken ??= { at: null, why: 'The checkpoint is not a checkpoint' };
+      this.broken ??= { at: null, why: 'The checkpoint is malformed' };
       return;
     }
     if (read.size < this.next || (read.size === this.#checkpoint?.size && read.root === this.#checkpoint.root)) return;
     this.#checkpoint = read;
     this.#fits = false;
     this.#signature = await verifySignature(note, key, this.#hash);
-    if (this.#signature === 'wrong') this.broken ??= { at: null, why: 'The signature of the checkpoint is wrong' };
+    if (this.#signature === 'wrong') this.broken ??= { at: null, why: 'The signature of the checkpoint is invalid' };
     if (read.size === this.next) await this.#checkCheckpoint();
   }
 
@@ -109,25 +109,25 @@ export class LedgerProof {
   #findMismatch(text: string, at: number, hash: string, rowAt: RowLookup): string | null {
     const computed = toEventRow(text, at, hash);
     const row = rowAt(at);
-    if (row !== null && row.hash !== computed.hash) return 'Its hash is not the one that the list was given';
-    if (row !== null && !isSameRow(row, computed)) return 'The list was given a row that says something else';
+    if (row !== null && row.hash !== computed.hash) return 'Its hash differs from the one in the list';
+    if (row !== null && !isSameRow(row, computed)) return 'The list has a different row for it';
     return this.#checkChain(text, hash);
   }
 
   /** Whether the entry names its predecessor in its own run tree. */
   #checkChain(text: string, hash: string): string | null {
     const entry = envelopeOf(text);
-    if (entry === null) return 'It is not an entry';
+    if (entry === null) return 'It is not a valid entry';
     const before = this.#last.get(entry.tree_id);
     this.#last.set(entry.tree_id, { hash, seq: entry.seq });
     // If a tree starts before this log does, its previous entry is not available.
     if (before === undefined) {
-      if (entry.seq === 0) return entry.prev === NO_PREV ? null : 'It begins a run tree, and names an entry before it';
-      return this.#begin > 0 ? null : 'Its run tree has no beginning';
+      if (entry.seq === 0) return entry.prev === NO_PREV ? null : 'It starts a run tree but names a previous entry';
+      return this.#begin > 0 ? null : 'Its run tree has no first entry';
     }
     if (entry.seq !== before.seq + 1)
-      return `In its run tree it comes after entry ${before.seq}, and says ${entry.seq}`;
-    return entry.prev === before.hash ? null : 'It names another entry as the one before it';
+      return `In its run tree it follows entry ${before.seq}, but has number ${entry.seq}`;
+    return entry.prev === before.hash ? null : 'It names another entry as its predecessor';
   }
 
   async state(): Promise<ProofState> {

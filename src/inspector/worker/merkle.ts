@@ -35,7 +35,7 @@ export class CompactRange {
     for (let [rest, height] = [size, 0]; rest > 0; rest = Math.floor(rest / 2), height += 1) {
       if (rest % 2 === 1) heights.unshift(height);
     }
-    if (heights.length !== frontier.length) throw new RangeError('the frontier does not fit the size');
+    if (heights.length !== frontier.length) throw new RangeError('the frontier does not match the size');
     this.#pending = Array.from({ length: (heights[0] ?? -1) + 1 }, (_, height) => {
       const place = heights.indexOf(height);
       return place < 0 ? null : fromHex(frontier[place] ?? '');
@@ -65,7 +65,7 @@ export class CompactRange {
   }
 
   #join(left: Uint8Array | undefined, right: Uint8Array | undefined): Promise<Uint8Array> {
-    if (left === undefined || right === undefined) throw new RangeError('a pair of one');
+    if (left === undefined || right === undefined) throw new RangeError('a node of the Merkle tree lacks a child');
     return this.#hash(nodeBytes(left, right));
   }
 }

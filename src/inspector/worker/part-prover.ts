@@ -30,7 +30,7 @@ export class PartProver {
     try {
       this.#proof = new LedgerProof(info);
     } catch {
-      const why = `What is told of the entries before #${info.begin} cannot be: nothing can be proved from there on`;
+      const why = `The hashes of the entries before #${info.begin} are invalid: nothing after them can be proved`;
       this.#onState({ verified: info.begin, root: null, checkpoint: null, broken: { at: null, why } });
     }
   }
@@ -69,7 +69,7 @@ export class PartProver {
 
   async #part(proof: LedgerProof, end: number): Promise<void> {
     const texts = await this.#read(proof.next, Math.min(end, proof.next + 10 * PART_ENTRIES));
-    if (texts.length === 0) throw new Error('the entries cannot be had');
+    if (texts.length === 0) throw new Error('the entries are unavailable');
     for (let at = 0; at < texts.length && proof.broken === null; at += PART_ENTRIES) {
       const from = proof.next;
       const part = texts.slice(at, at + PART_ENTRIES);

@@ -1,5 +1,5 @@
-// The inspector's page in a real Chromium: what it says on its console, what its policy reports and what axe finds is
-// collected on every page that is opened here, and must be nothing.
+// Runs the inspector page in a real Chromium. Every page collects console messages, reports of the content security
+// policy and findings of axe, and a test fails if there are any.
 
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -14,15 +14,15 @@ import { ROOT } from '../../sources.js';
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 const AXE = readFileSync(join(ROOT, 'node_modules/axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
-/** Nothing but this machine. */
+/** Permits connections to this machine only. */
 const LOOPBACK = 'MAP * ~NOTFOUND, EXCLUDE 127.0.0.1';
-/** What comes, comes at once; a machine may be busy. */
+/** Waiting time for a view, in milliseconds; a machine may be busy. */
 const WAIT_MS = 30_000;
 export const DESK = { width: 1440, height: 900 } as const;
 export const WIDE = { width: 1920, height: 1080 } as const;
 export const NARROW = { width: 800, height: 700 } as const;
 
-/** Suites that need a browser; where there is none, CI fails, and others are told in one line. */
+/** Suites that need a browser. Without one, CI fails, and other runs print one line. */
 export const inChromium = ((): typeof describe | typeof describe.skip => {
   if (CHROMIUM !== undefined) return describe;
   if (process.env['CI'] !== undefined) throw new Error('Chromium is not installed, and CI must have it');
@@ -30,11 +30,11 @@ export const inChromium = ((): typeof describe | typeof describe.skip => {
   return describe.skip;
 })();
 
-/** Where pictures of the views go. */
+/** The folder for screenshots. */
 export const SCREENSHOTS = process.env['TURNPIKE_SCREENSHOTS'] ?? tempFolder('pictures');
 mkdirSync(SCREENSHOTS, { recursive: true });
 
-/** The files of the page as it is built now, from sources that may be newer than the package. */
+/** The files of the page, built from the current sources. */
 export function presentPage(): Promise<ReadonlyMap<string, PageFile>> {
   return built().then(readPageFolder);
 }
@@ -55,7 +55,7 @@ const built = (): Promise<string> =>
 
 let browser: Browser | null = null;
 
-/** To be called once in a suite: one browser for all of its tests. */
+/** Call once per suite: one browser for all of its tests. */
 export function withBrowser(): void {
   beforeAll(async () => {
     const args = ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=${LOOPBACK}`];
@@ -70,11 +70,11 @@ export function withBrowser(): void {
 export interface Opening {
   readonly size?: { readonly width: number; readonly height: number };
   readonly scheme?: 'light' | 'dark';
-  /** What is said on the console when something is expected to go wrong: the network is gone, a token is refused. */
+  /** The permitted console messages when a failure is expected: the network is gone, a token is refused. */
   readonly allowed?: RegExp;
 }
 
-/** A tab, and everything that it complained of. */
+/** A tab, and all its complaints. */
 export class Tab {
   readonly page: Page;
   readonly #context: BrowserContext;
@@ -99,7 +99,7 @@ export class Tab {
   static async open(url: string, { size = DESK, scheme = 'light', allowed }: Opening = {}): Promise<Tab> {
     if (browser === null) throw new Error('no browser: call withBrowser()');
     const context = await browser.newContext({ viewport: size, colorScheme: scheme });
-    // A violation of the policy in a worker or a frame is told here as well.
+    // A violation of the policy in a worker or a frame is reported here too.
     await context.addInitScript(() => {
       addEventListener('securitypolicyviolation', (event) => {
         console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
@@ -111,7 +111,7 @@ export class Tab {
     return tab;
   }
 
-  /** Another page with nothing in common with this one but the browser. */
+  /** Another page that shares only the browser with this one. */
   get address(): string {
     return this.page.url();
   }
@@ -126,7 +126,7 @@ export class Tab {
     expect(found).toEqual([]);
   }
 
-  /** Until nothing has changed for a moment; of what never stands still, the next moment. */
+  /** Resolves when nothing has changed for a moment; for a view that never rests, after the next moment. */
   async stands(): Promise<void> {
     await this.page.evaluate(
       ([quiet, longest]) =>
@@ -152,7 +152,7 @@ export class Tab {
     await this.page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
   }
 
-  /** Looked at: a picture, and what axe finds. */
+  /** Takes a screenshot and runs axe. */
   async view(name: string): Promise<void> {
     await this.stands();
     await this.picture(name);
@@ -169,7 +169,7 @@ export class Tab {
     return (text === undefined ? found : found.filter({ hasText: text })).first().waitFor({ timeout: WAIT_MS });
   }
 
-  /** Waits until something is so. */
+  /** Waits until a condition holds. */
   async until<T>(what: () => Promise<T>, expected: T | ((value: T) => boolean)): Promise<void> {
     const holds = (value: T): boolean =>
       expected instanceof Function ? expected(value) : JSON.stringify(value) === JSON.stringify(expected);
@@ -185,7 +185,7 @@ export class Tab {
     return this.#complaints;
   }
 
-  /** Nothing was complained of. */
+  /** Expects no complaints. */
   async close(): Promise<void> {
     await this.#context.close();
     expect(this.#complaints).toEqual([]);

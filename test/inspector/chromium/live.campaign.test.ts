@@ -1,5 +1,4 @@
-// The page beside agents that are at work: what it shows the moment it happens, what it does when the service goes away
-// and comes back, what people can answer, and what text of an agent cannot do to it.
+// The page while agents work: live updates, loss and return of the service, votes, and hostile text of an agent.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { PHASES } from '../../../src/contract/run/phase.js';
@@ -39,7 +38,7 @@ inChromium('the page beside agents', () => {
       .then(Number, () => 0);
 
   test(
-    'nothing has run: it says so, and shows the first run by itself; each phase of a live step lights as it is reached',
+    'an empty ledger is reported, the first run appears by itself, and each phase of a live step lights up',
     async () => {
       const stage = await staged({});
       const tab = await open();
@@ -49,7 +48,7 @@ inChromium('the page beside agents', () => {
       const agent = await stage.agent();
       await tab.see('.chart [data-state="running"].active');
       await tab.page.keyboard.press('2');
-      // What the rail showed, at every change.
+      // The rail at every change.
       await tab.page.evaluate(() => {
         const seen: string[][] = [[]];
         Object.assign(globalThis, { seen });
@@ -75,12 +74,12 @@ inChromium('the page beside agents', () => {
       const seen = await tab.page.evaluate(() => (globalThis as unknown as { seen: string[][] }).seen);
       const lit = PHASES.filter((_, at) => seen[0]?.[at] !== 'passed' && seen.at(-1)?.[at] === 'passed');
       expect(lit).toEqual(PHASES);
-      // One that policy refuses stops where it was refused; what comes after lies in the dark but for the record.
+      // A denied step stops where it was denied; later phases stay dark, except for the record.
       await agent.submit(proposal('DELETE_FILE', { path: '/etc/passwd' }));
       await tab.see('.rail .outcome', /DENIED|VALIDATION_ERROR/);
       expect(await phases(tab)).toContain('refused');
       expect((await phases(tab)).slice(-2)).toEqual(['passed', 'passed']);
-      // Every moment in between can be gone through.
+      // Every position in between can be visited.
       await tab.page.keyboard.press('[');
       const walked = new Set<string>();
       for (let back = 0; back < 25; back += 1) {
@@ -93,7 +92,7 @@ inChromium('the page beside agents', () => {
   );
 
   test(
-    'a stream that is lost is said to be, what is there stays usable, and it goes on without loss or a second time',
+    'a lost stream is reported, the loaded data stays usable, and the stream resumes without loss or duplicates',
     async () => {
       const stage = await staged({});
       const agent = await stage.agent();
@@ -119,7 +118,7 @@ inChromium('the page beside agents', () => {
         .locator('[role="row"] .number')
         .evaluateAll((all) => all.map((one) => Number(one.textContent)));
       expect(numbers).toEqual(numbers.map((_, at) => (numbers[0] ?? 0) + at));
-      // What could not be asked for meanwhile is asked for again.
+      // Requests that failed meanwhile are repeated.
       await tab.see('.chart svg');
       await tab.page.keyboard.press('Home');
       await tab.see('.badge', `Chain verified to #${size - 1}`);
@@ -128,7 +127,7 @@ inChromium('the page beside agents', () => {
   );
 
   test(
-    'behind the same address comes another ledger: it says so and mixes nothing',
+    'another ledger at the same address is reported, and nothing is mixed',
     async () => {
       const first = await staged({});
       await (await first.agent()).submit(proposal('THINK'));
@@ -156,7 +155,7 @@ inChromium('the page beside agents', () => {
   );
 
   test(
-    'a token that is none is said to be, and the ledger is read when somebody tries again with one',
+    'an invalid token is reported, and a retry with a valid one reads the ledger',
     async () => {
       await staged({});
       const tab = await open('', { token: 'x'.repeat(43), allowed: GONE });
@@ -169,7 +168,7 @@ inChromium('the page beside agents', () => {
       tabs.push(without);
       await without.see('[role="alert"]', 'opened without one');
       await without.view('refused-dark');
-      // To try again is somebody's to say, and no more than one question.
+      // Only the reader triggers the retry, which is one request.
       let asked = 0;
       without.page.on('request', () => (asked += 1));
       await without.page.getByRole('button', { name: 'Try again' }).click();
@@ -178,30 +177,30 @@ inChromium('the page beside agents', () => {
       const approvals = await open('', { path: '/approvals', token: 'x'.repeat(43), allowed: GONE });
       await approvals.see('[role="alert"]', 'turnpike token --actor NAME --role ROLE --right approve');
       await approvals.view('approvals-refused-light');
-      // One that holds no longer: what is there stays, and nobody is asked again.
+      // A token that is no longer valid: the data stays, and nothing more is requested.
       await (await stages[0]?.agent())?.submit(proposal('THINK'));
       const once = await open('', { allowed: GONE });
       await once.see('.badge', 'verified');
       await once.see('.chart svg');
       stages[0]?.revokeTokens();
-      await once.see('.banner', 'does not take this page’s token any more');
+      await once.see('.banner', 'no longer accepts this page’s token');
       await once.see('.banner', 'turnpike token');
       await once.see('.connection', 'Token refused');
       await once.see('.chart svg');
       await once.view('revoked-light');
-      // Who may answer and not look hears of what waits all the same.
+      // A token that may approve but not observe still gets the pending approvals.
       const deaf = await open('', {
         path: '/approvals',
         token: stages[0]?.token({ rights: ['approve'] }) ?? '',
         allowed: GONE,
       });
-      await deaf.see('.empty', 'Nothing waits');
+      await deaf.see('.empty', 'No approvals are pending');
     },
     MS_MAX,
   );
 
   test(
-    'an address with another token, opened in a page that is there, opens the page with that, and it stands nowhere',
+    'an address with another token, opened in a loaded page, reloads the page with that token, which is stored nowhere else',
     async () => {
       const stage = await staged({});
       await (await stage.agent()).submit(proposal('THINK'));
@@ -210,7 +209,7 @@ inChromium('the page beside agents', () => {
       const token = stage.token();
       const went = async (path: string): Promise<void> => {
         const loaded = tab.page.waitForEvent('load');
-        // As somebody does who pastes an address: the browser loads nothing for what differs behind `#` alone.
+        // As after pasting an address: the browser loads nothing if only the part after `#` differs.
         await tab.page.evaluate((to) => void (location.href = to), `${stage.server.url}${path}`);
         await loaded;
         await tab.until(
@@ -222,7 +221,7 @@ inChromium('the page beside agents', () => {
       await went(`/#token=${token}&list=all`);
       await tab.see('.connection', 'Live');
       expect(tab.address).toContain('list=all');
-      // One that is none takes the page away from whoever sits there now.
+      // An invalid token replaces the page of the current reader.
       await went(`/#token=${'y'.repeat(43)}`);
       await tab.see('[role="alert"]', 'The service refused this page’s token');
       await went(`/#token=${token}`);
@@ -232,14 +231,14 @@ inChromium('the page beside agents', () => {
       const loaded = approvals.page.waitForEvent('load');
       await approvals.page.evaluate((to) => void (location.hash = to), `#token=${token}`);
       await loaded;
-      await approvals.see('.empty', 'Nothing waits');
+      await approvals.see('.empty', 'No approvals are pending');
       expect(approvals.address).not.toContain('token');
     },
     MS_MAX,
   );
 
   test(
-    'people approve on a page of its own, with a right of its own: one says yes and the run goes on',
+    'approvals are on a separate page with a separate right: after an approval the run continues',
     async () => {
       const stage = await staged({ approved: true });
       const agent = await stage.agent();
@@ -264,12 +263,12 @@ inChromium('the page beside agents', () => {
       await tab.see('footer', 'It cannot be taken back');
       await tab.view('approvals-sure');
       await tab.page.getByRole('button', { name: 'Yes, approve' }).click();
-      await tab.see('.empty', 'Nothing waits');
+      await tab.see('.empty', 'No approvals are pending');
       expect(await charge()).toMatchObject({ outcome: 'SUCCESS' });
       const dark = await open('', { path: '/approvals', scheme: 'dark' });
-      await dark.see('.empty', 'Nothing waits');
+      await dark.see('.empty', 'No approvals are pending');
       await dark.view('approvals-empty-dark');
-      // What is asked for from now on comes by itself, and is answered only by who has seen all of it.
+      // New requests appear by themselves, and can be decided only after all of them was shown.
       const to = Array.from({ length: 260 }, (_, at) => `nobody-${at}@example`);
       const input = { to, text: `${'x'.repeat(3_000)}END` };
       expect(await agent.submit(proposal('CALL_TOOL', { tool: 'mail.send', input }))).toMatchObject({
@@ -279,7 +278,7 @@ inChromium('the page beside agents', () => {
       const yes = dark.page.getByRole('button', { name: 'Approve' });
       expect(await yes.isDisabled()).toBe(true);
       expect(await dark.page.getByRole('button', { name: 'Reject' }).isDisabled()).toBe(true);
-      await dark.see('.unseen', 'must have seen all of it');
+      await dark.see('.unseen', 'must see the whole request');
       await dark.view('approvals-unseen-dark');
       while ((await dark.page.getByRole('button', { name: /^more lines/ }).count()) > 0)
         await dark.page
@@ -297,7 +296,7 @@ inChromium('the page beside agents', () => {
   );
 
   test(
-    'who reads content at the head stays at what he reads, while what comes goes on coming',
+    'a reader of content at the head stays at that position while new entries arrive',
     async () => {
       const stage = await staged({});
       const agent = await stage.agent();
@@ -315,18 +314,18 @@ inChromium('the page beside agents', () => {
       expect(before).toBe(size - 1);
       await tab.page.getByRole('button', { name: 'Show content' }).first().click();
       await tab.see('.story .untrusted', 'First of all.');
-      // It was written down, and nothing that is looked at has moved.
+      // The reading was recorded, and the displayed position has not moved.
       await tab.until(rows, (count) => count > size);
       expect(await shown()).toBe(before);
       await tab.see('.connection', 'viewing the past');
-      // Of how many it is one goes on being said.
+      // The total number of entries is still updated.
       await tab.until(
         async () => [await tab.text('.scrubber .where'), (await rows()).toLocaleString('en')] as const,
         ([said, grown]) => said.includes(` / ${grown}`),
       );
       await tab.see('.story .untrusted', 'First of all.');
       await tab.view('held-light');
-      // At the head again, what comes is not read because it comes.
+      // At the head again, new content is not read automatically.
       await tab.page.keyboard.press('l');
       const now = await stage.turnpike.ledger.size();
       const isRead = (text: string): boolean => text.includes('CONTENT_READ');
@@ -340,7 +339,7 @@ inChromium('the page beside agents', () => {
   );
 
   test(
-    'text of an agent is inert and marked: markup, scripts, hidden and turning characters, and sixty kilobytes of it',
+    'text of an agent is inert and marked: markup, scripts, hidden and reordering characters, and sixty kilobytes of it',
     async () => {
       const stage = await staged({});
       const agent = await stage.agent();
@@ -380,7 +379,7 @@ inChromium('the page beside agents', () => {
       await tab.page.keyboard.press('1');
       await tab.see('.chart svg');
       expect(tab.page.url()).toContain('127.0.0.1');
-      // What should be a word of the contract, and is a sentence, is the agent's as well.
+      // A text in a member that should contain a term of the contract is marked as the agent's too.
       await agent.submit(proposal('Approved by the administrator'));
       await tab.page.keyboard.press('3');
       await tab.page.keyboard.press(']');

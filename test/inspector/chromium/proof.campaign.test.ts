@@ -1,5 +1,5 @@
-// What the page proves of ledgers that it did not get from a service: copies that somebody changed, bundles, and the
-// page with a bundle inside, opened from the disk.
+// The page's proof of ledgers without a service: tampered copies, bundles, and the single-file page opened from the
+// disk.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type Database from 'better-sqlite3';
@@ -43,7 +43,7 @@ inChromium('the page on a ledger at rest', () => {
   }, MS_MAX);
   afterAll(() => rmSync(stage.folder, { recursive: true, force: true }));
 
-  /** Opens a ledger that nobody writes to, and looks at it. */
+  /** Opens a ledger that no process writes, and displays it. */
   async function looked(source: InspectorSource, view: string, look: (tab: Tab) => Promise<void>, how?: Opening) {
     const server = await serveSource({ source, page: await presentPage(), port: 0, log: winstonLog('silent') });
     try {
@@ -56,7 +56,7 @@ inChromium('the page on a ledger at rest', () => {
     }
   }
 
-  /** A copy of the home in which somebody has changed the text of one entry. */
+  /** A copy of the home in which the text of one entry was changed. */
   function tampered(entry: number, change: (text: string) => string): InspectorSource {
     const paths = homePaths(stage.copied());
     withDatabase(paths.ledger, (db) => {
@@ -68,12 +68,12 @@ inChromium('the page on a ledger at rest', () => {
   }
 
   test(
-    'one changed entry is shown as broken, where it is, and nothing after it as verified',
+    'one changed entry is shown as broken at its place, and nothing after it as verified',
     async () => {
       const source = tampered(denied, (text) => text.replace('"outcome":"DENIED"', '"outcome":"SUCCESS"'));
       await looked(source, `run=${mixture}`, async (tab) => {
         await tab.see('.badge', `Chain broken at #${denied}`);
-        // A home that is only looked at takes no answers.
+        // A home that is opened read-only accepts no votes.
         expect(await tab.page.getByRole('link', { name: 'Approvals' }).count()).toBe(0);
         await tab.page.locator('.badge').click();
         await tab.see('.popover', `Entry #${denied}`);
@@ -91,7 +91,7 @@ inChromium('the page on a ledger at rest', () => {
   );
 
   test(
-    'an exported bundle is looked at without the home, read-only, and proved up to its checkpoint',
+    'an exported bundle is shown without the home, read-only, and proved up to its checkpoint',
     async () => {
       await looked(await bundleInspectorSource(bundle, null), `run=${mixture}&step=16&tab=step`, async (tab) => {
         await tab.see('.connection', 'File, read-only');
@@ -99,7 +99,7 @@ inChromium('the page on a ledger at rest', () => {
         await tab.see('.chart [data-state="EXECUTE"]');
         expect(await tab.page.getByRole('link', { name: 'Approvals' }).count()).toBe(0);
         await tab.page.locator('.badge').click();
-        await tab.see('.popover', 'its signature is right, the root fits');
+        await tab.see('.popover', 'its signature is valid, the root matches');
         await tab.view('bundle-light');
       });
     },
@@ -107,7 +107,7 @@ inChromium('the page on a ledger at rest', () => {
   );
 
   test(
-    'the page with a bundle inside opens from the disk with no service, and shows and proves the same',
+    'the page with an embedded bundle opens from the disk without a service, and shows and proves the same',
     async () => {
       const source = await bundleInspectorSource(bundle, null);
       const html = join(stage.folder, 'page.html');
@@ -119,28 +119,28 @@ inChromium('the page on a ledger at rest', () => {
       await tab.see('.rail .outcome', /DENIED|SUCCESS|ERROR/);
       await tab.see('.chart [data-state="EXECUTE"]');
       await tab.page.keyboard.press('3');
-      // What lies in one's own file is shown at once.
+      // Content of a local file is shown at once.
       await tab.see('.story .untrusted');
       await tab.view('one-file-dark');
       await tab.page.keyboard.press('4');
       await tab.see('.waterfall .bar');
       await tab.close();
-      // Of a session it holds the end alone, and says so wherever that is not the moment that is looked at.
+      // Of a session the file contains only the end, and says so at any other position.
       const past = await Tab.open(`${pathToFileURL(html).href}#run=${session}&tab=session&at=${begun}`);
-      await past.see('.session [role="note"]', /only as of #\d+: what is shown came later/);
+      await past.see('.session [role="note"]', /only as of #\d+: the shown state is later/);
       await past.see('.session .phases', 'gate');
       await past.view('one-file-session-past-light');
       await past.page.keyboard.press('l');
       await past.until(() => past.page.locator('.session [role="note"]').count(), 0);
       await past.see('.session .phases', 'gate');
       await past.close();
-      // What lay before it is told wrongly: that is said, and not waited for.
+      // Invalid hashes of the entries before the bundle are reported without waiting.
       const wrong = join(stage.folder, 'wrong.html');
       writeFileSync(wrong, readFileSync(html, 'utf8').replace('"frontier":[]', '"frontier":["00"]'));
       const broken = await Tab.open(`${pathToFileURL(wrong).href}#run=${mixture}`);
-      await broken.see('.badge.broken', 'Chain broken at its beginning');
+      await broken.see('.badge.broken', 'Chain broken at its start');
       await broken.page.locator('.badge').click();
-      await broken.see('.popover', 'nothing can be proved from there on');
+      await broken.see('.popover', 'nothing after them can be proved');
       await broken.see('.details', 'cannot be verified');
       await broken.view('one-file-broken-light');
       await broken.close();
@@ -149,7 +149,7 @@ inChromium('the page on a ledger at rest', () => {
   );
 });
 
-/** Entries lie in blocks, a line each. */
+/** Entries are stored in blocks, one per line. */
 function changeEntry(db: Database.Database, entry: number, change: (text: string) => string): void {
   const find = db.prepare('SELECT log_index, texts FROM blocks WHERE log_index <= ? ORDER BY log_index DESC LIMIT 1');
   const block = find.get(entry) as { readonly log_index: number; readonly texts: string };

@@ -1,4 +1,4 @@
-// A real home, served with the page: agents, tools, a session and an export that waits, as in the demonstration.
+// A real home, served with the page: agents, tools, a session and a pending export, as in the demonstration.
 
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,13 +29,13 @@ approvals:
 const edit: typeof serviceEdit = (name, text) => serviceEdit(name, text) + (name === 'actions' ? APPROVED : '');
 
 export interface Staging {
-  /** Filled as the demonstration is. Default true. */
+  /** Filled like the demonstration. Default: true. */
   readonly full?: boolean;
-  /** Calls of tools need somebody's yes. Default false. */
+  /** Whether calls of tools need an approval. Default: false. */
   readonly approved?: boolean;
 }
 
-/** What somebody is asked to send may be long. */
+/** The request for a vote may be long. */
 const mail = defineTool({
   name: 'mail.send',
   input: Type.Object({ to: Type.Array(Type.String()), text: Type.String() }, { additionalProperties: false }),
@@ -47,7 +47,7 @@ export class Stage {
   readonly folder: string;
   readonly turnpike: Turnpike;
   server: HttpServer;
-  /** The slow tool: that it was called, and when it may answer. */
+  /** The slow tool: reports its call, and waits for permission to answer. */
   readonly entered = createDeferred<null>();
   readonly release = createDeferred<null>();
   #records: readonly TokenRecord[] = [];
@@ -77,7 +77,7 @@ export class Stage {
     return stage;
   }
 
-  /** Serves, or serves again, on the same port. */
+  /** Starts to serve, or serves again on the same port. */
   async serve(turnpike = this.turnpike): Promise<void> {
     this.server = await serveTurnpike({
       turnpike,
@@ -97,7 +97,7 @@ export class Stage {
     return token;
   }
 
-  /** Nobody who was let in is let in any more. */
+  /** Revokes every token. */
   revokeTokens(): void {
     this.#records = [];
   }
@@ -106,12 +106,12 @@ export class Stage {
     return join(this.folder, 'home');
   }
 
-  /** Whoever was let in there is let in here. */
+  /** Accepts the tokens of another stage. */
   takeTokensOf(other: Stage): void {
     this.#records = [...this.#records, ...other.#records];
   }
 
-  /** The page at a view of it, as the command's address opens it. */
+  /** The page at one of its views, as the address of the command opens it. */
   tab(view = '', opening: Opening & { readonly path?: string; readonly token?: string } = {}): Promise<Tab> {
     const { path = '/', token = this.token(), ...rest } = opening;
     return Tab.open(`${this.server.url}${path}#token=${token}${view === '' ? '' : `&${view}`}`, rest);
@@ -132,7 +132,7 @@ export class Stage {
     throw new Error(`no agent has worked in ${case_id}`);
   }
 
-  /** The first step of a run that came to this. */
+  /** The first step of a run with this outcome. */
   async stepOf(run_id: string, outcome: string): Promise<number> {
     for await (const { type, text } of this.turnpike.ledger.log()) {
       if (type !== 'step_trace') continue;
@@ -142,7 +142,7 @@ export class Stage {
     throw new Error(`no step of ${run_id} is ${outcome}`);
   }
 
-  /** The first entry that is so. */
+  /** The first entry that satisfies a condition. */
   async find(is: (text: string) => boolean): Promise<number> {
     for await (const { text, log_index } of this.turnpike.ledger.log()) if (is(text)) return log_index;
     throw new Error('there is no such entry');
@@ -154,7 +154,7 @@ export class Stage {
     return count;
   }
 
-  /** The home as it lies on the disk, copied while it is at rest. */
+  /** The files of the home, copied while it is idle. */
   copied(): string {
     const to = tempFolder('copy');
     cpSync(this.home, to, { recursive: true, filter: (path) => !path.endsWith('.sock') });
@@ -173,7 +173,7 @@ const exportsApproved: typeof serviceEdit = (name, text) =>
 
 let drawn = 0;
 
-/** A raw proposal, with an id of its own. */
+/** A raw proposal with a new id. */
 export function proposal(action: string, args: object = {}, reasoning = 'A test.'): string {
   drawn += 1;
   const id = `00000000-0000-4000-9000-${String(drawn).padStart(12, '0')}`;

@@ -1,5 +1,5 @@
-// Every view of the page on a real ledger, in a real browser: what it shows, what of it is in the address, what keys
-// do, and that axe finds nothing in it, in light and in dark.
+// Every view of the page on a real ledger, in a real browser: its content, its address, its keys, and no finding of
+// axe, in light and dark.
 
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { DESK, inChromium, NARROW, WIDE, withBrowser, type Opening, type Tab } from './browser.js';
@@ -11,7 +11,7 @@ const MS_MAX = 120_000;
 inChromium('the page', () => {
   withBrowser();
   let stage: Stage;
-  /** Of the agent that worked among attacks, and of the one that only worked. */
+  /** The run of the agent that was attacked, and of the one that only worked. */
   let mixture = '';
   let work = '';
   let session = '';
@@ -39,7 +39,7 @@ inChromium('the page', () => {
     keys.reduce((done, one) => done.then(() => tab.page.keyboard.press(one)), Promise.resolve());
 
   test(
-    'draws the tree, both charts, the list and the scrubber, takes the token out of its address, and proves the chain',
+    'draws the tree, both charts, the list and the scrubber, removes the token from its address, and proves the chain',
     async () => {
       const tab = await open(`run=${mixture}`);
       await tab.see('.chart svg [data-state="completed"].active');
@@ -71,7 +71,7 @@ inChromium('the page', () => {
       const wide = await open(`run=${mixture}`, { size: WIDE });
       await wide.see('.badge', 'verified');
       await wide.view('run-wide');
-      // What is chosen in the page goes before what the system wants.
+      // The choice in the page has priority over the system setting.
       await wide.page.getByRole('button', { name: 'Theme: auto' }).click();
       await wide.page.getByRole('button', { name: 'Theme: light' }).click();
       await wide.until(
@@ -84,7 +84,7 @@ inChromium('the page', () => {
   );
 
   test(
-    'goes to the past, where everything is as it was, and back to live',
+    'shows the past as it was, and returns to live',
     async () => {
       const tab = await open(`run=${mixture}`);
       await tab.see('.live.on');
@@ -98,10 +98,10 @@ inChromium('the page', () => {
       expect(Math.abs(past - head / 5)).toBeLessThan(5);
       expect(await tab.page.locator('[role="treeitem"]').count()).toBeLessThan(runs);
       await tab.see('.crumbs', 'not created yet');
-      // What was not there yet has been nowhere.
+      // A run that did not exist yet has no active states.
       expect(await tab.page.locator('.chart [data-state].active, .chart [data-state].visited').count()).toBe(0);
       await tab.view('past-light');
-      // Before the first event of the run that is listed nothing lies further back; in the whole log it does.
+      // Before the first event of the listed run there is nothing to move to; in the whole log there is.
       await key(tab, 'ArrowLeft');
       expect(await at(tab)).toBe(past);
       await tab.page.getByLabel('this run').uncheck();
@@ -151,7 +151,7 @@ inChromium('the page', () => {
   );
 
   test(
-    'filters by words, outcome and run, and says when nothing is left',
+    'filters by words, outcome and run, and reports an empty result',
     async () => {
       const tab = await open(`run=${mixture}&list=all`);
       await tab.see('[role="grid"]');
@@ -183,7 +183,7 @@ inChromium('the page', () => {
   );
 
   test(
-    'compares two steps: what only A did, what only B did, and what both did, on the chart and in the list',
+    'compares two steps on the chart and in the list: only A, only B, both',
     async () => {
       const denied = await stage.stepOf(mixture, 'DENIED');
       const tab = await open(`run=${mixture}&step=1&tab=step`);
@@ -211,7 +211,7 @@ inChromium('the page', () => {
   );
 
   test(
-    'tells why: the checks in their order, the rule that decided, and beside it what the agent saw',
+    'explains a decision: the checks in order, the rule that decided, and the agent’s view next to it',
     async () => {
       const denied = await stage.stepOf(mixture, 'DENIED');
       const tab = await open(`run=${mixture}&step=${denied}&tab=story`);
@@ -223,7 +223,7 @@ inChromium('the page', () => {
       await tab.view('story-light');
       const decision = await stage.find((text) => text.includes('"decision":"deny"') && text.includes('"authz"'));
       const why = await open(`list=all&at=${decision}`);
-      await why.see('.why', 'What would flip it');
+      await why.see('.why', 'What would reverse it');
       expect(await why.page.locator('.why ol li.h-denied').count()).toBe(1);
       await why.view('why-light');
     },
@@ -235,7 +235,7 @@ inChromium('the page', () => {
     async () => {
       const time = await open(`run=${mixture}&tab=time`);
       await time.see('.waterfall .bar');
-      // Its content has been read since, and is no part of what it took.
+      // Its content was read later, which does not extend its duration.
       expect(await time.text('.waterfall .span.selected .track small')).toMatch(/^\d+ ms$|^[1-9]\.\d s$/);
       await time.view('waterfall-light');
       const tab = await open(`run=${session}&tab=session`);
@@ -243,18 +243,18 @@ inChromium('the page', () => {
       expect(await tab.page.locator(`[id="run-${session}"] .said`).textContent()).toBe('running');
       await tab.see('.session .task');
       await tab.view('session-light');
-      // What the agent was handed, word for word, and only when somebody asks to read it.
+      // The packet that the agent received, word for word, and only on request.
       await tab.page.locator('.task .packet button').first().click();
-      await tab.see('.packet-body', 'the proof itself is written nowhere');
+      await tab.see('.packet-body', 'the proof itself is not stored');
       expect(await tab.text('.session')).not.toContain('Ada keeps the keys');
-      await tab.page.getByRole('button', { name: 'Show what it says' }).click();
+      await tab.page.getByRole('button', { name: 'Show its text' }).click();
       await tab.see('.packet-body .untrusted', 'Ada keeps the keys');
-      await tab.see('.packet-body', 'it has its hash');
+      await tab.see('.packet-body', 'the hash matches');
       await tab.see('.packet-body .tag', 'spec text, untrusted');
       await tab.view('session-packet-light');
       const dark = await open(`run=${session}&tab=session`, { scheme: 'dark' });
       await dark.page.locator('.task .packet button').first().click();
-      await dark.see('.packet-body', 'the proof itself is written nowhere');
+      await dark.see('.packet-body', 'the proof itself is not stored');
       await dark.view('session-packet-dark');
       await tab.page.getByRole('tab', { name: 'Session machine' }).click();
       await tab.see('.chart svg');
@@ -264,13 +264,13 @@ inChromium('the page', () => {
   );
 
   test(
-    'says what was proved, what that does not show, what keys there are, and fits into a small window',
+    'shows what was proved, what that does not prove, and the keys, and fits into a small window',
     async () => {
       const tab = await open(`run=${mixture}&step=9&tab=step`);
       await tab.see('.badge', 'verified');
       await tab.page.locator('.badge').click();
-      await tab.see('.popover', 'What that does not show');
-      await tab.see('.popover', 'its signature is right, the root fits');
+      await tab.see('.popover', 'What that does not prove');
+      await tab.see('.popover', 'its signature is valid, the root matches');
       await tab.view('proof-light');
       await key(tab, 'Escape', '?');
       await tab.see('dialog[open]', 'filter the events');
@@ -292,7 +292,7 @@ inChromium('the page', () => {
   );
 
   test(
-    'brings the step that is shown into sight, and never asks the browser where it is',
+    'scrolls the displayed step into view, without querying the browser for its position',
     async () => {
       const tab = await open(`run=${mixture}&step=1&tab=step`, { size: NARROW });
       await tab.see('.rail .outcome');
@@ -304,7 +304,7 @@ inChromium('the page', () => {
         Object.defineProperty(Element.prototype, 'scrollLeft', {
           ...own,
           get(this: Element): unknown {
-            // When it has been scrolled it is laid out anyway.
+            // After scrolling, the browser computes the layout anyway.
             if ((globalThis as { event?: Event }).event?.type !== 'scroll') asked.push(this.className);
             return own?.get?.call(this);
           },
@@ -325,7 +325,7 @@ inChromium('the page', () => {
         await key(tab, '[');
         await tab.until(shown, `${step} in sight`);
       }
-      // In the past, where only those are shown that had begun.
+      // In the past, only the steps that had started are shown.
       await key(tab, 'l', 'End', 'ArrowLeft', 'PageUp', 'ArrowRight');
       await tab.stands();
       expect(await tab.page.evaluate(() => (globalThis as unknown as { asked: string[] }).asked)).toEqual([]);
@@ -334,11 +334,11 @@ inChromium('the page', () => {
   );
 
   test(
-    'is used with the keyboard alone: every control is reached, and every key does what the list says',
+    'works with the keyboard alone: every control is reachable, and every key does what the list says',
     async () => {
       const tab = await open(`run=${mixture}`);
       await tab.see('.badge', /Chain verified to #/);
-      // The tab is named after the step as soon as the way of the run is there.
+      // The tab is named after the step as soon as the course of the run is loaded.
       await tab.see('[role="tab"]', /Step machine · #/);
       const controls = await tab.page.evaluate(() =>
         [...document.querySelectorAll<HTMLElement>('button:enabled, a, input, [tabindex="0"]')]
@@ -353,7 +353,7 @@ inChromium('the page', () => {
         );
       }
       expect(controls.filter((one) => !reached.has(one))).toEqual([]);
-      // The steps are one stop, and arrows go among them; nothing is chosen by that.
+      // The steps are one tab stop, and arrow keys move among them without selecting.
       expect(await tab.page.locator('.chip[tabindex="0"]').count()).toBe(1);
       await tab.page.locator('.chip[tabindex="0"]').focus();
       const focused = () => tab.page.evaluate(() => (document.activeElement as HTMLElement).dataset['step']);

@@ -1,4 +1,5 @@
-// What a session has handed its agent, as a home tells it, and as the page makes it again of what it may read.
+// The packets that a session issued to its agent, as a home reports them, and as the page rebuilds them from readable
+// materials.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
@@ -39,7 +40,7 @@ const SPEC: SessionSpec = {
 let bench: Bench;
 let source: InspectorSource;
 let session_id = '';
-/** What the agent was told, in order. */
+/** The answers of the agent's session, in order. */
 const handed: NextStep[] = [];
 
 beforeAll(async () => {
@@ -86,7 +87,7 @@ const hash = (bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> =>
   Promise.resolve(new Uint8Array(Buffer.from(sha256(bytes), 'hex')));
 const withoutProof = ({ step_proof, ...step }: NextStep): object => ({ ...step, issue: step_proof === '' ? 0 : 1 });
 
-test('S3-07: every packet is told, with its hash, the hash of its proof, and what it was made of', async () => {
+test('S3-07: lists every packet with its hash, the hash of its step proof, and its materials', async () => {
   const { packets, packets_before } = await viewed();
   expect(packets_before).toBe(0);
   expect(packets.map(({ type, task_id }) => [type, task_id])).toEqual([
@@ -94,7 +95,7 @@ test('S3-07: every packet is told, with its hash, the hash of its proof, and wha
     ['execute_verification', 'v1'],
     ['run_fidelity_gate', null],
     ['address_fidelity_feedback', null],
-    // Taken up after the pause: the same step, in another run.
+    // Resumed after the pause: the same step, in another run.
     ['address_fidelity_feedback', null],
   ]);
   for (const [place, step] of handed.entries()) {
@@ -113,7 +114,7 @@ test('S3-07: every packet is told, with its hash, the hash of its proof, and wha
   for (const { step_proof = '?' } of handed) expect(JSON.stringify(packets)).not.toContain(step_proof);
 });
 
-test('at a moment of the past there are those that had been handed out', async () => {
+test('lists only the packets that had been issued at an earlier position', async () => {
   const { packets } = await viewed();
   for (const [place, { log_index }] of packets.entries()) {
     expect((await viewed(log_index)).packets).toEqual(packets.slice(0, place + 1));
@@ -121,7 +122,7 @@ test('at a moment of the past there are those that had been handed out', async (
   }
 });
 
-test('the page makes each again of its materials, word for word, and knows by the hash that it is it', async () => {
+test('the page rebuilds each packet from its materials word for word, and its hash confirms it', async () => {
   const { packets } = await viewed();
   for (const [place, step] of handed.entries()) {
     const made = await rebuildPacket(session_id, packets[place] as Packet, read, hash);
@@ -137,7 +138,7 @@ test('the page makes each again of its materials, word for word, and knows by th
   expect(await rebuildPacket(session_id, last, () => Promise.resolve(null), hash)).toBeNull();
 });
 
-test('S4-62: what a lane withholds stays withheld: the hashes are told, and neither words nor titles', async () => {
+test('S4-62: withheld content stays withheld: hashes are listed, but neither texts nor titles', async () => {
   const edit = (name: string, text: string): string =>
     name === 'lanes' ? text.replace('  - lane_id: SANDBOX_FILES\n', '$&    withholds_content: true\n') : text;
   const other = await Bench.open({ edit });

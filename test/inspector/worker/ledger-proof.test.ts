@@ -1,4 +1,4 @@
-// The proof that a reader's browser makes, held against the ledger's own code, and against ledgers that were changed.
+// The proof in a reader's browser, compared with the ledger's own code, and run on tampered ledgers.
 
 import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -35,7 +35,7 @@ const signer = noteSigner(notePrivateKey('turnpike/test', new Uint8Array(32).fil
 const stranger = noteSigner(notePrivateKey('turnpike/test', new Uint8Array(32).fill(8)) ?? '');
 if (signer === null || stranger === null) throw new Error('no signer');
 
-/** Entries of two trees, each naming the one before it in its own. */
+/** Entries of two trees, each naming its predecessor in its own tree. */
 function ledger(count: number): string[] {
   const last = new Map<string, { prev: string; seq: number }>();
   return Array.from({ length: count }, (_, at) => {
@@ -85,8 +85,8 @@ async function proved(texts: readonly string[], shown = texts, note: string | nu
   return proof.state();
 }
 
-describe('the tree', () => {
-  test('its root is that of RFC 6962, however the leaves come, and wherever the log begins', async () => {
+describe('the Merkle tree', () => {
+  test('has the root of RFC 6962, however the leaves are split, and wherever the log starts', async () => {
     const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 9 });
     await fc.assert(
       fc.asyncProperty(cuts, fc.nat({ max: 22 }), async (sizes, begin) => {
@@ -101,7 +101,7 @@ describe('the tree', () => {
     );
   });
 
-  test('the root of nothing is the hash of nothing; a frontier that does not fit is refused', async () => {
+  test('an empty log has the root of no leaves; a frontier that does not match the size is rejected', async () => {
     expect(await new CompactRange(browserSha256).root()).toBe(rootOf([]));
     expect(() => new CompactRange(browserSha256, 3, ['00'])).toThrow('frontier');
     expect(hex(await browserSha256(leafBytes(TEXTS[0] ?? '')))).toBe(leafHash(TEXTS[0] ?? ''));
@@ -109,13 +109,13 @@ describe('the tree', () => {
 });
 
 describe('the checkpoint', () => {
-  test('says size and root, and is signed by its key', async () => {
+  test('has size and root, and the signature of its key', async () => {
     const note = noteOf(TEXTS);
     expect(parseCheckpoint(note)).toEqual({ origin: 'turnpike/test', size: 23, root: rootOf(frontierOf(TEXTS)) });
     expect(await verifySignature(note, signer.vkey, browserSha256)).toBe('right');
   });
 
-  test('a changed text, another key of the same name, two signatures, or no note at all are wrong', async () => {
+  test('rejects a changed text, another key of the same name, two signatures, and a malformed note', async () => {
     const note = noteOf(TEXTS);
     const wrong = [
       note.replace('\n23\n', '\n22\n'),
@@ -130,7 +130,7 @@ describe('the checkpoint', () => {
     expect(await verifySignature(note, signer.vkey.replace(/\+[0-9a-f]{8}\+/, '+00000000+'), browserSha256)).toBe(
       'wrong',
     );
-    // A key must be known by its own name, also where the note knows it by the wrong one.
+    // A key must be selected by its own name, even if the note names another key id.
     const [text = '', line = ''] = note.split('\n\n');
     const bytes = Buffer.from(line.trim().split(' ')[2] ?? '', 'base64');
     bytes.fill(0, 0, 4);
@@ -143,19 +143,19 @@ describe('the checkpoint', () => {
 });
 
 describe('the proof', () => {
-  test('a whole ledger is proved to its end, and at its checkpoint', async () => {
+  test('verifies a whole ledger to its end, and at its checkpoint', async () => {
     const state = await proved(TEXTS, TEXTS, noteOf(TEXTS.slice(0, 13)));
     expect(state).toMatchObject({ verified: 23, broken: null, root: rootOf(frontierOf(TEXTS)) });
     expect(state.checkpoint).toMatchObject({ size: 13, signature: 'right', fits: true });
   });
 
-  test('an entry that was changed in any way is the one that is named', async () => {
+  test('names the entry that was changed, whatever the change', async () => {
     const entries = fc.nat({ max: 22 });
     await fc.assert(
       fc.asyncProperty(entries, async (at) => {
         const changed = TEXTS.map((text, place) => (place === at ? text.replace('10:00:00', '10:00:01') : text));
         expect((await proved(changed, TEXTS)).broken?.at).toBe(at);
-        // Also where the list was changed with it: then the next of its tree names another one, or the root is another.
+        // If the list was changed as well, the next entry of the tree or the root reveals it.
         const { broken } = await proved(changed, changed, noteOf(TEXTS));
         expect(broken === null ? -1 : (broken.at ?? 99)).toBeGreaterThan(at);
       }),
@@ -163,13 +163,13 @@ describe('the proof', () => {
     );
   });
 
-  test('where nobody has signed, one that was changed is found by the next of its tree', async () => {
+  test('without a signature, the next entry of its tree reveals a changed one', async () => {
     const changed = TEXTS.map((text, place) => (place === 6 ? text.replace('10:00:00', '10:00:01') : text));
     const { broken } = await proved(changed, changed);
-    expect(broken).toEqual({ at: 9, why: 'It names another entry as the one before it' });
+    expect(broken).toEqual({ at: 9, why: 'It names another entry as its predecessor' });
   });
 
-  test('one that was left out, put in, or moved is found', async () => {
+  test('finds an omitted, inserted or moved entry', async () => {
     const without = TEXTS.filter((_, at) => at !== 7);
     const twice = [...TEXTS.slice(0, 8), ...TEXTS.slice(7)];
     const moved = TEXTS.map((text, at) => (at === 7 ? (TEXTS[8] ?? '') : at === 8 ? (TEXTS[7] ?? '') : text));
@@ -179,7 +179,7 @@ describe('the proof', () => {
     }
   });
 
-  test('a list that says something else than the ledger is found', async () => {
+  test('finds a list that differs from the ledger', async () => {
     const proof = new LedgerProof({ begin: 0, frontier: [] });
     const lie = (at: number): EventRow | null => {
       const row = shownFor(TEXTS)(at);
@@ -190,33 +190,33 @@ describe('the proof', () => {
     expect((await proof.state()).verified).toBe(4);
   });
 
-  test('a root that is not the signed one is found, also where every entry is in order', async () => {
+  test('finds a root that differs from the signed one, although every entry is valid', async () => {
     const other = ledger(23).map((text) => text.replaceAll('10:00', '11:00'));
     const state = await proved(TEXTS, TEXTS, noteOf(other));
     expect(state.broken).toMatchObject({ at: null });
     expect(state.checkpoint).toMatchObject({ fits: false });
   });
 
-  test('it goes on from where a log begins', async () => {
+  test('continues from the start of a truncated log', async () => {
     const proof = new LedgerProof({ begin: 9, frontier: frontierOf(TEXTS.slice(0, 9)) });
     await proof.checkpoint(noteOf(TEXTS), signer.vkey);
     await proof.take(TEXTS.slice(9), shownFor(TEXTS));
     expect(await proof.state()).toMatchObject({ verified: 23, broken: null, checkpoint: { fits: true } });
   });
 
-  test('what is no entry is told, and throws nothing', async () => {
+  test('reports a malformed entry, and throws nothing', async () => {
     const state = await proved([...TEXTS.slice(0, 3), 'null', '{']);
     expect(state.broken).toMatchObject({ at: 3 });
   });
 });
 
-describe('who carries it out', () => {
+describe('the prover', () => {
   let told: (ProofState | null)[] = [];
   beforeAll(() => {
     told = [];
   });
 
-  test('reads as far as the log goes, again when it has grown, with what was signed meanwhile', async () => {
+  test('reads the whole log, and again after it has grown, with newer signatures', async () => {
     const asked: number[] = [];
     const prover = new PartProver(
       (from, to) => {
@@ -225,7 +225,7 @@ describe('who carries it out', () => {
       },
       (state) => {
         told.push(state);
-        // It has not ended its work yet when it tells for the last time how far it has come.
+        // It is still busy when it reports its progress for the last time.
         if (state?.verified === 10 && told.filter((one) => one?.verified === 10).length === 2)
           prover.onGrowth({ size: 23, checkpoint: noteOf(TEXTS), key: signer.vkey });
       },
@@ -238,7 +238,7 @@ describe('who carries it out', () => {
     expect(asked).toEqual([0, 4, 8, 10, 14, 18, 22]);
   });
 
-  test('of a ledger with nothing in it nothing is verified, until something comes', async () => {
+  test('verifies nothing of an empty ledger until an entry arrives', async () => {
     const rows = new Rows(0, 0);
     const heard: (ProofState | null)[] = [];
     const proof = new ProofTracker(
@@ -267,7 +267,7 @@ describe('who carries it out', () => {
     expect(proof.state.value).toMatchObject({ verified: 23, broken: null });
   });
 
-  test('entries that cannot be had are no proof', async () => {
+  test('unavailable entries prove nothing', async () => {
     const heard: (ProofState | null)[] = [];
     const prover = new PartProver(
       () => Promise.resolve([]),
@@ -280,7 +280,7 @@ describe('who carries it out', () => {
   });
 });
 
-test('where what is told of the entries before cannot be, that is the answer, and nothing is waited for', () => {
+test('invalid hashes of earlier entries are the result, without waiting', () => {
   const heard: (ProofState | null)[] = [];
   const prover = new PartProver(
     () => Promise.resolve(TEXTS),
@@ -292,29 +292,29 @@ test('where what is told of the entries before cannot be, that is the answer, an
   expect(heard).toMatchObject([{ verified: 3, root: null, broken: { at: null, why: expect.stringContaining('#3') } }]);
 });
 
-test('the first entry of a run tree names none before it', async () => {
+test('the first entry of a run tree names no predecessor', async () => {
   const [first = ''] = TEXTS;
   const cut = first.replace('0'.repeat(64), 'ab'.repeat(32));
-  expect((await proved([cut])).broken).toEqual({ at: 0, why: 'It begins a run tree, and names an entry before it' });
+  expect((await proved([cut])).broken).toEqual({ at: 0, why: 'It starts a run tree but names a previous entry' });
 });
 
-describe('what a service says of one entry', () => {
+describe('an entry from a service', () => {
   const [text = '', other = ''] = TEXTS;
   const row = toEventRow(text, 0, leafHash(text));
   const held = (said: string, leaf_hash = leafHash(said)): Promise<boolean> =>
     isTextOfRow({ text: said, leaf_hash }, { row, leaf: null });
 
-  test('is what was proved, or is not shown', async () => {
+  test('is the proved one, or is not shown', async () => {
     expect(await held(text)).toBe(true);
     expect(await held(text.replace('x/0', 'x/9'))).toBe(false);
     expect(await held(other)).toBe(false);
-    // It would say that the other text has the hash of the row.
+    // The service claims that the other text has the hash of the row.
     expect(await held(other, leafHash(text))).toBe(false);
     expect(await held(text, leafHash(other))).toBe(false);
   });
 
-  test('another text whose hash begins alike is not what was proved', async () => {
-    // It says in the body what no row tells; a hash that gives it the same first 32 bits stands for a long search.
+  test('is rejected if only the beginning of its hash equals the proved one', async () => {
+    // Its body differs in a member that no row shows. A forged hash with the same first 32 bits replaces a long search.
     const forged = text.replace('}', ',"zz":"another"}');
     const alike: Hash = async (bytes) => {
       const real = await browserSha256(bytes);
@@ -329,7 +329,7 @@ describe('what a service says of one entry', () => {
     expect(await isTextOfRow({ text, leaf_hash: leafHash(text) }, { row, leaf: leafHash(text) }, alike)).toBe(true);
   });
 
-  test('the page holds it against the hash that the worker has, of every entry that was proved', async () => {
+  test('is compared with the full hash in the worker, for every proved entry', async () => {
     const leaf_hash = (at: number): string => leafHash(TEXTS[at] ?? '');
     const data: InlineData = {
       info: { ...WHOLE, live: false },
@@ -345,7 +345,7 @@ describe('what a service says of one entry', () => {
         begin: (of) => prover.begin(of),
         addRows: (page) => prover.addRows(page),
         onGrowth: (growth) => prover.onGrowth(growth),
-        // It has proved another text than comes when somebody looks closer, alike in what the row has of its hash.
+        // The worker has proved another text than the service returns later, with the same hash prefix as the row.
         leafOf: async (at) => {
           const leaf = await prover.leafOf(at);
           return at === 4 ? (leaf?.replace(/.$/, (last) => (last === '0' ? '1' : '0')) ?? null) : leaf;
@@ -358,10 +358,10 @@ describe('what a service says of one entry', () => {
     await until(() => proof.phase.value === 'verified');
     expect(await proof.leafOf(3)).toBe(leaf_hash(3));
     expect(await store.event(3)).toMatchObject({ leaf_hash: leaf_hash(3) });
-    await expect(store.event(4)).rejects.toThrow('another entry');
+    await expect(store.event(4)).rejects.toThrow('a different entry');
   });
 
-  test('the hashes of a log that begins later are those of its own entries, before the first that is wrong', async () => {
+  test('the hashes of a log that starts later are those of its own entries, up to the first invalid one', async () => {
     const proof = new LedgerProof({ begin: 9, frontier: frontierOf(TEXTS.slice(0, 9)) });
     await proof.take([...TEXTS.slice(9, 20), 'null'], shownFor(TEXTS));
     const known = Array.from({ length: 23 }, (_, at) => proof.leafOf(at));
@@ -373,7 +373,7 @@ describe('what a service says of one entry', () => {
     expect([leaves.at(4), leaves.at(3_005), leaves.at(5.5), leaves.at(NaN)]).toEqual([null, null, null, null]);
   });
 
-  test('a worker that has died leaves nobody waiting', async () => {
+  test('a worker that has died leaves no request pending', async () => {
     const listeners = new Map<string, (event: { readonly data: ProofMessage }) => void>();
     const heard: (ProofState | null)[] = [];
     const asked: ProofRequest[] = [];
@@ -392,11 +392,11 @@ describe('what a service says of one entry', () => {
     expect([await first, await prover.leafOf(3), heard]).toEqual([null, null, [null]]);
   });
 
-  test('content is that of the entry only where the entry names it', () => {
+  test('content belongs to an entry only if the entry names it', () => {
     const named = JSON.stringify({ body: { payload: { hash_sha256: 'aa'.repeat(32) } } });
     expect(hasContentHash(named, 'aa'.repeat(32))).toBe(true);
     expect(hasContentHash(named, 'bb'.repeat(32))).toBe(false);
-    // What an agent has written stands in quotes of its own.
+    // Text of an agent is inside quotation marks of its own.
     const quoted = JSON.stringify({ body: { note: `"hash_sha256":"${'bb'.repeat(32)}"` } });
     expect(hasContentHash(quoted, 'bb'.repeat(32))).toBe(false);
   });

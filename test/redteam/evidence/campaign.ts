@@ -1,4 +1,4 @@
-// The campaign against the verifiers of bundles, bags and archives: many cases in this process, with what each took.
+// The campaign against the verifiers of bundles, bags and archives: many cases in this process, with the cost of each.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,12 +8,12 @@ import { drawCase, judge, sizeOf, type Kind } from './cases.js';
 import { makeMaterial, type Material } from './material.js';
 import { REAL, type Verifier } from './verifiers.js';
 
-/** A verification takes no longer, whatever it is given. */
+/** The longest permitted verification, in milliseconds, whatever its input. */
 export const CASE_MS_MAX = 10_000;
 
 export interface Share {
   readonly seed: number;
-  /** The first case, and how many lie between one and the next. */
+  /** The first case, and the distance to the next one. */
   readonly from: number;
   readonly step: number;
   readonly cases: number;

@@ -1,4 +1,4 @@
-// One case: which real thing is mutated, how, what the verifier says, and whether the independent check agrees.
+// One case: the mutated object, its mutation, the result of the verifier, and whether the independent checker agrees.
 
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,14 +14,14 @@ import { memoryTree, refusedOr, type Verifier } from './verifiers.js';
 
 export type Kind = 'bundle' | 'bag' | 'zip';
 
-/** A mutated thing. `origin` is what it was made of. */
+/** A mutated object. `origin` is the object that it was made of. */
 export type Case = { readonly name: string; readonly by: 'owner' | 'stranger' | 'no key' } & (
   | { readonly kind: 'bundle'; readonly bytes: Buffer; readonly text: string; readonly origin: string }
   | { readonly kind: 'bag'; readonly files: Files; readonly origin: Files }
   | { readonly kind: 'zip'; readonly bytes: Buffer; readonly origin: Files }
 );
 
-/** The case of this number; null where what was changed cannot be written. */
+/** The case of this number; null if the mutated object cannot be written. */
 export function drawCase(material: Material, seed: number, index: number): Case | null {
   const draw = new Draw((seed * 1_000_003 + index * 7_919) >>> 0);
   const kind = draw.of(['bundle', 'bundle', 'bag', 'zip'] as const);
@@ -50,7 +50,7 @@ export const sizeOf = (one: Case): number =>
 
 export interface Judgement {
   readonly verdict: string;
-  /** What was accepted wrongly, or answered as no verification may; null where nothing was. */
+  /** A wrong acceptance, or a result that no verification may have; null if there is none. */
   readonly wrong: string | null;
 }
 
@@ -108,7 +108,7 @@ async function judgeZip(
   }
 }
 
-/** What is wrong with an accepted bundle. */
+/** The violations in an accepted bundle. */
 function bundleWrong(one: Extract<Case, { kind: 'bundle' }>, vkey: string, isWhole: boolean): string | null {
   const problem = bundleProblem(one.text, vkey);
   if (problem !== null) return problem;
@@ -119,7 +119,7 @@ function bundleWrong(one: Extract<Case, { kind: 'bundle' }>, vkey: string, isWho
 
 type Lines = ReturnType<typeof readBundle>['lines'];
 
-/** The same inputs with the same content give the same entries: a tree in which they do not was never recorded. */
+/** Equal inputs with equal content give equal entries: a tree in which they do not was never recorded. */
 function otherOutcome(now: Lines, before: Lines): string | null {
   const known = new Map(before.map((line) => [placeOf(line.entry), line]));
   const departed = new Set<string>();
@@ -143,7 +143,7 @@ function placeOf(text: string): string {
   return `${tree_id} ${seq}`;
 }
 
-/** What is wrong with an accepted bag. */
+/** The violations in an accepted bag. */
 function bagWrong(
   files: Files,
   { by, origin }: { readonly by: Case['by']; readonly origin: Files },

@@ -1,6 +1,6 @@
 import { random } from '../../fixtures/random.js';
 
-/** Draws that a seed decides. */
+/** Random choices that a seed determines. */
 export class Draw {
   readonly #next: () => number;
 
@@ -14,7 +14,7 @@ export class Draw {
   chance(share: number): boolean {
     return this.#next() < share;
   }
-  /** One of a list that is not empty. */
+  /** An item of a list that is not empty. */
   of<T>(list: readonly T[]): T {
     const drawn = list[this.below(list.length)];
     if (drawn === undefined) throw new RangeError('an empty list');

@@ -1,4 +1,4 @@
-// Mutated bundles, bags and archives, in small: nothing is accepted wrongly, and every planted fault is found.
+// A small campaign of mutated bundles, bags and archives: no wrong acceptance, and every planted fault is found.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { lineFileOf, linesIn, rechainedLines, signedBundle } from '../../fixtures/forged-evidence.js';
@@ -13,14 +13,14 @@ beforeAll(async () => {
   material = await makeMaterial();
 });
 
-test('the independent check finds nothing wrong with what a real Turnpike wrote', () => {
+test('the independent checker finds no violation in what a real Turnpike wrote', () => {
   const { vkey } = material.signer;
   expect(material.bundles.map((text) => bundleProblem(text, vkey))).toEqual([null, null, null]);
   expect(material.bags.map((files) => bagProblem(files, vkey))).toEqual([null, null]);
   expect(material.zips.map((zip) => bagProblem(archiveFiles(zip) ?? {}, vkey))).toEqual([null, null]);
 });
 
-test('D7: a vote whose event says the opposite is refused, also in a tree whose content is withheld', async () => {
+test('D7: a vote with a contradicting event is refused, also in a tree whose content is withheld', async () => {
   const [, withheld = ''] = material.bundles;
   const lines = linesIn(withheld);
   const lied = lines.map((line) =>
@@ -34,7 +34,7 @@ test('D7: a vote whose event says the opposite is refused, also in a tree whose 
   expect(await verdictOf(signedBundle(rechainedLines(lied), material.signer))).toBe('refused');
 });
 
-test('S4-77: of 400 mutated bundles, bags and archives none is accepted wrongly', async () => {
+test('S4-77: none of 400 mutated bundles, bags and archives is accepted wrongly', async () => {
   const { tallies } = await attackEvidence({ seed: 17, from: 0, step: 1, cases: 400 }, material);
   expect(tallies.flatMap(({ violations }) => violations)).toEqual([]);
   for (const { cases, notes } of tallies) {
@@ -47,12 +47,12 @@ test('S4-77: of 400 mutated bundles, bags and archives none is accepted wrongly'
 const SEEDS = [8, 4, 1, 2, 12, 2, 12, 17, 17] as const;
 const FEW = 4;
 
-describe('a verifier with one check off is found', () => {
+describe('a verifier with one check disabled is found', () => {
   const cases = PLANTED.map((verifier, index) => [verifier.name, verifier, SEEDS[index] ?? 1] as const);
 
   test.each(cases)('%s', async (_name, verifier, seed) => {
     let found = 0;
-    // The faults are rare among all cases: the search ends with the first one, also where the seed draws other cases.
+    // The faults are rare: the search ends with the first one, also if the seed draws other cases.
     for (let from = 0; from < 6_000 && found === 0; from += FEW) {
       const { tallies } = await attackEvidence({ seed, from, step: 1, cases: from + FEW, verifier }, material);
       found = tallies.reduce((sum, { violations }) => sum + violations.length, 0);

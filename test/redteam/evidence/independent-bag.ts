@@ -1,4 +1,4 @@
-// The independent check of bags and of archives: own manifests, own proof, own two ways to read an archive.
+// The independent checker of bags and archives: its own manifests, its own proof, its own two ways to read an archive.
 
 import { inflateRawSync } from 'node:zlib';
 import { createHash } from 'node:crypto';
@@ -38,7 +38,7 @@ export function rootWith(size: number, known: ReadonlyMap<number, Buffer>, hashe
   }
 }
 
-/** Is every payload file in the SHA-256 manifest, with its hash, and nothing else in it? */
+/** Whether every payload file, and nothing else, is in the SHA-256 manifest with its hash. */
 function manifestProblem(files: Files): string | null {
   const listed = new Map(linesIn(files['manifest-sha256.txt']).map((line) => [line.slice(66), line.slice(0, 64)]));
   const payload = Object.keys(files).filter((path) => path.startsWith('data/'));
@@ -54,7 +54,7 @@ interface Manifest {
   readonly integrity: { readonly manifest_hash_sha256: string };
 }
 
-/** Canonical JSON of what has ASCII keys and whole numbers. */
+/** Canonical JSON of values with ASCII keys and whole numbers. */
 const canonical = (value: unknown): string =>
   Array.isArray(value)
     ? `[${value.map(canonical).join()}]`
@@ -65,7 +65,7 @@ const canonical = (value: unknown): string =>
           .join()}}`
       : JSON.stringify(value);
 
-/** What is certainly wrong with a bag that is said to be authenticated by this key; null where nothing is. */
+/** A certain violation in a bag that was accepted as authenticated by this key; null if there is none. */
 export function bagProblem(files: Files, vkey: string): string | null {
   const listed = manifestProblem(files);
   if (listed !== null) return listed;
@@ -131,7 +131,7 @@ function contentsProblem(files: Files, manifest: Manifest, texts: readonly strin
   return unnamed === undefined ? null : 'an artifact that no entry names';
 }
 
-/** An archive by its directory. @throws for what this reader does not understand */
+/** An archive by its directory. @throws for what this reader does not support */
 export function byDirectory(zip: Buffer): Map<string, Buffer> {
   const end = zip.lastIndexOf('PK\u0005\u0006');
   const found = new Map<string, Buffer>();
@@ -153,10 +153,7 @@ export function byDirectory(zip: Buffer): Map<string, Buffer> {
   return found;
 }
 
-/**
- * The same archive by the headers before the data, from its first byte on. @throws where they end before the
- * directory
- */
+/** The same archive by the headers before the data, from its first byte on. @throws if they end before the directory */
 export function byHeaders(zip: Buffer): Map<string, Buffer> {
   const found = new Map<string, Buffer>();
   let at = 0;
@@ -173,7 +170,9 @@ export function byHeaders(zip: Buffer): Map<string, Buffer> {
   return found;
 }
 
-/** The files of an archive below its one folder; null where two readers would find different ones, or one none. */
+/**
+ * The files of an archive below its single folder; null if two readers would find different ones, or one finds none.
+ */
 export function archiveFiles(zip: Buffer): Files | null {
   try {
     const [one, other] = [byDirectory(zip), byHeaders(zip)];

@@ -1,6 +1,5 @@
-// The independent check: what an evidence bundle or a bag says, found out without one line of the code that is
-// attacked.
-// Plain and slow. It decides only what is certainly wrong; what it finds nothing wrong with may still be refused.
+// The independent checker: reads an evidence bundle or a bag without any line of the attacked code. It is simple and
+// slow. It reports only certain violations; the verifier may refuse more.
 
 import { createHash, createPublicKey, verify, type KeyObject } from 'node:crypto';
 
@@ -9,7 +8,7 @@ const leafOf = (text: string): Buffer => createHash('sha256').update('\0').updat
 const nodeOf = (left: Buffer, right: Buffer): Buffer =>
   createHash('sha256').update(Buffer.of(1)).update(left).update(right).digest();
 
-/** RFC 6962 §2.1, as it is written. */
+/** RFC 6962 §2.1, implemented literally. */
 export function merkleRoot(leaves: readonly Buffer[]): Buffer {
   if (leaves.length === 0) return createHash('sha256').digest();
   if (leaves.length === 1) return leaves[0]!;
@@ -38,7 +37,7 @@ export interface Note {
   readonly extra: string | undefined;
 }
 
-/** What a note says; null where the key has not signed it. */
+/** The text of a note; null if the key has not signed it. */
 export function readNote(note: string, key: Key): Note | null {
   const at = note.lastIndexOf('\n\n');
   const text = note.slice(0, at + 1);
@@ -92,7 +91,7 @@ function chainProblem(texts: readonly string[]): string | null {
 
 const STATES = ['running', 'completed', 'failed', 'cancelled', 'denied'];
 
-/** How each run stands, by its events alone: the last state that one of them says. */
+/** The state of each run by its events alone: the last state that an event names. */
 export function statesOf(entries: readonly EntryOf[]): ReadonlyMap<string, string> {
   const states = new Map<string, string>();
   for (const { type, body } of entries) {
@@ -105,7 +104,7 @@ export function statesOf(entries: readonly EntryOf[]): ReadonlyMap<string, strin
   return states;
 }
 
-/** A run that went on although its authorisation says no. */
+/** A run that continued although its authorization is a denial. */
 function lawlessRun(entries: readonly EntryOf[]): string | null {
   const denied = new Set<string>();
   for (const { type, body } of entries) {
@@ -117,10 +116,7 @@ function lawlessRun(entries: readonly EntryOf[]): string | null {
   return null;
 }
 
-/**
- * What is wrong with content that an entry brought: system content withheld, a lane that does not withhold, other
- * bytes.
- */
+/** Violations in the content of an entry: withheld system content, a lane that does not withhold, other bytes. */
 function contentProblem({ entry, artifacts }: BundleLine, withholding: ReadonlySet<string>): string | null {
   const tree = (JSON.parse(entry) as EntryOf).tree_id;
   for (const { kind, case_id, content, withheld, sha256 } of artifacts) {
@@ -133,9 +129,7 @@ function contentProblem({ entry, artifacts }: BundleLine, withholding: ReadonlyS
   return null;
 }
 
-/**
- * The trees one of whose lanes withholds content, by the text of the lanes policy that came first with their opening.
- */
+/** The trees with a lane that withholds content, by the text of the lanes policy in their opening input. */
 const withholdingTrees = (lines: readonly BundleLine[]): ReadonlySet<string> =>
   new Set(
     lines.flatMap(({ entry, artifacts }) => {
@@ -148,7 +142,7 @@ const withholdingTrees = (lines: readonly BundleLine[]): ReadonlySet<string> =>
     }),
   );
 
-/** The entries of a bundle, as texts and content, without a judgement. @throws for what is no bundle at all */
+/** The entries of a bundle, as texts and content, without a judgement. @throws for a malformed bundle */
 export function readBundle(text: string): {
   header: { key: string; checkpoint: string };
   lines: BundleLine[];
@@ -165,7 +159,7 @@ export function readBundle(text: string): {
   };
 }
 
-/** What is certainly wrong with a bundle that is said to be of this key; null where nothing is. */
+/** A certain violation in a bundle that was accepted as signed by this key; null if there is none. */
 export function bundleProblem(text: string, vkey: string): string | null {
   const key = keyOf(vkey);
   const { header, lines, last } = readBundle(text);

@@ -1,8 +1,8 @@
 // npm run redteam -- evidence [--cases 200000] [--seed N] [--workers 2] [--largest 2000]
 // or alone: node build/test/redteam/evidence/main.js
 //
-// Mutated bundles, bags and archives in a pool of workers; then the largest of them, each in a process of its own. Ends
-// with 1 when something was accepted wrongly, or a verification took more than 10 s or 300 MB.
+// Mutated bundles, bags and archives in a pool of workers; then the largest of them, each in its own process. Ends with
+// 1 after a wrong acceptance, or if a verification took more than 10 s or 300 MB.
 
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -74,7 +74,7 @@ function merged(all: readonly Posted[]): Tally[] {
   return [...tallies.values()];
 }
 
-/** The cases of these numbers, each verified by a process of its own. */
+/** The cases of these numbers, each verified by its own process. */
 async function alone(indexes: readonly number[]): Promise<Tally> {
   const material = await makeMaterial();
   const tally = new Tally('processes');
@@ -111,7 +111,7 @@ async function judgedAlone(tally: Tally, at: { readonly index: number; readonly 
   rmSync(path, { recursive: true, force: true });
 }
 
-/** Writes a case where it is read: what a folder cannot hold is left out of it. */
+/** Writes a case to the place where it is read; omits what a folder cannot contain. */
 function lay(one: Case, path: string): void {
   if (one.kind !== 'bag') {
     writeFileSync(path, one.bytes);

@@ -1,5 +1,5 @@
-// Real bundles, bags and archives, as a real Turnpike wrote them: an agent that was allowed, denied and refused; a lane
-// that withholds content; an erased case; an export with an approval.
+// Real bundles, bags and archives of a real Turnpike: an agent with allowed, denied and rejected proposals; a lane that
+// withholds content; an erased case; an export with an approval.
 
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtempSync } from 'node:fs';
@@ -16,14 +16,14 @@ import { requireSignedHead } from '../../../src/runtime/ledger/ledger-proofs.js'
 import { openTurnpike, type Turnpike } from '../../../src/runtime/turnpike.js';
 import type { Files } from './independent-bag.js';
 
-/** What is mutated. The same every time it is made. */
+/** The objects to mutate. The same every time they are made. */
 export interface Material {
   readonly bundles: readonly string[];
   /** The files of bags, by path. */
   readonly bags: readonly Files[];
   readonly zips: readonly Buffer[];
   readonly signer: NoteSigner;
-  /** Of another operator, with the same name. */
+  /** Of another operator with the same name. */
   readonly stranger: NoteSigner;
 }
 
@@ -35,7 +35,7 @@ const signerOf = (seed: number): NoteSigner => {
   return signer;
 };
 
-/** What the lane of the agent says: bundles hold hashes of its content, and an approved bag may hold the content. */
+/** The lane of the agent: bundles contain hashes of its content, and an approved bag may contain the content. */
 const WITHHOLDING = '    withholds_content: true\n    exports_content: true\n';
 const FILES = ['lanes', 'roles', 'actions'] as const;
 
@@ -61,13 +61,13 @@ function contract(folder: string, withholds: boolean): string {
 interface Story {
   readonly withholds: boolean;
   readonly erases: boolean;
-  /** How many steps the agent takes. */
+  /** The number of steps of the agent. */
   readonly steps: number;
 }
 
 let made = 0;
 
-/** One Turnpike, with one case that is exported; its home is removed by the caller. */
+/** One Turnpike with one exported case; the caller removes its home. */
 async function play(folder: string, { withholds, erases, steps }: Story): Promise<void> {
   const home = join(folder, 'home');
   await createHome(home, keyText(1));

@@ -1,4 +1,5 @@
-// Mutations of bags that know what is in them. Each is left as it is, made a good bag again, or signed again as well.
+// Mutations of bags that know their structure. Each result is left as it is, made a valid bag again, or signed again as
+// well.
 
 import { createHash } from 'node:crypto';
 import type { BagEntry, BagProof } from '../../../src/contract/evidence/bag-proof.js';
@@ -199,7 +200,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
 
 const hashed = (algorithm: string, bytes: Buffer): string => createHash(algorithm).update(bytes).digest('hex');
 
-/** Makes a good bag of the files: manifests, sizes and tag manifests are written anew. */
+/** Makes a valid bag of the files: manifests, sizes and tag manifests are rewritten. */
 function sealed(files: Files): Files {
   const own = Object.entries(files).filter(([path]) => path.startsWith('data/'));
   const bytes = own.reduce((sum, [, content]) => sum + content.length, 0);
@@ -218,7 +219,7 @@ function sealed(files: Files): Files {
   return { ...Object.fromEntries(own), ...tags };
 }
 
-/** Signs the proof for these very files: with the old root, or the root that comes out of them now. */
+/** Signs the proof for these files: with the old root, or with the root that they have now. */
 function signedAgain(files: Files, key: NoteSigner, anew: boolean): Files {
   const manifest = json<ExportBundle>(files, MANIFEST);
   const bare = { ...manifest, integrity: undefined };

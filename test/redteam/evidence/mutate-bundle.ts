@@ -1,11 +1,11 @@
-// Mutations of evidence bundles that know what is in them, and what is signed again after each.
+// Mutations of evidence bundles that know their structure, and what is signed again after each.
 
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
 import type { NoteSigner } from '../../../src/ledger/proof/signed-note.js';
 import { linesIn, rechainedLines, signedBundle, withheldLine, type Line } from '../../fixtures/forged-evidence.js';
 import type { Draw } from './draw.js';
 
-/** What the attacker signs anew: nothing, the statement under the old checkpoint, or all of it, with right chains. */
+/** What the attacker signs again: nothing, the statement under the old checkpoint, or everything, with valid chains. */
 export const SIGNINGS = ['nothing', 'statement', 'all', 'chained'] as const;
 export type Signing = (typeof SIGNINGS)[number];
 
@@ -15,7 +15,7 @@ const at = (lines: readonly Line[], draw: Draw): number => draw.below(lines.leng
 const edited = (lines: readonly Line[], index: number, change: (line: Line) => Line): Line[] =>
   lines.map((line, n) => (n === index ? change(line) : line));
 
-/** Replaces the n-th place where one of the pairs occurs in some entry. */
+/** Replaces the n-th occurrence of one of the pairs in an entry. */
 const swapText =
   (pairs: readonly (readonly [string, string])[]): Change =>
   (lines, draw) => {
@@ -135,7 +135,7 @@ function firstWithArtifacts(lines: readonly Line[], draw: Draw, isOpening: boole
   return found.length === 0 ? 0 : draw.of(found);
 }
 
-/** Changes of the text as a whole, of which nothing is signed again. */
+/** Changes of the text as a whole, which are not signed again. */
 const TEXT_CHANGES: Readonly<Record<string, (text: string, draw: Draw) => string>> = {
   byte: (text, draw) => {
     const place = draw.below(text.length);
@@ -171,7 +171,7 @@ const TEXT_CHANGES: Readonly<Record<string, (text: string, draw: Draw) => string
 export interface MutatedBundle {
   readonly name: string;
   readonly text: string;
-  /** Whose key has signed it: the ledger's, another operator's, or no key has signed it again. */
+  /** The key that signed it: the ledger's, another operator's, or none again. */
   readonly by: 'owner' | 'stranger' | 'no key';
   readonly signing: Signing;
 }
@@ -202,7 +202,7 @@ export function mutatedBundle(text: string, { signer, stranger }: BundleSigners,
   };
 }
 
-/** @throws where what was changed cannot be signed as it is: that is no case */
+/** @throws if the changed bundle cannot be signed: then there is no case */
 function written(text: string, lines: Line[], { signing, key }: { signing: Signing; key: NoteSigner }): string {
   if (signing === 'nothing') {
     const [header = ''] = text.split('\n', 1);

@@ -1,4 +1,4 @@
-// Mutations of .zip files: of their records, and of what lies between these.
+// Mutations of .zip files: of their records, and of the bytes between these.
 
 import { crc32, deflateRawSync } from 'node:zlib';
 import { centralHeader, endRecords, localHeader, type ZipRecord } from '../../../src/adapters/bag/zip-format.js';
@@ -20,7 +20,7 @@ function placesOf(zip: Buffer, signature: Buffer): number[] {
   return found;
 }
 
-/** Bytes put in, with all offsets right again. */
+/** Inserted bytes, with all offsets corrected. */
 function inserted(zip: Buffer, index: number, bytes: Buffer, moves: (offset: number) => boolean): Buffer {
   const result = Buffer.concat([zip.subarray(0, index), bytes, zip.subarray(index)]);
   const start = startOf(zip) + (index <= startOf(zip) ? bytes.length : 0);
@@ -38,7 +38,7 @@ const entryOf = (name: string, content: Buffer): Buffer =>
 
 const names = (zip: Buffer): string[] => [...byDirectory(zip).keys()];
 
-/** A field of a header, changed. */
+/** A changed field of a header. */
 const field =
   (signature: Buffer, fields: readonly (readonly [number, 2 | 4])[]): Change =>
   (zip, draw) => {
@@ -119,7 +119,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
     return inserted(zip, index, bytes, (offset) => offset >= index);
   },
   pointedElsewhere: (zip, draw) => {
-    // The directory names an entry that lies before the one which others find first.
+    // The directory names an entry before the one that other readers find first.
     const bytes = entryOf(draw.of(names(zip)), Buffer.from('shown to one reader'));
     return inserted(zip, 0, bytes, () => draw.chance(0.95));
   },
@@ -153,7 +153,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
     return result;
   },
   content: (zip, draw) => {
-    // Another content under the same name, in an archive that is as it should be.
+    // Another content under the same name, in an otherwise valid archive.
     const entries = [...byDirectory(zip)].filter(([name]) => !name.endsWith('/'));
     const at = draw.below(entries.length);
     return archiveOf(

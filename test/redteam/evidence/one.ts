@@ -1,4 +1,4 @@
-// Verifies one file in a process of its own, and says what it took: node one.js KIND PATH VKEY
+// Verifies one file in its own process, and prints the cost: node one.js KIND PATH VKEY
 
 import { readFileSync } from 'node:fs';
 import { openBagFolder } from '../../../src/adapters/bag/bag-folder.js';
@@ -6,7 +6,7 @@ import { openLineFile } from '../../../src/adapters/files/line-file.js';
 import { noteVerifier } from '../../../src/ledger/proof/signed-note.js';
 import { REAL, refusedOr } from './verifiers.js';
 
-/** The most memory that this process had, in KiB: what the kernel says of its parent does not count. */
+/** The peak memory of this process, in KiB; the kernel's value for its parent does not count. */
 const peak = (): number => Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]);
 
 const [kind = '', path = '', vkey = ''] = process.argv.slice(2);

@@ -1,4 +1,4 @@
-// What is attacked: the verification of bundles, bags and archives. And the same with one check off, which the campaign
+// The attacked verification of bundles, bags and archives, and versions with one check disabled, which the campaign
 // must find.
 
 import type { NoteVerifier } from '../../../src/ledger/proof/signed-note.js';
@@ -19,7 +19,7 @@ export interface Verifier {
   readonly name: string;
   bundle(file: LineFile, key: NoteVerifier): Promise<BundleVerdict>;
   bag(tree: BagTree, key: NoteVerifier | null): Promise<BagVerdict>;
-  /** @throws CodedError for what is no archive */
+  /** @throws CodedError for a malformed archive */
   zip(path: string, bytes: Buffer): Promise<BagTree>;
 }
 
@@ -34,7 +34,7 @@ export const REAL: Verifier = {
   zip: (path) => openBagZip(path),
 };
 
-/** With some rules of bags off: what breaks them alone is accepted. */
+/** With some rules of bags disabled: what violates only these is accepted. */
 const bagRuleOff = (...rules: readonly string[]): Verifier => ({
   ...REAL,
   name: `without ${rules.join(', ')}`,
@@ -47,7 +47,7 @@ const bagRuleOff = (...rules: readonly string[]): Verifier => ({
   },
 });
 
-/** With some rules of ledgers off. */
+/** With some rules of ledgers disabled. */
 const ledgerRulesOff = (name: string, off: (rule: LedgerRule) => boolean): Verifier => ({
   ...REAL,
   name,
@@ -59,7 +59,7 @@ const ledgerRulesOff = (name: string, off: (rule: LedgerRule) => boolean): Verif
   },
 });
 
-/** Reads an archive by its directory alone. */
+/** Reads an archive only by its directory. */
 function naiveTree(zip: Buffer): BagTree {
   const files: Files = Object.fromEntries(
     [...byDirectory(zip)]
@@ -126,7 +126,7 @@ export const PLANTED: readonly Verifier[] = [
   ),
 ];
 
-/** What a verification answers to what it refuses. @throws what is no answer of its */
+/** The result of a verification for what it refuses. @throws any undocumented error */
 export async function refusedOr<T extends string>(work: () => Promise<T>): Promise<T | 'refused'> {
   try {
     return await work();

@@ -1,5 +1,5 @@
-// The campaign against identities: whether one person can be two, by any spelling of a name that a reader, or C87,
-// takes for the same.
+// The campaign against identities: whether one person can count as two, by any spelling of a name that a reader, or
+// C87, considers the same.
 
 import type { ApprovalBallot } from '../../../src/contract/run/approval.js';
 import type { OverlayFact } from '../../../src/contract/policy/overlay.js';
@@ -19,12 +19,12 @@ import { REAL, type Subject } from './subjects.js';
 
 export interface IdentityCampaign {
   readonly seed: number;
-  /** Spellings that are drawn. */
+  /** Number of spellings to draw. */
   readonly cases: number;
-  /** Of the mappings of the tables one in so many; 0: none. */
+  /** One mapping of the tables in this number; 0: none. */
   readonly every: number;
   readonly subject?: Subject;
-  /** Ends with the first failure. */
+  /** Whether to end with the first failure. */
   readonly isSearch?: boolean;
 }
 
@@ -63,10 +63,10 @@ export function attackIdentities(options: IdentityCampaign): RedteamResult {
   return { figures, failures: more > 0 ? [...shown, `and ${more} more`] : shown };
 }
 
-/** What one person gets by a second spelling. */
+/** What one person gains by a second spelling. */
 function wrongs({ known, text }: Spelling, subject: Subject): readonly string[] {
   const [one, other] = [subject.person(known), subject.person(text)];
-  // A name that is refused is nobody's: it neither votes nor gets a token.
+  // A refused name belongs to no person: it neither votes nor gets a token.
   const isRefused = one === null || other === null;
   const found: string[] = [];
   if (!isRefused) {
@@ -134,6 +134,6 @@ function voted({ person, byPerson }: Subject, by: string, names: readonly string
   return approvalStatus(book, DIGEST, AT, RULE);
 }
 
-/** With every character that is not ASCII as an escape: what looks alike can be told apart. */
+/** Escapes every character that is not ASCII, so that look-alikes can be told apart. */
 const quoted = (text: string): string =>
   JSON.stringify(text).replaceAll(/[^\x20-\x7e]/gu, (point) => `\\u{${(point.codePointAt(0) ?? 0).toString(16)}}`);

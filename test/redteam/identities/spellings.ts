@@ -1,6 +1,6 @@
-// Other spellings of a name, drawn from the bundled tables as another reader reads them. C87 knows two ways in
-// which two names are alike as a whole: as they are written, and once letters are folded. Letter by letter it knows a
-// third one: each in either case, and then a look-alike. A spelling takes one of these ways.
+// Other spellings of a name, drawn from the bundled tables by an independent reader of them. C87 knows two ways in
+// which whole names are alike: as they are written, and after case folding. Letter by letter it knows a third one: each
+// letter in either case, and then a look-alike. A spelling uses one of these ways.
 
 import { CONFUSABLES } from '../../../src/identity/tables/confusables.js';
 import { FOLDS } from '../../../src/identity/tables/folds.js';
@@ -22,7 +22,7 @@ export const SPELLING_KINDS = [
 ] as const;
 export type SpellingKind = (typeof SPELLING_KINDS)[number];
 
-/** People who are known. No two of them look alike. */
+/** Known people. No two of them look alike. */
 export const KNOWN_NAMES = [
   'anna-maria',
   'Ren\u00e9e Dupont',
@@ -89,15 +89,15 @@ const isCase = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerC
 const foldKind = (from: string, to: string): SpellingKind =>
   isWide(to) ? 'width' : isCase(from, to) ? 'case' : 'compatibility';
 
-/** Each character with the others that can stand for it. */
+/** Each character with the others that can replace it. */
 type Choices = (character: string) => readonly (readonly [SpellingKind, string])[];
 
 const lookKind = (character: string): SpellingKind => (character === '-' ? 'hyphens' : 'confusables');
 const asWritten: Choices = (character) => lookAlikes(character).map((other) => [lookKind(character), other] as const);
 
 /**
- * A look-alike takes part when it folds to itself: folding turns every other into another letter, and the name as it is
- * written is compared with that of the same case alone.
+ * A look-alike takes part if it folds to itself. Folding turns every other one into another letter, and the name as it
+ * is written is compared only with that of the same case.
  */
 const onceFolded: Choices = (character) => {
   const letter = FOLD.get(character) ?? character;
@@ -109,7 +109,7 @@ const onceFolded: Choices = (character) => {
   ];
 };
 
-/** One letter each, of which each case leads back to the other. */
+/** Single letters whose two cases lead back to each other. */
 const isPairOf =
   (character: string) =>
   (letter: string): boolean =>
@@ -117,7 +117,7 @@ const isPairOf =
     Array.from(letter).length === 1 &&
     [letter.toLowerCase(), letter.toUpperCase()].includes(character);
 
-/** The other case of a letter, where it has one, and what then looks like it. */
+/** The other case of a letter, if it has one, and what then looks like it. */
 const inAnyCase: Choices = (character) => {
   const cases = [character.toUpperCase(), character.toLowerCase()].filter(isPairOf(character));
   return cases.flatMap((letter) => [

@@ -1,4 +1,4 @@
-// What is attacked: how names are compared, counted in votes, and refused for tokens. And the same with a fault, which
+// The attacked code: how names are compared, counted in votes, and refused for tokens. And versions with a fault, which
 // the campaign must find.
 
 import { join } from 'node:path';
@@ -12,13 +12,13 @@ import { KNOWN_NAMES } from './spellings.js';
 
 export interface Subject {
   readonly name: string;
-  /** @returns null for a name that is refused */
+  /** @returns null for a refused name */
   readonly person: (name: string) => Person | null;
   /** Whether votes are counted by person: behaviour flag 6. */
   readonly byPerson: boolean;
   /** The person with whom a rule of the overlay is compared. */
   readonly suspends: (person: Person | null) => Person | null;
-  /** Whether a token is made for a name, where everyone of `KNOWN_NAMES` has one. */
+  /** Whether a token is made for a name, when each of `KNOWN_NAMES` has one. */
   readonly mints: (name: string) => boolean;
 }
 
@@ -26,7 +26,7 @@ const GRANT = { role: 'ATTORNEY_ADMIN', rights: ['approve' as const] };
 
 let known: TokenFile | null = null;
 
-/** The file of tokens as it is, where everyone who is known has one. */
+/** The real file of tokens, in which every known person has one. */
 function mintsFromFile(actor: string): boolean {
   if (known === null) {
     known = new TokenFile(join(tempFolder('tokens'), 'tokens.json'));
@@ -55,7 +55,7 @@ export const REAL: Subject = {
   mints: mintsFromFile,
 };
 
-/** A subject that compares persons of its own. */
+/** A subject with its own comparison of persons. */
 function comparing(name: string, person: Subject['person']): Subject {
   const mints = (actor: string): boolean =>
     KNOWN_NAMES.every((other) => other === actor || compareNames(person(other), person(actor)) === 'other');
@@ -63,18 +63,20 @@ function comparing(name: string, person: Subject['person']): Subject {
 }
 
 const TABLES = realPerson(KNOWN_NAMES[0])?.tables ?? '';
-/** One text stands for the name. */
+/** One text represents the name. */
 const byText = (textOf: (name: string) => string): Subject['person'] => {
   return (name) => {
     const text = textOf(name);
     return { canonical_id: text, skeletons: [text, text], looks: [text.replaceAll(' ', '')], tables: TABLES };
   };
 };
-/** The real person of a changed name: a letter stands where the tables would see nothing, or another character. */
+/**
+ * The real person of a changed name: one letter replaces characters that the tables would ignore, or another character.
+ */
 const ofChanged = (pattern: RegExp): Subject['person'] => {
   return (name) => realPerson(name.replaceAll(pattern, 'q'));
 };
-/** The real person, compared by some of what it has. */
+/** The real person, compared by only some of its members. */
 const byPart = (part: (person: Person) => readonly [string, string, string]): Subject['person'] => {
   return (name) => {
     const person = realPerson(name);

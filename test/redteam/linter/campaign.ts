@@ -1,5 +1,5 @@
-// The campaign against the linter: of every careless policy that is drawn, the caution that must be there is there; a
-// policy without carelessness has none. A linter with any rule switched off fails.
+// The campaign against the linter: every drawn careless policy gets its expected findings; a policy without
+// carelessness gets none. A linter with any rule disabled fails.
 
 import { LINT_RULES, type LintMessage } from '../../../src/policy/lint/lint-rules.js';
 import { checkPolicy } from '../../../src/policy/files/check-policy.js';
@@ -31,7 +31,7 @@ export function attackLinter({ seed, rounds }: LinterCampaign): RedteamResult {
     for (const first of [null, ...CARELESS]) {
       const drawn = drawPolicy(random, first);
       const [finding] = checkPolicy(filesOf(drawn.texts)).findings;
-      // The loader's findings come first: the linter says nothing then, and the draw is worth nothing.
+      // The loader's findings come first: the linter is silent then, and the draw is worthless.
       if (finding !== undefined) failures.push(`a drawn policy cannot be loaded: ${JSON.stringify(finding)}`);
       linted.push({ ...drawn, cautions: cautionsOf(drawn.texts) });
     }
@@ -53,7 +53,7 @@ export function attackLinter({ seed, rounds }: LinterCampaign): RedteamResult {
   return { figures, failures: failures.slice(0, FAILURES_SHOWN) };
 }
 
-/** What a linter did not find, and what it found where there is nothing. */
+/** What a linter missed, and its false alarms. */
 function missing({ texts, expected, cautions }: Linted, { change }: Linter): readonly string[] {
   const found = change(cautions, texts);
   if (expected.length === 0) return found.map((caution) => `a false alarm: ${lineOf(caution)}`);

@@ -1,4 +1,4 @@
-// Careless policies, drawn: one to three forms of carelessness of the corpus, in a policy whose lanes and roles have
+// Draws careless policies: one to three forms of carelessness of the corpus, in a policy whose lanes and roles have
 // other names and another order, with comments between its lines.
 
 import type { PolicyFile } from '../../../src/contract/policy/pins.js';
@@ -17,16 +17,16 @@ export interface Expected {
 
 export interface DrawnPolicy {
   readonly texts: Texts;
-  /** The cautions that must be among those of the linter. */
+  /** The findings that the linter must report. */
   readonly expected: readonly Expected[];
 }
 
 const ACTIONS = ['actions.yaml', 'actions.service.yaml'] as const;
-/** Where an item of the lists begins, with the comments above it. */
+/** The start of an item of the lists, with the comments above it. */
 const ITEM = /^(?=(?: {2}#.*\n)* {2}- (?:lane_id|role_id|action):)/mu;
 const COMMENTS = ['# Asked for by the partners.', '    # - nothing', '', '# lanes: [EXPORT_CASE_DATA]'] as const;
 
-/** @param first the form that the policy has, whatever else it has; null: it has none */
+/** @param first the form that the policy has in any case; null: it has none */
 export function drawPolicy(random: Random, first: Careless | null): DrawnPolicy {
   let texts = reordered(shipped(random.pick(ACTIONS)), random);
   // Its edits may have no place in the policy for services.
@@ -59,7 +59,7 @@ function isPossible(texts: Texts, { edits, finds }: Careless): boolean {
   }
 }
 
-/** What one form says of a lane, role or action may be otherwise once another has changed it. */
+/** The findings of one form on a lane, role or action may change once another form has changed it. */
 const interferes = (one: Careless, other: Careless): boolean =>
   subjectsOf(one).some((subject) => subjectsOf(other).includes(subject));
 
@@ -69,7 +69,7 @@ const subjectsOf = ({ edits, finds }: Careless): readonly string[] => [
   familyOf(finds.rule),
 ];
 
-/** Who may have which class depends on what the lane of the role checks. */
+/** Which class may have a role depends on what the lane of the role checks. */
 const familyOf = (rule: LintRule): string =>
   rule === 'lane.session_checks' || rule.startsWith('role.') ? 'role' : rule.replace(/^(export|promotion)\..*$/u, '$1');
 
@@ -96,8 +96,8 @@ function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
 }
 
 /**
- * Other names of lanes and roles, the same in all files. The platform's own role keeps its name. A role of an agent
- * keeps that word: without it, a person who uses these tools cannot be told from a model.
+ * Renames lanes and roles consistently in all files. The platform's own role keeps its name. A role of an agent keeps
+ * that word: without it, a person who uses these tools cannot be told from a model.
  */
 function renamed({ texts, expected }: DrawnPolicy, random: Random): DrawnPolicy {
   let all = texts;
@@ -112,7 +112,7 @@ function renamed({ texts, expected }: DrawnPolicy, random: Random): DrawnPolicy 
   return { texts: all, expected };
 }
 
-/** Lines that say nothing, between any two. */
+/** Comment lines, between any two lines. */
 function commented({ texts, expected }: DrawnPolicy, random: Random): DrawnPolicy {
   const lines = Object.fromEntries(NAMES.map((name) => [name, texts[name].split('\n')])) as Record<
     PolicyFile,

@@ -1,11 +1,11 @@
-// What is attacked: the linter of policies. And linters with a fault, which the campaign must find.
+// The attacked linter of policies, and linters with a fault, which the campaign must find.
 
 import { LINT_RULE_IDS, type LintMessage } from '../../../src/policy/lint/lint-rules.js';
 import { lint, type Texts } from '../../policy/edited-policy.js';
 
 export interface Linter {
   readonly name: string;
-  /** What it makes of the cautions of the real one. */
+  /** How it changes the findings of the real one. */
   readonly change: (cautions: readonly LintMessage[], texts: Texts) => readonly LintMessage[];
 }
 

@@ -1,4 +1,4 @@
-// One hostile token with all rights that a token can have beside those of people, doing its worst.
+// One hostile token with every right except those of people, which attacks as hard as it can.
 
 import { randomUUID } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
@@ -12,7 +12,7 @@ const { url, token, ms, seed } = options;
 const { port, host } = new URL(url);
 const until = performance.now() + ms;
 const isOver = (): boolean => performance.now() >= until;
-// It has a machine of its own, so to speak: what is measured beside it is not slowed by its own work.
+// It would have its own machine: its own work must not slow down the measured processes.
 setPriority(10);
 
 let state = seed >>> 0 || 1;
@@ -36,7 +36,7 @@ function hostileSocket(text: string | Uint8Array, reads: boolean): Socket {
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n\r\n`;
 
-/** Waves of connections that send, wait a moment, and hang up. */
+/** Waves of connections that send, wait a moment, and disconnect. */
 async function waves(count: number, text: (n: number) => string | Uint8Array, held: () => number): Promise<void> {
   while (!isOver()) {
     const sockets = Array.from({ length: count }, (_, n) => hostileSocket(text(n), false));
@@ -46,7 +46,7 @@ async function waves(count: number, text: (n: number) => string | Uint8Array, he
 }
 
 const ATTACKERS: Readonly<Record<Attack, () => Promise<void>>> = {
-  /** 50 connections pipeline 200 lists of runs each, and hang up. */
+  /** 50 connections pipeline 200 lists of runs each, and disconnect. */
   'pipelined-runs': () => {
     const wave = get('/api/v1/runs?limit=100').repeat(200);
     return waves(
@@ -55,7 +55,7 @@ const ATTACKERS: Readonly<Record<Attack, () => Promise<void>>> = {
       () => 20 + below(180),
     );
   },
-  /** 200 connections ask for 100,000 entries each, and read none. */
+  /** 200 connections request 100,000 entries each, and read none. */
   'unread-entries': () =>
     waves(
       200,
@@ -63,7 +63,7 @@ const ATTACKERS: Readonly<Record<Attack, () => Promise<void>>> = {
         get(n % 4 === 0 ? '/api/v1/inspector/rows?from=0&to=100000' : '/api/v1/inspector/entries?from=0&to=100000'),
       () => 1_000 + below(2_000),
     ),
-  /** Streams of the whole log that nobody reads, and invalid tokens beside them. */
+  /** Streams of the whole log that are never read, together with invalid tokens. */
   'unread-streams': async () => {
     const badly = get('/api/v1/runs').replace(token, 'x'.repeat(43));
     await Promise.all([
@@ -79,7 +79,7 @@ const ATTACKERS: Readonly<Record<Attack, () => Promise<void>>> = {
       ),
     ]);
   },
-  /** Bodies as large as they may be, half of them never ended. */
+  /** Bodies of the maximum size, half of them never complete. */
   'large-bodies': async () => {
     const run = await started();
     const body = Buffer.alloc(4_194_304, 0x61);
@@ -91,7 +91,7 @@ const ATTACKERS: Readonly<Record<Attack, () => Promise<void>>> = {
       () => 300 + below(700),
     );
   },
-  /** Steps of 64 runs as fast as they go, requests for nothing, and MCP sessions without end. */
+  /** Steps of 64 runs at full speed, requests for unknown paths, and MCP sessions without limit. */
   'steps-and-mcp': async () => {
     const runs = await Promise.all(Array.from({ length: 64 }, started));
     const stepping = runs.map(async (run) => {

@@ -1,5 +1,5 @@
-// The campaign: a service in a process of its own is measured when it is quiet, and then while a token attacks it. What
-// it uses and how fast it answers is seen from outside.
+// The campaign: a service in its own process is measured while it is quiet, and then while a token attacks it. Its
+// resource use and response times are measured from outside.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,30 +17,30 @@ export interface ServiceCampaign {
   readonly seed: number;
   readonly seconds: number;
   readonly say: (line: string) => void;
-  /** Entries of the ledger when it begins. */
+  /** Entries of the ledger at the start. */
   readonly entries: number;
-  /** The folder with the programs of the campaign, compiled. */
+  /** The folder with the compiled programs of the campaign. */
   readonly programs: string;
   readonly fault?: Fault;
-  /** Which attacks there are, one after the other and then all at once. Default: all. */
+  /** The attacks, one after another and then all at once. Default: all. */
   readonly attacks?: readonly Attack[];
-  /** How long it is measured while it is quiet, at most. Default: 10 s. */
+  /** The longest measurement of the quiet service. Default: 10 s. */
   readonly quietMs?: number;
-  /** What has to hold. Default: `AIMS`. */
+  /** The limits to check. Default: `AIMS`. */
   readonly aims?: Aims;
 }
 
-/** What has to hold while one token attacks. */
+/** The limits while one token attacks. */
 export interface Aims {
   /** The 99th percentile of another token's step, as a multiple of the quiet one. */
   readonly slower: number;
-  /** Its throughput, as a part of the quiet one. */
+  /** Its throughput, as a fraction of the quiet one. */
   readonly throughput: number;
-  /** The 99th percentile of liveness, milliseconds. */
+  /** The 99th percentile of liveness, in milliseconds. */
   readonly livenessMs: number;
-  /** Resident memory of the service, MB. */
+  /** Resident memory of the service, in MB. */
   readonly memoryMb: number;
-  /** What the service holds of one answer that its client has not read, bytes: two events of a stream at most. */
+  /** Bytes that the service holds of one response that its client has not read: two events of a stream at most. */
   readonly heldBytes: number;
   /** Steps of one token that run while a step of another token runs. */
   readonly bulkSteps: number;
@@ -157,7 +157,7 @@ function failuresOf(found: PhaseFigures, aims: Aims): readonly string[] {
 
 const entriesOf = (found: PhaseFigures): [string, number][] => Object.entries({ ...found });
 
-/** The victim and the probe, each in a process of its own, for so long. */
+/** The victim and the probe, each in its own process, for this time. */
 async function clients(
   options: ServiceCampaign,
   { url, tokens }: Served,
@@ -198,7 +198,7 @@ function percentile(sorted: readonly number[], part: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Infinity;
 }
 
-/** The largest resident memory of a process since it was taken last. */
+/** The peak resident memory of a process since the last query. */
 class Memory {
   readonly #pid: number;
   readonly #timer: NodeJS.Timeout;
@@ -230,7 +230,7 @@ class Memory {
   }
 }
 
-/** A program of the campaign in a process of its own. */
+/** A program of the campaign in its own process. */
 class Child {
   readonly ended: Promise<unknown>;
   readonly #child: ChildProcess;
@@ -249,7 +249,7 @@ class Child {
     return this.#child.pid ?? 0;
   }
 
-  /** All that it has written until now. */
+  /** All its output until now. */
   get lines(): readonly string[] {
     return this.#text.split('\n').slice(0, -1);
   }
@@ -258,7 +258,7 @@ class Child {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
-  /** Its line. @throws Error where it ends without one */
+  /** Its result line. @throws Error if it ends without one */
   async line(): Promise<string> {
     while (!this.#text.includes('\n')) {
       if (this.hasEnded) throw new Error(`a program of the campaign has ended: ${this.#stderr}`);

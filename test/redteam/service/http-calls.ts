@@ -8,7 +8,7 @@ export interface Call {
   readonly method?: string;
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Default: a connection of its own. */
+  /** Default: a new connection. */
   readonly agent?: Agent;
 }
 
@@ -22,7 +22,7 @@ export const keptAlive = (): Agent => new Agent({ keepAlive: true, maxSockets: 1
 
 const TIMEOUT_MS = 20_000;
 
-/** @throws Error where there is no answer */
+/** @throws Error without a response */
 export function call({ url, token, method = 'GET', body, headers = {}, agent }: Call): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const sent = request(url, {

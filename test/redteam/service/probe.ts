@@ -1,4 +1,4 @@
-// What watches over the service, as a load balancer does: is it alive? Every second time over a new connection.
+// Monitors the liveness of the service, as a load balancer does, every second time over a new connection.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { call, keptAlive } from './http-calls.js';

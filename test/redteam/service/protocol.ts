@@ -1,10 +1,10 @@
-// What the programs of the campaign tell each other.
+// The messages between the programs of the campaign.
 
-/** What can be made wrong in the attacked service on purpose, so that the campaign has to find it. */
+/** Planted faults of the attacked service, which the campaign has to find. */
 export const FAULTS = ['no-token-bound', 'no-backpressure', 'no-bulk-lane'] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** How the attacked service is started, in its argument. */
+/** The argument with which the attacked service is started. */
 export interface ServerOptions {
   readonly folder: string;
   /** Entries of the ledger before it serves. */
@@ -12,24 +12,24 @@ export interface ServerOptions {
   readonly fault: Fault | null;
 }
 
-/** Its first line on stdout; the others tell what it has held for one answer, in bytes: `{"held":131072}`. */
+/** Its first line on stdout; later lines report how many bytes it holds for one response: `{"held":131072}`. */
 export interface Served {
   readonly url: string;
   readonly tokens: Readonly<Record<'hostile' | 'victim' | 'probe', string>>;
 }
 
-/** What the victim and the probe are started with. */
+/** The arguments of the victim and the probe. */
 export interface ClientOptions {
   readonly url: string;
   readonly token: string;
   readonly ms: number;
 }
 
-/** What they measured: milliseconds of each answer, in order of length, and answers that were none. */
+/** Their measurements: milliseconds of each response, sorted, and the number of failed requests. */
 export interface Measured {
   readonly times: readonly number[];
   readonly failures: number;
-  /** How long it took as a whole. */
+  /** The total duration. */
   readonly ms: number;
 }
 

@@ -17,12 +17,12 @@ import { argument, type Fault, type Served, type ServerOptions } from './protoco
 
 const AGENTS = 64;
 const NO_LIMIT = 1_000_000_000;
-/** A piece of an answer. */
+/** A piece of a response. */
 const PIECE_BYTES = 65_536;
 const unlimited = { running: NO_LIMIT, runningPerToken: NO_LIMIT, queueMs: NO_LIMIT, cost: 0 };
 const unbounded = { live: unlimited, step: unlimited, read: unlimited, task: unlimited };
 
-/** What a planted fault leaves out. */
+/** What a planted fault disables. */
 const FAULTY: Readonly<Record<Fault, AdmissionOptions>> = {
   'no-token-bound': {
     kinds: unbounded,
@@ -76,8 +76,8 @@ const served: Served = { url: server.url, tokens };
 process.stdout.write(`${JSON.stringify(served)}\n`);
 
 /**
- * Reports what a response holds that its client has not read, each time that it is a piece more. With the planted fault
- * a response always takes more, so all of an answer stays in memory.
+ * Reports how many bytes a response holds that its client has not read, after each further piece. With the planted
+ * fault a response always accepts more, so the whole response stays in memory.
  */
 function watchResponses(takesAll: boolean): void {
   const { prototype } = ServerResponse;
@@ -98,7 +98,7 @@ async function fill(turnpike: Turnpike, wanted: number): Promise<void> {
   const box = join(folder, 'home/sandbox/case-local/a');
   mkdirSync(box, { recursive: true });
   writeFileSync(join(box, 'note.txt'), 'n'.repeat(1_024));
-  // Many small trees, as a year of work leaves behind: a list of them has much to fold.
+  // Many small trees, as a year of work leaves behind: listing them requires many folds.
   while ((await turnpike.ledger.size()) < wanted) {
     const agents = await Promise.all(Array.from({ length: AGENTS }, () => turnpike.startAgent()));
     await Promise.all(

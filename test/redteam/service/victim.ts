@@ -1,4 +1,4 @@
-// An agent that works while another token attacks: one governed read after the other.
+// An agent that works while another token attacks: one governed read after another.
 
 import { randomUUID } from 'node:crypto';
 import { call, keptAlive } from './http-calls.js';

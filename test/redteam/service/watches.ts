@@ -1,25 +1,25 @@
-// What is watched beside times and memory: figures that are the same on any machine, however slow it is.
+// Figures besides times and memory that are the same on any machine, however slow it is.
 
 import { connect, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { call } from './http-calls.js';
 import type { Served } from './protocol.js';
 
-/** Steps that the hostile token sends at once. */
+/** Concurrent steps of the hostile token. */
 const STEPS = 64;
 const LOOKS_MAX = 3_000;
 const LOOK_MS = 20;
 
 /**
- * How many steps of the hostile token run while a step of another token runs. None of these steps ever has all of its
- * body, so none ends: what runs is what the service lets run, and all the others wait.
+ * How many steps of the hostile token run while a step of another token runs. None of these steps ever gets its whole
+ * body, so none ends: the running ones are those that the service admits, and all others wait.
  */
 export async function stepsBesideAnother(served: Served): Promise<number> {
   const { victim, hostile } = served.tokens;
   const [theirs, own] = [await started(served, victim), await started(served, hostile)];
   const sockets = [half(served, victim, theirs)];
   try {
-    // The question is a request, too.
+    // This query is a request, too.
     await look(served, ({ running }) => running >= 2);
     for (let n = 0; n < STEPS; n += 1) sockets.push(half(served, hostile, own));
     const { running } = await look(served, (found) => found.running + found.waiting >= STEPS + 2);
@@ -35,7 +35,7 @@ async function started({ url }: Served, token: string): Promise<string> {
   return (JSON.parse(text) as { run_id: string }).run_id;
 }
 
-/** A step whose body is announced, and does not come. */
+/** A step whose announced body never arrives. */
 function half({ url }: Served, token: string, run: string): Socket {
   const { host, port } = new URL(url);
   const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined);
@@ -52,7 +52,7 @@ interface Requests {
   readonly waiting: number;
 }
 
-/** What the service says of its requests, as soon as `holds` does. @throws Error where it never does */
+/** The request metrics of the service, as soon as `holds` is true. @throws Error if it never is */
 async function look({ url, tokens }: Served, holds: (found: Requests) => boolean): Promise<Requests> {
   let text = '';
   for (let n = 0; n < LOOKS_MAX; n += 1) {
@@ -67,7 +67,7 @@ async function look({ url, tokens }: Served, holds: (found: Requests) => boolean
 const gauge = (text: string, state: string): number =>
   Number(new RegExp(`turnpike_requests_running\\{state="${state}"\\} (\\d+)`).exec(text)?.[1]);
 
-/** The hostile token asks for two long answers over one connection, and reads nothing of them. */
+/** The hostile token requests two long responses over one connection, and reads nothing of them. */
 export function unreadAnswer({ url, tokens }: Served): Socket {
   const { host, port } = new URL(url);
   const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined);
@@ -75,14 +75,14 @@ export function unreadAnswer({ url, tokens }: Served): Socket {
   const request =
     `GET /api/v1/inspector/entries?from=0&to=100000 HTTP/1.1\r\nHost: ${host}\r\n` +
     `Authorization: Bearer ${tokens.hostile}\r\n\r\n`;
-  // The kernel may take the first answer of 4 MiB whole. The second stays in the memory of the service.
+  // The kernel may take the first response of 4 MiB whole. The second stays in the memory of the service.
   socket.write(request.repeat(2));
   return socket;
 }
 
 /**
- * The largest number of bytes that the service has held for one answer, as it reports it: as soon as that is more than
- * it may be, or no answer is left that it could grow with. The service breaks off what nobody reads.
+ * The largest number of bytes that the service has held for one response, by its own reports: as soon as that exceeds
+ * the limit, or no growing response is left. The service aborts responses that are not read.
  */
 export async function heldBytes(served: Served, lines: () => readonly string[], limit: number): Promise<number> {
   const held = (): number => largest(lines());

@@ -18,7 +18,7 @@ export function Machine({ run }: { readonly run: Run }) {
   if (problem !== null) return <div class="note">{problem}</div>;
   const { cmp } = store.view.value;
   const drawing = cmp === null ? createDrawing(store, run, step) : createComparison(store, run, step, cmp);
-  if (drawing === null) return <div class="note">Reading the way through the machine…</div>;
+  if (drawing === null) return <div class="note">Reading the path through the machine…</div>;
   return (
     <>
       <ChartView drawing={drawing} label={chartLabel(drawing)} />
@@ -32,12 +32,12 @@ export function Machine({ run }: { readonly run: Run }) {
 function findDrawingProblem(store: Store, run: Run, ofStep: boolean, step: number): ComponentChildren {
   const kind = kindOf(store.rows, run);
   if (ofStep && kind !== 'agent')
-    return `A ${kind} run has no steps: it is one act, which is judged and done as a whole.`;
+    return `A ${kind} run has no steps: it is one action, which is authorized and executed as a whole.`;
   const course = store.courses.course(run);
   const state = store.courses.stateOf(run);
   if (course === null) {
-    if (state === 'none') return 'The ledger holds no way of this run through its machine.';
-    return state === 'failed' ? 'The way through the machine could not be read.' : null;
+    if (state === 'none') return 'The ledger contains no path of this run through its machine.';
+    return state === 'failed' ? 'The path through the machine could not be read.' : null;
   }
   if (ofStep && step === 0) return 'No step has begun yet.';
   const hash = ofStep ? course.step_chart : course.chart;
@@ -63,8 +63,8 @@ function DefinitionLine({ drawing, run }: { readonly drawing: Drawing; readonly 
       {cut !== null && (
         <span class="h-invalid strong">
           {cut.why === 'withheld'
-            ? `known to #${cut.log_index}: content that comes after was erased or withheld`
-            : `known to #${cut.log_index}: these machines would have done otherwise`}
+            ? `known to #${cut.log_index}: later content was erased or withheld`
+            : `known to #${cut.log_index}: the machines of this version decide differently`}
         </span>
       )}
     </div>
@@ -73,7 +73,7 @@ function DefinitionLine({ drawing, run }: { readonly drawing: Drawing; readonly 
 
 const chartLabel = ({ index, active, compared }: Drawing): string => {
   const names = [...active].filter((id) => index.childrenOf(id).length === 0).map((id) => id.replaceAll('.', ' in '));
-  if (compared) return `Statechart of ${index.chart.machine}, two ways through it`;
+  if (compared) return `Statechart of ${index.chart.machine}, two paths through it`;
   return `Statechart of ${index.chart.machine}; active: ${names.join(', ') || 'nothing yet'}`;
 };
 

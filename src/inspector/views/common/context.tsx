@@ -9,7 +9,7 @@ export const StoreContext = createContext<Store | null>(null);
 
 export function useStore(): Store {
   const store = useContext(StoreContext);
-  if (store === null) throw new Error('a view outside the page');
+  if (store === null) throw new Error('a view is not inside the page');
   return store;
 }
 

@@ -8,8 +8,8 @@ import { applyZoomKey } from '../chart/chart-zoom.js';
 export const KEYS: readonly (readonly [keys: string, does: string])[] = [
   ['/', 'filter the events'],
   ['j k', 'next and previous row of the list'],
-  ['← →', 'one event back and on'],
-  ['PgUp PgDn', 'a hundred rows back and on'],
+  ['← →', 'previous and next event'],
+  ['PgUp PgDn', 'a hundred rows back and forward'],
   ['Home', 'the first event'],
   ['End l', 'live'],
   ['1 2 3 4 5', 'run machine, step machine, agent’s view, waterfall, session'],

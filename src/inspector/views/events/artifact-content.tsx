@@ -62,7 +62,7 @@ export function showContent(store: Store, setRequested: (is: boolean) => void): 
 export function WithheldNotice({ why, sha256 }: { readonly why: 'erased' | 'lane'; readonly sha256: string }) {
   return (
     <p class="withheld">
-      {why === 'lane' ? 'withheld by lane policy' : 'erased for good'}
+      {why === 'lane' ? 'withheld by lane policy' : 'erased permanently'}
       <code>{sha256}</code>
     </p>
   );
@@ -73,7 +73,7 @@ function ContentBody({ at, entry, artifact: { sha256, kind } }: ContentProps) {
   const answer = useAnswer(`${at}/${sha256}`, () => store.feed.artifact(at, sha256), 0);
   if (answer.is === 'asking') return <p class="quiet">reading…</p>;
   if (answer.is === 'failed') return <p class="h-failed">It could not be read: {answer.why}</p>;
-  if (answer.value === null) return <p class="quiet">It is not here.</p>;
+  if (answer.value === null) return <p class="quiet">It is not available.</p>;
   return (
     <>
       <HashCheck bytes={answer.value} sha256={sha256} named={hasContentHash(entry, sha256)} />
@@ -105,7 +105,7 @@ function HashCheck({ bytes, sha256, named }: HashedProps) {
   if (own === '') return <p class="quiet">not hashed: needs https or loopback</p>;
   if (!named) return <p class="h-failed strong">✕ the entry does NOT name content with this hash</p>;
   return own === sha256 ? (
-    <p class="h-completed strong">✓ hashed here: it is what the entry names</p>
+    <p class="h-completed strong">✓ hashed here: the entry names this content</p>
   ) : (
     <p class="h-failed strong">✕ these bytes are NOT what the entry names: they hash to {shortenHash(own)}</p>
   );
@@ -116,7 +116,7 @@ export function ContentBytes({ bytes, whose }: { readonly bytes: Uint8Array; rea
   if (text === null) {
     return (
       <>
-        <p class="quiet">These bytes are no UTF-8. The first of them, in hex:</p>
+        <p class="quiet">These bytes are not UTF-8. The first of them, in hex:</p>
         <pre class="hex">{hexDump(bytes)}</pre>
       </>
     );

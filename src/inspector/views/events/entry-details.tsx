@@ -32,7 +32,7 @@ export function EntryDetails() {
       {details.is === 'failed' && <p class="note">This entry could not be read: {details.why}</p>}
       {details.is === 'here' &&
         (details.value === null ? (
-          <p class="note">This entry is not here.</p>
+          <p class="note">This entry is not available.</p>
         ) : (
           <EntryContents details={details.value} at={at} />
         ))}
@@ -73,7 +73,7 @@ function EntryHead({ at, item }: { readonly at: number; readonly item: ListItem 
           <>
             <dt>edge</dt>
             <dd>{edge}</dd>
-            <dt>rests in</dt>
+            <dt>state</dt>
             <dd>{to}</dd>
           </>
         )}

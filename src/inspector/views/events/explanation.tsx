@@ -7,9 +7,9 @@ import { VisibleText } from '../common/text.js';
 export function ExplanationView({ at }: { readonly at: number }) {
   const store = useStore();
   const answer = useAnswer(`why ${at}`, () => store.feed.why(at));
-  if (answer.is === 'asking') return <div class="why quiet">asking why…</div>;
+  if (answer.is === 'asking') return <div class="why quiet">Reading the explanation…</div>;
   if (answer.is === 'failed') return <div class="why">Why could not be told: {answer.why}</div>;
-  if (answer.value === null) return <div class="why quiet">Why is not known: its policy is not here.</div>;
+  if (answer.value === null) return <div class="why quiet">No explanation: its policy is not available.</div>;
   const { decision, rule_id, checks, changes } = answer.value;
   const hue = decision === 'allow' ? 'completed' : 'denied';
   return (
@@ -30,7 +30,7 @@ export function ExplanationView({ at }: { readonly at: number }) {
       </ol>
       {changes.length > 0 && (
         <>
-          <h4>What would flip it</h4>
+          <h4>What would reverse it</h4>
           <ul>
             {changes.map(({ text, gives }) => (
               <li>

@@ -46,7 +46,7 @@ function PacketDetails({ packet, session_id }: PacketProps) {
           <code>{step_id}</code>
           {issue > 1 && ` issue ${issue}`}
         </dd>
-        <dt>handed out</dt>
+        <dt>issued</dt>
         <dd>
           <button type="button" class="link" onClick={() => store.goTo({ at: log_index, moves: 0 })}>
             with #{log_index}
@@ -61,13 +61,13 @@ function PacketDetails({ packet, session_id }: PacketProps) {
         </dd>
         <dt>step proof</dt>
         <dd>
-          SHA-256 <code>{proof_sha256}</code> <small>the proof itself is written nowhere</small>
+          SHA-256 <code>{proof_sha256}</code> <small>the proof itself is not stored</small>
         </dd>
         <dt>packet</dt>
         <dd>
           SHA-256 <code>{sha256}</code>
         </dd>
-        <dt>made of</dt>
+        <dt>materials</dt>
         <dd>
           {materials.map((material) => (
             <MaterialSource material={material} key={material.sha256} />
@@ -103,7 +103,7 @@ function PacketText({ packet, session_id }: PacketProps) {
   return (
     <p>
       <button type="button" onClick={() => showContent(store, setRequested)}>
-        Show what it says
+        Show its text
       </button>{' '}
       {store.info.value?.live === true && <small>{READING_NOTICE}</small>}
     </p>
@@ -121,13 +121,15 @@ function RebuiltPacketView({ packet, session_id }: PacketProps) {
   );
   if (answer.is === 'asking') return <p class="quiet">reading…</p>;
   if (answer.is === 'failed') return <p class="h-failed">It could not be read: {answer.why}</p>;
-  if (answer.value === null) return <p class="quiet">What it was made of is not here.</p>;
+  if (answer.value === null) return <p class="quiet">Its materials are not available.</p>;
   const { step, exact } = answer.value;
   return (
     <>
-      {exact === true && <p class="h-completed strong">✓ made again here of what the entries name: it has its hash</p>}
+      {exact === true && (
+        <p class="h-completed strong">✓ rebuilt here from the materials that the entries name: the hash matches</p>
+      )}
       {exact === false && (
-        <p class="h-failed strong">✕ made again here, it has another hash: this is NOT what the agent was handed</p>
+        <p class="h-failed strong">✕ rebuilt here, the hash differs: this is NOT what the agent received</p>
       )}
       {exact === null && <p class="quiet">not hashed: needs https or loopback</p>}
       <StepText step={step} />
@@ -141,7 +143,7 @@ async function readMaterial(store: Store, { log_index, sha256 }: PacketMaterial)
   if (bytes === null || store.proof.phase.value === 'impossible') return bytes;
   const entry = await store.event(log_index);
   if (entry !== null && hasContentHash(entry.text, sha256) && hex(await browserSha256(bytes)) === sha256) return bytes;
-  throw new Error(`these bytes are not what entry #${log_index} names.`);
+  throw new Error(`these bytes differ from what entry #${log_index} names.`);
 }
 
 function StepText({ step }: { readonly step: NextStep }) {

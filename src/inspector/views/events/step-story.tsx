@@ -72,13 +72,13 @@ function ProposalSide({ at }: { readonly at: number }) {
   const answer = useAnswer(`event ${at}`, () => store.event(at));
   if (answer.is !== 'here') return <p class="quiet">reading…</p>;
   const artifact = answer.value?.artifacts.find(({ kind }) => kind === 'raw_payload') ?? answer.value?.artifacts[0];
-  if (artifact === undefined) return <p class="quiet">It is not here.</p>;
+  if (artifact === undefined) return <p class="quiet">It is not available.</p>;
   return <ArtifactContent at={at} entry={answer.value?.text ?? ''} artifact={artifact} />;
 }
 
 function ResponseSide({ response }: { readonly response: string | null }) {
   if (response === null)
-    return <p class="withheld">Its content is not to be had: erased, or withheld by lane policy.</p>;
+    return <p class="withheld">The content is unavailable: it was erased, or lane policy withholds it.</p>;
   const json = parseJson(response);
   return json === null ? (
     <UntrustedText text={response} whose="response" block />
@@ -93,5 +93,5 @@ function RecordedSide({ at }: { readonly at: number }) {
   if (answer.is !== 'here') return <p class="quiet">reading…</p>;
   const entry = answer.value === null ? null : parseJson(answer.value.text);
   const body = (entry?.value as { body?: unknown } | undefined)?.body;
-  return body === undefined ? <p class="quiet">It is not here.</p> : <JsonView value={body} trusted />;
+  return body === undefined ? <p class="quiet">It is not available.</p> : <JsonView value={body} trusted />;
 }

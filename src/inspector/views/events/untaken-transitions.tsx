@@ -30,7 +30,7 @@ export function UntakenTransitions({ run, step }: { readonly run: Run; readonly 
             <code>{event}</code>
             {guard !== null && <i>[{guard}]</i>}
             <span>{target === null ? 'stays' : `→ ${target === '' ? source : target.replaceAll('.', ' › ')}`}</span>
-            {came && <small>another way was taken on this event</small>}
+            {came && <small>another transition was taken on this event</small>}
           </li>
         ))}
       </ul>
