@@ -220,6 +220,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
     },
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
+/** The machine that `createAgentMachine` returns. */
 export type AgentMachine = ReturnType<typeof createAgentMachine>;
 
 const shouldRecordPrompts = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);

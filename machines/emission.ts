@@ -39,6 +39,7 @@ export interface RunTermination {
 /** The kernel sets `seq`. */
 export type MarkDraft = { -readonly [K in keyof ProposalMark]: ProposalMark[K] };
 
+/** What a machine emits while it takes one event. The kernel turns emissions into a decision. */
 export type Emission =
   | { readonly type: 'run_created'; readonly body: RunCreatedDraft }
   | { readonly type: 'audit_event'; readonly body: AuditDraft }

@@ -19,6 +19,7 @@ export type { AgentMachine, MediatedMachine, OrchestratorMachine, SessionMachine
 export type { Command, Emission, Reply } from './emission.js';
 export { FLAGS, type Flag, type Flags } from './flags.js';
 
+/** The machines of one run tree, all under the same policy. */
 export interface Machines {
   readonly session: SessionMachine;
   readonly orchestrator: OrchestratorMachine;

@@ -266,6 +266,7 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       requested: requestedApproval(context),
     }),
   });
+/** The machine that `createStepMachine` returns. */
 export type StepMachine = ReturnType<typeof createStepMachine>;
 
 const mediatedKindOf = ({ run_kind }: RunContext): MediatedKind =>

@@ -16,6 +16,7 @@ import { AgentError } from '../errors.js';
 import type { Agent, AgentProposal, AgentTurn } from '../ports/agent.js';
 import { usageError } from './system/usage-error.js';
 
+/** Options of an agent that calls a model through the AI SDK. */
 export interface AiSdkAgentOptions {
   /**
    * A model of a provider package. A bare name is refused, because the SDK would resolve it through its own gateway.

@@ -46,7 +46,9 @@ export const FAULTS = {
     message: 'The step could not be recorded; the run has stopped',
   },
 } as const satisfies Record<string, FaultClass>;
+/** One of `FAULT_CODES`. */
 export type FaultCode = keyof typeof FAULTS;
+/** The error codes of responses. */
 export const FAULT_CODES = Object.keys(FAULTS) as readonly FaultCode[];
 
 /**
@@ -64,6 +66,7 @@ export const POLICY_CAUSES = {
   UNSETTLED: 'It is not known whether the same action happened before',
   OVERLAY: 'This is suspended',
 } as const;
+/** One of the keys of `POLICY_CAUSES`. */
 export type PolicyCause = keyof typeof POLICY_CAUSES;
 
 /** Why an execution failed: the stable error types of S0-54, `cause` in trace and audit (C04). */
@@ -88,6 +91,7 @@ export const EXECUTION_CAUSES = {
   OUTCOME_UNKNOWN: { message: 'It is not known whether the action happened', retryable: false },
   INTERNAL: { message: 'Internal error', retryable: false },
 } as const satisfies Record<string, { readonly message: string; readonly retryable: boolean }>;
+/** One of the keys of `EXECUTION_CAUSES`. */
 export type ExecutionCause = keyof typeof EXECUTION_CAUSES;
 
 /** A fault as data. Phases return it; they do not throw it. */

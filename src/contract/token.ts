@@ -10,6 +10,7 @@ import { Actor, CaseId, closed, Identifier, Nullable, OneOf, Sha256, Timestamp }
  * and settle outcomes.
  */
 export const RIGHTS = ['observe', 'act', 'sessions', 'approve', 'govern'] as const;
+/** One of the rights that a token can have. */
 export type Right = (typeof RIGHTS)[number];
 
 /** Per home directory. */
@@ -17,6 +18,7 @@ export const TOKENS_MAX = 1_024;
 
 export const TokenId = Type.String({ minLength: 5, maxLength: 40, pattern: '^tok_[A-Za-z0-9]+$' });
 
+/** The schema of a stored token. It has the hash of the secret, not the secret. */
 export const TokenRecord = Type.Object(
   {
     id: TokenId,
@@ -32,6 +34,7 @@ export const TokenRecord = Type.Object(
   },
   closed,
 );
+/** A stored token that conforms to the schema `TokenRecord`. */
 export type TokenRecord = Static<typeof TokenRecord>;
 
 export const TokenList = Type.Object(

@@ -9,6 +9,7 @@ export interface Agent {
   propose(turn: AgentTurn, signal: AbortSignal): Promise<AgentProposal>;
 }
 
+/** The answer of an agent to one turn. */
 export interface AgentProposal {
   /** Exactly what the agent returned, unmodified, including code fences. The pipeline validates it. */
   readonly raw: string | Uint8Array;

@@ -28,6 +28,7 @@ export interface ReviewedTask {
   readonly acceptance?: readonly string[];
 }
 
+/** The result of a review: a verdict with its findings. */
 export interface Review {
   readonly verdict: GateVerdict;
   readonly findings: readonly GateFinding[];

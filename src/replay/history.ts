@@ -18,6 +18,7 @@ const FOLDS_MAX = 512;
 
 /** A source from which a tree can be read from any seq. */
 export interface TreeReplaySource extends ReplaySource {
+  /** The entries of one tree, from `fromSeq` on; by default from the first one. */
   tree(tree_id: string, fromSeq?: number): AsyncIterable<ReplayEntry>;
 }
 

@@ -26,6 +26,7 @@ export type EntryList = readonly Entry[];
  * `expect(entries).toBeDeniedBy('extension.not_allowed')`: exactly this rule has denied something.
  */
 export const turnpikeMatchers = {
+  /** Passes if every state, verdict and response is reproduced. */
   async toReplayIdentically(received: ReplayTarget): Promise<MatcherResult> {
     const source = 'ledger' in received ? received.ledger : received;
     const report = await replay('folded' in source ? source.folded : source);
@@ -40,6 +41,7 @@ export const turnpikeMatchers = {
     };
   },
 
+  /** Passes if every run follows the state table and has its audit events. */
   toSatisfyLifecycle(received: EntryList): MatcherResult {
     const faults = findLifecycleFaults(received);
     return {
@@ -49,6 +51,7 @@ export const turnpikeMatchers = {
     };
   },
 
+  /** Passes if something was denied, and only by this rule. */
   toBeDeniedBy(received: EntryList | RunRecord, rule_id: string): MatcherResult {
     const rules = findDenyingRules(received);
     return {
@@ -58,9 +61,13 @@ export const turnpikeMatchers = {
   },
 };
 
+/** The types of the matchers, for the declaration of `expect` in a test suite. */
 export interface TurnpikeMatchers<R> {
+  /** Expects that every state, verdict and response is reproduced. */
   toReplayIdentically(): Promise<R>;
+  /** Expects that every run follows the state table and has its audit events. */
   toSatisfyLifecycle(): R;
+  /** Expects a denial by this rule, and none by another. */
   toBeDeniedBy(rule_id: string): R;
 }
 

@@ -20,8 +20,11 @@ export interface ReplayEntry {
 
 /** The input of a replay: the ledger in log order, and the content of its entries. */
 export interface ReplaySource {
+  /** All entries in log order. */
   log(): AsyncIterable<ReplayEntry>;
+  /** The entries of one tree, in the order of their `seq`. */
   tree(tree_id: string): AsyncIterable<ReplayEntry>;
+  /** The content that the entry at `place` recorded. */
   artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
   /** The size of the log by its heads. If absent, `log` is assumed to return all entries. */
   size?(): Promise<number>;
@@ -54,6 +57,7 @@ export interface UnrecomputedTree extends Pick<WithheldArtifact, 'case_id' | 'wi
   readonly entries: number;
 }
 
+/** The result of a replay: the counts of what was compared, and the first difference. */
 export interface ReplayReport {
   readonly ok: boolean;
   readonly verdict: ReplayVerdict;

@@ -15,12 +15,14 @@ export const POINT_ENTRIES = 4_096;
 
 /** A log that can be read from any index. */
 export interface HistorySource extends TreeReplaySource {
+  /** The entries in log order, from `fromIndex` on; by default from the first one. */
   log(fromIndex?: number): AsyncIterable<ReplayEntry & { readonly leaf_hash?: string }>;
   readonly archives?: Pick<ArchiveTable, 'parts' | 'treeCount'>;
   /** For an evidence bundle: where its entries begin. Nothing else is known of what precedes them. */
   readonly begin?: Pick<ArchivedPrefix, 'size'>;
 }
 
+/** Which state of a ledger `stateAt` returns. */
 export interface StateOptions {
   /** A log index; with `tree_id`, the seq of an entry of that tree. */
   readonly until: number;

@@ -20,6 +20,7 @@ import type { HomePaths, KeyFolder, LocalState } from './home/home-paths.js';
 import type { StorageOptions } from './storage/storage-options.js';
 import type { ReviewCallback } from './sessions/checks/reviewers.js';
 
+/** Options of `openTurnpike`. Exactly one of `home` and `store` is required. */
 export interface TurnpikeOptions extends RegistrationOptions {
   /**
    * The home directory of ledger, artifacts and sandbox; created if it is missing. Exactly one of `home` and `store` is

@@ -53,6 +53,7 @@ import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './w
 
 export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 
+/** An open instance, which `openTurnpike` returns. It owns its ledger until `close`. */
 export interface Turnpike {
   /** Null if the caller supplied the ledger store. */
   readonly home: HomePaths | null;

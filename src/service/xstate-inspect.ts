@@ -16,6 +16,7 @@ import { createRequestGuard, loopbackNames, type RequestGuard } from './request-
 import { isLoopback } from './http/serve.js';
 import { hostForUrl } from './mcp/serve-http.js';
 
+/** Options of a server for XState inspectors. */
 export interface XstateInspectOptions {
   readonly hub: InspectionHub;
   /** Only a loopback address. Default: 127.0.0.1. */
@@ -29,9 +30,11 @@ export interface XstateInspectOptions {
   readonly log?: Log;
 }
 
+/** A WebSocket server for XState inspectors, on loopback. */
 export interface XstateInspectServer {
   /** What a viewer is given as its server: `ws://127.0.0.1:PORT/SECRET`. */
   readonly url: string;
+  /** Closes the connections of the viewers, then the server. */
   close(): Promise<void>;
 }
 

@@ -19,6 +19,7 @@ export type InspectionMessage =
   | { readonly type: 'service.state'; readonly sessionId: string; readonly state: string }
   | { readonly type: 'service.stop'; readonly sessionId: string };
 
+/** What an inspection hub shows of contexts and events. */
 export interface InspectionHubOptions {
   /** Returns the visible part of a context. Default: nothing. */
   readonly context?: (context: unknown) => object;
@@ -31,6 +32,7 @@ const ACTORS_MAX = 1_024;
 /** A longer message is sent without the parts that the options reveal. */
 const MESSAGE_CHARS_MAX = 65_536;
 
+/** Collects the inspection events of live actors and sends them to viewers. */
 export interface InspectionHub {
   /** For `createActor(machine, { inspect })`. */
   readonly inspect: (event: InspectionEvent) => void;
@@ -48,6 +50,7 @@ interface ActorSnapshot {
   readonly tags?: Iterable<string>;
 }
 
+/** Creates an inspection hub. At its limit of actors, it drops the oldest one. */
 export function inspectionHub(options: InspectionHubOptions = {}): InspectionHub {
   const texts = messageTextsOf(options);
   const actors = new Map<string, RegisterMessage>();

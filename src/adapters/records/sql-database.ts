@@ -28,6 +28,7 @@ const UPSERTS_MAX = 3;
 /** Advisory lock, so that only one of several starting processes creates the tables. Any number; "TPLR". */
 const OPENING = 0x54504c52;
 
+/** Options of a database for the records of targets. */
 export interface SqlDatabaseOptions {
   /**
    * `sqlite:PATH`, or a connection URL that begins with `postgres://` or `postgresql://`, for which the package `pg`

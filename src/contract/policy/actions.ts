@@ -7,6 +7,7 @@ import { closed } from '../shapes.js';
 
 /** S1-19: what an action can change outside. `none` has no effect outside the pipeline. */
 export const RISK_CLASSES = ['none', 'read', 'write', 'destructive'] as const;
+/** One of `RISK_CLASSES`. */
 export type RiskClass = (typeof RISK_CLASSES)[number];
 
 /** The step limits the length of a path in UTF-8 bytes; this value keeps the schema itself bounded. */
@@ -22,6 +23,7 @@ const Path = Type.String({
     'Only LIST_FILES and CREATE_DIRECTORY take a slash at the end.',
 });
 
+/** What the contract fixes about an action: its arguments, its risk, and the run that it needs. */
 export interface ActionDefinition {
   readonly name: string;
   readonly summary: string;
@@ -55,6 +57,7 @@ const SANDBOX_FILES = { table: 'sandbox_files', mode: 'upsert' } as const;
 
 const path = Type.Object({ path: Path }, closed);
 
+/** The eight built-in actions by name. */
 export const ACTIONS = {
   THINK: {
     name: 'THINK',
@@ -169,7 +172,9 @@ export const ACTIONS = {
     outside: false,
   },
 } as const satisfies Record<string, ActionDefinition>;
+/** The name of a built-in action. */
 export type ActionName = keyof typeof ACTIONS;
+/** The names of the built-in actions. */
 export const ACTION_NAMES = Object.keys(ACTIONS) as readonly ActionName[];
 
 /** The definition of a built-in action. Only own keys count, so `constructor` is not an action. */

@@ -56,8 +56,10 @@ export const Lane = Type.Object(
 );
 export type Lane = Static<typeof Lane>;
 
+/** The schema of `lanes.yaml`: 1 to 256 lanes. */
 export const LanesPolicy = Type.Object(
   { ...policyHeader, lanes: Type.Array(Lane, { minItems: 1, maxItems: 256 }) },
   closed,
 );
+/** A lanes policy that conforms to the schema `LanesPolicy`. */
 export type LanesPolicy = Static<typeof LanesPolicy>;

@@ -14,8 +14,10 @@ export const Role = Type.Object(
 );
 export type Role = Static<typeof Role>;
 
+/** The schema of `roles.yaml`: 1 to 256 roles. */
 export const RolesPolicy = Type.Object(
   { ...policyHeader, roles: Type.Array(Role, { minItems: 1, maxItems: 256 }) },
   closed,
 );
+/** A roles policy that conforms to the schema `RolesPolicy`. */
 export type RolesPolicy = Static<typeof RolesPolicy>;

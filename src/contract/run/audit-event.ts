@@ -13,6 +13,7 @@ import {
   Timestamp,
 } from '../shapes.js';
 
+/** The types of audit events (S4 §6). */
 export const ACTION_TYPES = [
   'tool_call',
   'db_write',
@@ -24,9 +25,12 @@ export const ACTION_TYPES = [
   'authz_decision',
   'system',
 ] as const;
+/** One of `ACTION_TYPES`. */
 export type ActionType = (typeof ACTION_TYPES)[number];
 
+/** The outcomes of audit events: a verdict, or the result of an effect. */
 export const AUDIT_OUTCOMES = ['allow', 'deny', 'success', 'failure'] as const;
+/** One of `AUDIT_OUTCOMES`. */
 export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];
 
 export const OUTCOME_REASON_CHARS_MAX = 200;

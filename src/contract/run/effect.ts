@@ -53,6 +53,7 @@ export const SandboxFacts = Type.Object(
 );
 export type SandboxFacts = Static<typeof SandboxFacts>;
 
+/** A request for facts about the sandbox, on which a verdict depends. */
 export interface GatherRequest {
   readonly case_id: string;
   /** Canonical sandbox paths (`/sandbox/...`). */

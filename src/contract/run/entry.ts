@@ -104,13 +104,16 @@ export const ENTRY_BODIES = {
   step_trace: StepTrace,
   session_event: SessionEvent,
 } as const;
+/** One of `ENTRY_TYPES`. */
 export type EntryType = keyof typeof ENTRY_BODIES;
+/** The types of ledger entries. */
 export const ENTRY_TYPES = Object.keys(ENTRY_BODIES) as readonly EntryType[];
 export type EntryBody<T extends EntryType> = Static<(typeof ENTRY_BODIES)[T]>;
 
 /** The `prev` of a tree's first entry. */
 export const NO_PREV = '0'.repeat(64);
 
+/** A ledger entry. Its canonical JSON is hashed, so it has exactly these keys. */
 export type Entry = {
   readonly [T in EntryType]: {
     readonly type: T;

@@ -292,6 +292,7 @@ export const INPUT_SCHEMAS = {
 } as const;
 export type InputKind = keyof typeof INPUT_SCHEMAS;
 
+/** The schema of an input as the ledger records it. Folding the inputs of a tree gives its state. */
 export const RecordedInput = Type.Union([
   OpenInput,
   StartAgentInput,
@@ -309,6 +310,7 @@ export const RecordedInput = Type.Union([
   OpenSessionInput,
   SessionInput,
 ]);
+/** An input that conforms to the schema `RecordedInput`. */
 export type RecordedInput = Static<typeof RecordedInput>;
 
 /** The inputs that open the tree of a run or of a session. */

@@ -6,6 +6,7 @@ import { closed, Nullable, OneOf } from '../shapes.js';
 
 /** How much of the outcome an agent sees: the five keys of S0-72, or only the decision (S2-10, S2-12; C01). */
 export const EXPOSURES = ['detailed', 'decision'] as const;
+/** One of `EXPOSURES`. */
 export type Exposure = (typeof EXPOSURES)[number];
 
 const Result = Type.Object({}, { additionalProperties: true });
@@ -24,6 +25,7 @@ export const DetailedResponse = Type.Object(
 );
 export type DetailedResponse = Static<typeof DetailedResponse>;
 
+/** The schema of a response with the exposure `decision`: the verdict and the result, without an error. */
 export const DecisionResponse = Type.Object(
   {
     proposal_id: Nullable(Type.String()),
@@ -33,9 +35,12 @@ export const DecisionResponse = Type.Object(
   },
   closed,
 );
+/** A response that conforms to the schema `DecisionResponse`. */
 export type DecisionResponse = Static<typeof DecisionResponse>;
 
+/** The schema of the one response to a proposal, in either exposure. */
 export const StepResponse = Type.Union([DetailedResponse, DecisionResponse]);
+/** The one response to a proposal. Rejected and denied proposals get one, too. */
 export type StepResponse = DetailedResponse | DecisionResponse;
 
 /** All that a response consists of; RESPOND is a pure function of it (D6). */

@@ -1,9 +1,11 @@
 /** The states of a run, with the names of the lifecycle contract (S4 §3). */
 export const RUN_STATES = ['created', 'running', 'completed', 'failed', 'denied', 'cancelled'] as const;
+/** One of `RUN_STATES`. */
 export type RunState = (typeof RUN_STATES)[number];
 
 /** The four states that a run never leaves (S4-23, S4-24). */
 export const TERMINAL_STATES = ['completed', 'failed', 'denied', 'cancelled'] as const satisfies readonly RunState[];
+/** One of `TERMINAL_STATES`. */
 export type TerminalState = (typeof TERMINAL_STATES)[number];
 
 export const isTerminal = (state: RunState): state is TerminalState =>
@@ -29,6 +31,7 @@ export const RUN_KINDS = [
   'promotion',
   'export',
 ] as const;
+/** One of `RUN_KINDS`. */
 export type RunKind = (typeof RUN_KINDS)[number];
 
 /** `outcome_reason` of an event that does not change the run's state; it may come after the run's end. */

@@ -124,6 +124,7 @@ export interface ExitPacket {
   };
 }
 
+/** The state of a session after an operation, with the next step of its agent. */
 export interface SessionData {
   readonly session_id: string;
   readonly spec_id: string;
@@ -155,6 +156,7 @@ export interface SessionData {
   readonly exit_packet: ExitPacket | null;
 }
 
+/** The result of an operation on a session. A refused operation has `success: false` and an error. */
 export type SessionAnswer =
   | { readonly success: true; readonly data: SessionData; readonly error: null }
   | { readonly success: false; readonly data: SessionData | null; readonly error: SessionError };

@@ -102,7 +102,9 @@ const specSchema = <T extends TSchema>(phase: T) =>
 export const SpecPhase = phaseSchema(SpecTask);
 export type SpecPhase = Static<typeof SpecPhase>;
 
+/** The schema of a spec document: phases with their tasks, verifications and gates. */
 export const SessionSpec = specSchema(SpecPhase);
+/** A spec document that conforms to the schema `SessionSpec`. */
 export type SessionSpec = Static<typeof SessionSpec>;
 
 /**

@@ -47,6 +47,7 @@ export interface RecordDatabase {
    * returns `failed`/INTERRUPTED.
    */
   settle(write: RecordWrite): Promise<EffectResult>;
+  /** Closes the connections to the database. */
   close(): Promise<void>;
 }
 

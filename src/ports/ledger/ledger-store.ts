@@ -114,6 +114,7 @@ export interface LedgerStore extends LogStore {
    * `commit` throws. Only the writer writes them. Null if this kind of store has none, or is read-only.
    */
   readonly records: LedgerRecords | null;
+  /** Closes the store and releases its lock. */
   close(): Promise<void>;
 }
 

@@ -4,6 +4,7 @@ import type { Ids } from '../../ports/ids.js';
 import { CONVERSATION_BYTES_MIN } from './conversation.js';
 import type { LoopLimits } from './loop-limits.js';
 
+/** Options of one agent loop: the task, the limits, and how the loop stops. */
 export interface RunAgentOptions {
   /** The task of the agent, in words. At most 1 MiB. */
   readonly task?: string;

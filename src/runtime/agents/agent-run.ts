@@ -3,6 +3,7 @@ import type { StepResponse } from '../../contract/run/response.js';
 import type { TaxonomyVersions } from '../../contract/shapes.js';
 import type { TerminalState } from '../../contract/run/run-state.js';
 
+/** Options of an agent run: who acts, for which case, and within which limits. */
 export interface AgentOptions {
   readonly lane?: string;
   readonly role?: string;
@@ -37,6 +38,7 @@ export interface RunEnding {
   readonly reason: string;
 }
 
+/** Options of one submitted proposal. */
 export interface SubmitOptions {
   /** The caller's id of this request: a second request with it gets the recorded response and has no effect (D4). */
   readonly inputId?: string;

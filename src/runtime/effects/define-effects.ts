@@ -54,6 +54,7 @@ interface CommonOptions {
   readonly confidentiality?: readonly ConfidentialityFlag[];
 }
 
+/** Options of `defineTool`: the schemas of a tool and the code behind it. */
 export interface ToolOptions<In extends TObject, Out extends TObject> extends CommonOptions {
   /** The name that lanes list under `tools`. */
   readonly name: string;
@@ -71,6 +72,7 @@ export interface ToolOptions<In extends TObject, Out extends TObject> extends Co
   readonly reconcile?: (input: Static<In>, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
 }
 
+/** Options of `defineAction`: the schema of an action and the code behind it. */
 export interface ActionOptions<Args extends TObject> extends CommonOptions {
   /** In capitals: the name that agents propose and the actions policy lists. */
   readonly name: string;
@@ -82,6 +84,7 @@ export interface ActionOptions<Args extends TObject> extends CommonOptions {
   readonly reconcile?: (args: Static<Args>, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
 }
 
+/** Options of `defineTarget`: the table of a target and the database that has it. */
 export interface TargetOptions {
   readonly name: string;
   readonly summary?: string;
@@ -135,6 +138,10 @@ export function codeOf(definition: Tool | Action): EffectCode {
   return found;
 }
 
+/**
+ * Defines a tool that agents call with the action `CALL_TOOL`.
+ * `openTurnpike` checks the definition and throws a UsageError for an invalid one.
+ */
 export function defineTool<In extends TObject, Out extends TObject>(options: ToolOptions<In, Out>): Tool {
   const { name, input, output, run, reconcile } = options;
   const tool = new Tool(
@@ -147,6 +154,10 @@ export function defineTool<In extends TObject, Out extends TObject>(options: Too
   return tool;
 }
 
+/**
+ * Defines an action with effects of its own, which the actions policy must list.
+ * `openTurnpike` checks the definition and throws a UsageError for an invalid one.
+ */
 export function defineAction<Args extends TObject>(options: ActionOptions<Args>): Action {
   const { name, risk, args, needs, run, reconcile } = options;
   const action = new Action(deepFreeze({ name, risk, args: toPlainSchema(args), needs, ...commonOf(name, options) }));
@@ -157,6 +168,10 @@ export function defineAction<Args extends TObject>(options: ActionOptions<Args>)
   return action;
 }
 
+/**
+ * Defines a table of records that runs may read or write.
+ * `openTurnpike` checks the definition and throws a UsageError for an invalid one.
+ */
 export function defineTarget(options: TargetOptions): Target {
   const { name, summary = name, record, key, modes = ['append'], plane = 'case', database = null } = options;
   const definition: TargetDefinition = {

@@ -16,6 +16,7 @@ export interface RunStarter {
   readonly correlation?: string;
 }
 
+/** Options of a promotion: a record of shared knowledge that a person makes from a case. */
 export interface PromoteOptions extends RunStarter {
   /** `promotion_ticket_id` (S4-71). */
   readonly ticket: string;
@@ -30,6 +31,7 @@ export interface PromoteOptions extends RunStarter {
   readonly confidentiality?: readonly ConfidentialityFlag[];
 }
 
+/** Options of an export of a case as a BagIt bag. */
 export interface ExportOptions extends RunStarter {
   readonly reason: string;
   readonly kind?: ExportBundle['bundle_kind'];

@@ -143,6 +143,7 @@ export class LedgerReader {
     for await (const stored of this.#store.tree(tree_id)) yield parseStoredEntry(stored);
   }
 
+  /** The entries in log order, from `from_index` on; by default from the first one. */
   log(from_index?: number, options?: CursorOptions): AsyncIterable<StoredEntry> {
     return this.#store.log(from_index, options);
   }
@@ -152,6 +153,7 @@ export class LedgerReader {
     return this.#log.tree(tree_id, fromSeq, options);
   }
 
+  /** The size and the root hash of the log in the store. */
   head(): Promise<LogHead> {
     return this.#store.head();
   }

@@ -21,6 +21,7 @@ const EVICTED_CHARS_MAX = 32 * 1_048_576;
 /** Milliseconds that it works before other work runs. */
 const TURN_MS = 3;
 
+/** Options of a watch on a ledger. */
 export interface WatchOptions {
   /** Shows the trees that have an entry from this index on, each from its beginning. Default: from now. */
   readonly from?: number;
@@ -33,9 +34,11 @@ export interface WatchOptions {
 
 export type WatchedLedger = Pick<LedgerReader, 'size' | 'log' | 'tree' | 'folded'>;
 
+/** A watch that follows a ledger until it is closed. */
 export interface LedgerWatch {
   /** Resolves when everything that was in the ledger at the call has been reported. */
   caughtUp(): Promise<void>;
+  /** Stops following the ledger. */
   close(): Promise<void>;
 }
 

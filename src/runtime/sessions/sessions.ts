@@ -13,6 +13,7 @@ export interface SessionCaller {
   readonly role: string;
 }
 
+/** Options of a new session. The posture has a default for each setting that is absent. */
 export interface StartSessionOptions {
   /** Path of a spec file, or the spec itself. A file is checked for changes at every step. */
   readonly spec: string | SessionSpec;
@@ -50,6 +51,7 @@ export interface NextRequest {
   readonly context_usage_pct?: number;
 }
 
+/** One session in a list of sessions. */
 export interface SessionSummary {
   readonly session_id: string;
   readonly spec_id: string;
@@ -59,6 +61,7 @@ export interface SessionSummary {
   readonly created_at_utc: string;
 }
 
+/** The text of one task of a spec, with its status in the session. */
 export interface TaskDetails {
   readonly task_id: string;
   readonly phase_id: string;
@@ -75,10 +78,13 @@ export interface TaskDetails {
  * invalid calls.
  */
 export interface Sessions {
+  /** Starts a session of a spec, or returns the existing one with the same idempotency key. */
   start(options: StartSessionOptions): Promise<SessionAnswer>;
+  /** Records the report of the agent about its step, and returns the next step. */
   next(session_id: string, request: NextRequest, by: SessionCaller): Promise<SessionAnswer>;
   /** Returns the last answer again. */
   replay(session_id: string, by: SessionCaller): Promise<SessionAnswer>;
+  /** Reports that the agent is alive. Percentages are 0 to 100. */
   heartbeat(
     session_id: string,
     request: { readonly context_usage_pct?: number; readonly estimated_tokens_used?: number },
@@ -92,7 +98,9 @@ export interface Sessions {
     request: { readonly phase_id: string; readonly step_id: string },
     by: SessionCaller,
   ): Promise<SessionAnswer>;
+  /** Pauses a running session. The outstanding step stays outstanding. */
   pause(session_id: string, request: { readonly reason?: string }, by: SessionCaller): Promise<SessionAnswer>;
+  /** Resumes a paused session, where needed with the decision of a person about a gate. */
   resume(
     session_id: string,
     request: {
@@ -101,12 +109,15 @@ export interface Sessions {
     },
     by: SessionCaller,
   ): Promise<SessionAnswer>;
+  /** Ends a session before its spec is completed. */
   end(session_id: string, request: OverrideRequest, by: SessionCaller): Promise<SessionAnswer>;
+  /** Continues a session with a changed spec. Only a maintainer may do this. */
   rebase(
     session_id: string,
     request: { readonly spec: string | SessionSpec; readonly force?: boolean },
     by: SessionCaller,
   ): Promise<SessionAnswer>;
+  /** Waives the gate of a phase, where the session allows that. */
   waive(
     session_id: string,
     request: OverrideRequest & { readonly phase_id: string },

@@ -66,6 +66,7 @@ export type AdmissionOptions = Partial<Omit<AdmissionLimits, 'kinds'>> & {
 
 const MEBIBYTE = 1_048_576;
 
+/** The limits of the service where no option sets another. Names that end in `Ms` are milliseconds. */
 export const DEFAULT_LIMITS: AdmissionLimits = {
   kinds: {
     live: { running: 16, runningPerToken: 4, queueMs: 2_000, cost: 0.3 },

@@ -5,6 +5,7 @@ import type { Log } from '../../ports/log.js';
 import { hostForUrl } from '../mcp/serve-http.js';
 import type { Handler } from './http-handler.js';
 
+/** An HTTP server that listens. */
 export interface HttpServer {
   readonly url: string;
   readonly port: number;

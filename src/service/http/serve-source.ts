@@ -22,6 +22,7 @@ import { EventStreams } from './event-streams.js';
 const CLOSE_MS = 1_000;
 const READER = { actor: 'reader', role: 'reader' } as const;
 
+/** Options of a read-only server for one ledger or evidence bundle. */
 export interface ServeSourceOptions {
   readonly source: InspectorSource;
   readonly page: ReadonlyMap<string, PageFile>;

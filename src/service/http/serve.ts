@@ -10,6 +10,7 @@ import { turnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
 /** How long steps in flight may take when the server closes, in milliseconds. */
 const CLOSE_MS = 10_000;
 
+/** Options of an HTTP server of its own. */
 export interface ServeOptions extends Omit<TurnpikeHttpOptions, 'hosts'> {
   readonly host: string;
   /** 0: any free port. */

@@ -34,6 +34,7 @@ import type { AccessAudit, HttpService } from './http-service.js';
 import { toSessionCaller } from './routes/session-routes.js';
 import { EventStreams } from './event-streams.js';
 
+/** Options of the HTTP service of one Turnpike. */
 export interface TurnpikeHttpOptions {
   readonly turnpike: Turnpike;
   readonly tokens: TokenBook;
@@ -62,6 +63,7 @@ export interface TurnpikeHttpOptions {
   readonly log?: Log;
 }
 
+/** The HTTP service, as a Fastify plugin and as a request handler. */
 export interface TurnpikeHttp {
   /** For an existing Fastify server. Contains neither the page nor MCP. */
   readonly plugin: FastifyPluginAsync;
@@ -73,6 +75,7 @@ export interface TurnpikeHttp {
   close(): Promise<void>;
 }
 
+/** Creates the HTTP service of a Turnpike without a listener, to mount it in a server of the caller. */
 export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
   const admission = createAdmission(options);
   const service = createService(options, admission);

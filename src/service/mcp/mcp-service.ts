@@ -21,6 +21,7 @@ import { shippedContract } from '../../runtime/shipped-contract.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import { readPackageVersion } from '../package-version.js';
 
+/** What the MCP server needs of the service behind it. */
 export interface McpService {
   readonly door: RunGateway;
   /** What new runs would be judged by. */
@@ -70,6 +71,7 @@ export interface OfferOptions extends RegistrationOptions {
   readonly log?: Log;
 }
 
+/** Options of the session tools of an MCP server. */
 export interface SessionOptions {
   /** As whom agents speak to sessions. Default: `autonomy_runner`. */
   readonly role?: SessionRole;

@@ -31,6 +31,7 @@ const SERVER_ERROR = -32_000;
 const SESSION_UNKNOWN = -32_001;
 const CLOSE_MS = 10_000;
 
+/** Options of an MCP server over HTTP. */
 export interface ServeMcpHttpOptions {
   readonly host: string;
   /** 0: any that is free. */
@@ -46,6 +47,7 @@ export interface ServeMcpHttpOptions {
   readonly admission?: AdmissionOptions;
 }
 
+/** An MCP server that listens over HTTP. */
 export interface McpHttpServer {
   readonly url: string;
   /** Ends after the answers that are under way. Runs of agents live on (D3). */

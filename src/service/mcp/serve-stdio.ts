@@ -16,6 +16,7 @@ import { LineTransport, type StdioEnding, type StdioStreams } from './line-trans
 /** How long the last answers may take when nothing more comes in. */
 const LAST_RESPONSES_MS = 10_000;
 
+/** Options of an MCP server on stdin and stdout. */
 export interface ServeStdioOptions extends StdioStreams {
   /** Aborted when the process is to end. */
   readonly stop: AbortSignal;
