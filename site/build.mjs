@@ -9,7 +9,7 @@ import { Application } from 'typedoc';
 import { undocumented } from './documented.mjs';
 import { deadLinks } from './links.mjs';
 import { filesBelow, ROOT, stagePages, START } from './pages.mjs';
-import { completePages, SiteRouter, SiteTheme } from './theme.mjs';
+import { completePages, openParts, SiteRouter, SiteTheme } from './theme.mjs';
 
 const OUT = join(ROOT, 'dist/docs');
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
@@ -57,7 +57,7 @@ app.renderer.defineRouter('site', SiteRouter);
 app.renderer.defineTheme('site', SiteTheme);
 app.options.setValue('router', 'site');
 app.options.setValue('theme', 'site');
-completePages(app.renderer, OUT);
+openParts(app.renderer);
 
 const project = await app.convert();
 if (project === undefined) throw new Error('docs: typedoc could not read the sources');
@@ -66,6 +66,7 @@ for (const module of project.children ?? []) {
 }
 app.validate(project);
 await app.generateDocs(project, OUT);
+completePages(OUT);
 const problems = [
   ...undocumented(project).map((name) => `no comment: ${name}`),
   ...deadLinks(OUT).map((link) => `dead link: ${link}`),

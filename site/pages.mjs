@@ -32,7 +32,18 @@ const PARTS = [
     folder: 'docs/reference',
     pages: ['glossary', 'errors', 'http', 'sessions', 'evidence', 'guarantees', 'performance'],
   },
-  { title: 'Explanation', folder: 'docs/explanation', pages: ['architecture', 'trust'] },
+  {
+    title: 'Explanation',
+    folder: 'docs/explanation',
+    pages: [
+      'explanation/run-tree',
+      'explanation/life-of-a-step',
+      'explanation/ledger-and-proofs',
+      'explanation/trust',
+      'architecture',
+      'trust',
+    ],
+  },
   { title: 'Contract', folder: 'docs/contract', pages: [] },
   { title: 'Decisions', folder: 'docs/decisions', pages: [] },
 ];
@@ -63,7 +74,7 @@ function partOf(path) {
   return (listing ?? PARTS.find(({ folder }) => path.startsWith(`${folder}/`)))?.title ?? PROJECT;
 }
 
-/** The place of a page in its part: the pages of the folder first, README before all, then the listed ones. */
+/** The place of a page in its part: README first, then the other pages of the folder, then the listed ones. */
 function rankOf(path) {
   const listed = PARTS.flatMap(({ pages }) => pages).findIndex((name) => path === `docs/${name}.md`);
   if (listed !== -1) return 2 + listed;

@@ -1,9 +1,9 @@
 // The theme of the site: addresses of pages as in the repository, a sidebar of parts, and diagrams inside the page.
 
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DefaultTheme, DefaultThemeRenderContext, JSX, PageEvent, StructureRouter } from 'typedoc';
-import { API_PART, OPEN_PARTS, parts } from './pages.mjs';
+import { DefaultTheme, DefaultThemeRenderContext, JSX, StructureRouter } from 'typedoc';
+import { API_PART, filesBelow, OPEN_PARTS, parts } from './pages.mjs';
 
 const API = 'TypeScript API';
 
@@ -52,12 +52,20 @@ const CELL = /<td[^>]*>.*?<\/td>/g;
 const CODE = /<code>([^<]*)<\/code>/g;
 const DIAGRAM = /<img src="(?:\.\.\/)*(media\/[^"]+\.svg)"[^>]*>/g;
 
-/** Adds to the pages what the theme cannot: SVG files inline, so that their colours follow the theme of the site. */
-export function completePages(renderer, outputFolder) {
-  renderer.hooks.on('head.end', () => JSX.createElement('script', null, JSX.createElement(JSX.Raw, { html: OPENING })));
-  renderer.on(PageEvent.END, (page) => {
-    page.contents = page.contents
-      ?.replace(DIAGRAM, (_image, file) => readFileSync(join(outputFolder, file), 'utf8').trim())
-      .replace(CELL, (cell) => cell.replace(CODE, (_code, path) => `<code>${path.replaceAll('/', '/<wbr>')}</code>`));
-  });
+/** Adds the script that opens parts of the sidebar. */
+export function openParts(renderer) {
+  const script = JSX.createElement('script', null, JSX.createElement(JSX.Raw, { html: OPENING }));
+  renderer.hooks.on('head.end', () => script);
+}
+
+/** Changes the built pages where the theme cannot: diagrams go into the page, so that the theme colours them. */
+export function completePages(folder) {
+  for (const name of filesBelow(folder, '.html')) {
+    const file = join(folder, name);
+    const html = readFileSync(file, 'utf8');
+    const complete = html
+      .replace(DIAGRAM, (_image, path) => readFileSync(join(folder, path), 'utf8').trim())
+      .replace(CELL, (cell) => cell.replace(CODE, (_code, text) => `<code>${text.replaceAll('/', '/<wbr>')}</code>`));
+    if (complete !== html) writeFileSync(file, complete);
+  }
 }
