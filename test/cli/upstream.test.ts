@@ -119,7 +119,10 @@ describe('upstream pin', () => {
     ground.behave({ tools: [tool('say', { description: 'Exchanged meanwhile.' }), tool('wipe')] });
     const argument = (name: string): string => `${name}=${looked[name]}`;
     const refused = await run('upstream', 'pin', argument('spy.wipe'), argument('spy.say'));
-    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('spy.say does not match the given hash') });
+    expect(refused).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('spy.say does not match the given hash'),
+    });
     expect(existsSync(contract('upstream-pins.json'))).toBe(false);
     expect(await run('upstream', 'pin', argument('spy.wipe'))).toMatchObject({ code: 0 });
     expect(pinsNow()).toEqual({ 'spy.wipe': looked['spy.wipe'] });

@@ -49,7 +49,7 @@ class BundleTestRunner {
     }
     const { perTest } = stryker.mutantCoverage;
     for (const { id, fileName } of tests) perTest[id] = mergeCoverage(perTest[id], perTest[loadId(fileName)]);
-    for (const path of this.#suites) delete perTest[loadId(path)];
+    for (const path of this.#suites) Reflect.deleteProperty(perTest, loadId(path));
     return { status: DryRunStatus.Complete, tests, mutantCoverage: { static: {}, perTest } };
   }
 

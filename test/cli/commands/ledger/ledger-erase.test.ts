@@ -96,7 +96,10 @@ describe('a case whose run trees are archived', () => {
   test('D14 C35: is erased here, its key too, and it is told that the archive has its content still', async () => {
     expect(await look('ledger', 'archive', 'one')).toMatchObject({ code: 0 });
     const said = await erase('--yes');
-    expect(said).toMatchObject({ code: 0, stdout: expect.stringContaining('archive files still contain their content') });
+    expect(said).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('archive files still contain their content'),
+    });
     expect(readdirSync(home('keys/cases'))).toEqual(['case-local.1.erased']);
     expect((await erase('--yes', '--json')).stdout).toContain('"archived":true');
     const key = readFileSync(home('keys/ledger.vkey'), 'utf8').trim();
