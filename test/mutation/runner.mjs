@@ -1,8 +1,8 @@
 // The test runner of `npm run mutate`, a plugin of StrykerJS. It bundles the suites of `suites.mjs` once per process and
-// evaluates the bundle anew for every mutant, so that nothing that a module computed at its import outlives a mutant.
+// evaluates the bundle anew for every mutant, so that no value computed at an import outlives a mutant.
 //
-// A test covers what it executes and what its suite executes outside of its tests. So there are no static mutants, and
-// each mutant runs only the tests that can notice it, the fastest first.
+// A test covers the code that it executes and the code that the import of its suite executes. So there are no static
+// mutants, and each mutant runs only the tests that can fail, the namesake suite first.
 
 import { declareFactoryPlugin, PluginKind } from '@stryker-mutator/api/plugin';
 import { DryRunStatus, MutantRunStatus, TestStatus } from '@stryker-mutator/api/test-runner';
