@@ -1,7 +1,7 @@
 // Sandbox paths, judged as text: attacker-controlled strings that may become names in a file system. What stands at a
 // path is the executor's business, which looks at the moment of use.
 //
-// The text is judged twice, by VALIDATE_ARGS (`sandboxPath`) and, independently of it, by AUTHORIZE (`canonicalPath`).
+// The text is judged twice, by VALIDATE_ARGS (`sandboxPath`) and, independently of it, by AUTHORIZE (`canonicalizePath`).
 
 import { VISIBLE_NAMES } from '../contract/policy/flags.js';
 import { SEGMENT_BYTES_MAX, type ActionDefinition } from '../contract/policy/actions.js';
@@ -11,7 +11,7 @@ import type { Policy } from './policy.js';
 
 declare const brand: unique symbol;
 
-/** A path that passed a check of this file; only that of `canonicalPath` is canonical as well. */
+/** A path that passed a check of this file; only that of `canonicalizePath` is canonical as well. */
 export type SandboxPath = string & { readonly [brand]: 'SandboxPath' };
 
 export interface SandboxPathOptions {

@@ -9,7 +9,7 @@ export interface TreeFold<Result> {
   apply(entry: TreeEntry): void;
   /** The result of the entries so far. Later entries do not change the returned object. */
   result(): Result;
-  /** Its memory, in the unit that `keptMax` counts. */
+  /** Its memory, in the unit that `sizeMax` counts. */
   readonly size: number;
   /** Whether it is not cached: an ended tree may be archived, and unknown trees would fill the cache. */
   readonly isEvictable: boolean;
