@@ -10,7 +10,7 @@ import { mkdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { bundleSuites } from './bundle-suites.mjs';
 import { runTest, SuiteHost } from './suite-host.mjs';
-import { listSuites, orderFor } from './suites.mjs';
+import { listSuites, suitesFor } from './suites.mjs';
 
 /** The object through which instrumented code learns the active mutant and reports coverage. */
 const stryker = (globalThis.__stryker__ ??= {});
@@ -72,7 +72,7 @@ class BundleTestRunner {
     stryker.hitLimit = hitLimit;
     const wanted = testFilter === undefined ? null : new Set(testFilter);
     const source = relative(process.cwd(), sandboxFileName);
-    const failure = await this.#findFailure(orderFor(source, this.#suites), wanted);
+    const failure = await this.#findFailure(suitesFor(source, this.#suites), wanted);
     const hits = stryker.hitCount;
     stryker.activeMutant = undefined;
     if (hitLimit !== undefined && hits > hitLimit)

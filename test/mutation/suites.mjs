@@ -24,35 +24,43 @@ const LEFT_OUT = new Set([
   'test/run/run-records.test.ts',
 ]);
 
-/** Suites that run last. */
-const SLOW = [
+/** Suites that need over half a second each. Only mutants of their own folder run them. */
+const SLOW = new Set([
+  'test/kernel/recorded-time.test.ts',
+  'test/kernel/refusals.test.ts',
+  'test/machines/budgets.test.ts',
   'test/machines/overlay.test.ts',
-  'test/policy/labels.test.ts',
+  'test/policy/approval/approval.test.ts',
   'test/policy/approval/voter-identity.test.ts',
   'test/policy/content/passage-search.test.ts',
   'test/policy/files/check-policy.test.ts',
+  'test/policy/labels.test.ts',
   'test/policy/lint/lint-policy.test.ts',
-  'test/session/session-machine.test.ts',
-  'test/session/judge-report.test.ts',
+  'test/policy/overlay.test.ts',
   'test/replay/histories.test.ts',
-];
+  'test/run/budget.test.ts',
+  'test/session/judge-report.test.ts',
+  'test/session/next-action.test.ts',
+  'test/session/random-walk.test.ts',
+  'test/session/spec/check-spec.test.ts',
+  'test/session/step-proof.test.ts',
+]);
 
-/** The suites in the order for a mutant of `source`: its namesake, its folder, then the others as they are listed. */
-export function orderFor(source, suites) {
+/** The suites for a mutant of `source`, in order: its namesake, its folder, then the fast suites of other folders. */
+export function suitesFor(source, suites) {
   const name = basename(source, '.ts');
-  const folder = dirname(source).replace(/^src\//, '');
-  const rank = (path) =>
-    basename(path).startsWith(`${name}.`) ? 0 : path.startsWith(`test/${folder}/`) && !SLOW.includes(path) ? 1 : 2;
-  return [...suites].sort((a, b) => rank(a) - rank(b));
+  const folder = `test/${dirname(source).replace(/^src\//, '')}`;
+  const isHome = (path) => dirname(path) === folder;
+  const rank = (path) => (basename(path) === `${name}.test.ts` ? 0 : !isHome(path) ? 3 : SLOW.has(path) ? 2 : 1);
+  return suites.filter((path) => isHome(path) || !SLOW.has(path)).sort((a, b) => rank(a) - rank(b));
 }
 
 /** Paths of the suites relative to `root`. */
 export function listSuites(root) {
-  const found = FOLDERS.flatMap((folder) =>
+  return FOLDERS.flatMap((folder) =>
     readdirSync(join(root, 'test', folder), { recursive: true })
       .map((name) => `test/${folder}/${String(name)}`)
       .filter((path) => path.endsWith('.test.ts') && !path.endsWith('.campaign.test.ts') && !LEFT_OUT.has(path))
       .sort(),
   );
-  return [...found.filter((path) => !SLOW.includes(path)), ...SLOW];
 }
