@@ -45,7 +45,10 @@ export interface TurnpikeOptions extends RegistrationOptions {
   readonly state?: string;
   /** Folder with policy/{lanes,roles,actions}.yaml. Default: the policy that this package ships. */
   readonly contract?: string;
-  /** Folder of the case sandboxes, or a `Sandbox` of the caller. Default: `<home>/sandbox`. */
+  /**
+   * Folder of the case sandboxes, or a `Sandbox` of the caller. Commands of specs need a folder: with a `Sandbox`, they do
+   * not start (`CWD_REFUSED`). Default: `<home>/sandbox`.
+   */
   readonly sandbox?: string | Sandbox;
   /** Accepts a platform on which the file sandbox cannot exclude races. */
   readonly unsafe?: boolean;
@@ -86,7 +89,7 @@ export interface TurnpikeOptions extends RegistrationOptions {
   readonly overlay?: OverlaySource;
   /** The ledger's share of the disk, and the space that stays free. */
   readonly storage?: StorageOptions;
-  /** The engine that runs the machines: the table-driven interpreter or XState actors. Default: `table-driven`. */
+  /** What runs the machines: the table-driven interpreter or XState actors. Default: `table-driven`. */
   readonly interpreter?: Interpreter;
   /** An XState inspector that receives the inspection events of live runs. Needs `interpreter: 'xstate'`. */
   readonly inspect?: Inspector;
