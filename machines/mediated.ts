@@ -1,13 +1,8 @@
 // A mediated run: one privileged action, in a run of its own (S4 §5). One machine serves tool_gateway, db_write,
 // db_read, promotion and export, because the contract defines the same lifecycle for all of them.
 //
-//   created ─ AUTHORIZE ─▶ running ─┬─ performing ── RESULT ──────────▶ completed
-// failed
-// cancelled
-//                                   └─ delegating ── its child ended ─▶ completed
-// failed
-// cancelled
-// denied
+//   created ─ AUTHORIZE ─▶ running ─┬─ performing ── RESULT ──────────▶ completed | failed | cancelled
+//                                   └─ delegating ── its child ended ─▶ completed | failed | cancelled | denied
 //
 // A tool_gateway or promotion run that changes storage delegates to a db_write child; all other runs execute the
 // effect.

@@ -1,11 +1,8 @@
 // An orchestrator run: the root of a run tree (S4-12). It creates agent runs, and the promotion and export runs that
 // people start, and ends when the last of them has ended.
 //
-//   created ─ AUTHORIZE ─▶ running ─┬─ working ── the last agent ended ─▶ completed
-// failed
-// cancelled
-//                                   └─ ending  ── (agents are being cancelled first) ─▶ failed
-// cancelled
+//   created ─ AUTHORIZE ─▶ running ─┬─ working ── the last agent ended ─▶ completed | failed | cancelled
+//                                   └─ ending  ── (agents are being cancelled first) ─▶ failed | cancelled
 //
 // Invariants:
 //   O1. An agent run gets everything but its role, lane and actor from this run's context (S4-56, U-03).

@@ -2,13 +2,9 @@
 // resumed for any time. Each activation is an orchestrator run of its own, which this machine starts and ends.
 // src/session decides what a command changes; the machine decides when it applies, and what follows for the runs.
 //
-//   running ─┬─ COMMAND ─▶ settling ─▶ running
-// paused
-// failed
-// closing
+//   running ─┬─ COMMAND ─▶ settling ─▶ running | paused | failed | closing
 //   paused  ─┤
-//   failed  ─┘      closing ── the last activation has ended ─▶ completed
-// ended
+//   failed  ─┘      closing ── the last activation has ended ─▶ completed | ended
 //
 // Invariants:
 //   S1. It applies one command at a time, and emits its events, orders and answer together (C64).

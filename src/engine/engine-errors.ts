@@ -16,13 +16,13 @@ export const caseInUseError = (case_id: string, tree_id: string): RunError =>
 export const ledgerUnavailableError = (cause: unknown): LedgerError =>
   new LedgerError({
     code: 'LEDGER_UNAVAILABLE',
-    message: 'the ledger could not be written; nothing more is done until it is opened again',
+    message: 'the ledger could not be written: the engine accepts nothing until the ledger is opened again',
     cause,
   });
 
 export const effectsInFlightError = (cause: unknown): LedgerError =>
   new LedgerError({
     code: 'LEDGER_UNAVAILABLE',
-    message: 'effects of before the failure are still under way: restart again when they have ended',
+    message: 'effects from before the failure are still in flight: restart again when they have ended',
     cause,
   });

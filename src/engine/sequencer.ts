@@ -52,7 +52,7 @@ export class Sequencer {
     }
     throw new LedgerError({
       code: 'LEDGER_UNAVAILABLE',
-      message: `appends have no place in the log after ${ATTEMPTS_MAX} tries: answers were lost, or another sequencer was first`,
+      message: `appends are not in the log after ${ATTEMPTS_MAX} attempts: responses were lost, or another sequencer was faster`,
     });
   }
 

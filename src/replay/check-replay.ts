@@ -44,7 +44,7 @@ export class ReplayCheck implements TreeReplay {
   readonly #trees = new Map<string, OpenFold>();
   readonly #departures = new Map<string, Departure>();
   /** Trees with a reported difference, and trees that have ended and are no longer in memory. */
-  readonly #done = new Map<string, 'told' | 'ended'>();
+  readonly #done = new Map<string, 'reported' | 'ended'>();
   readonly #reopened: string[] = [];
   not_recomputed = 0;
 
@@ -63,9 +63,9 @@ export class ReplayCheck implements TreeReplay {
       departure.scene.after.push(stored.text);
       return departure.scene.after.length < ENTRIES_AFTER ? [] : [this.#report(departure)];
     }
-    if (!whole || this.#done.get(tree_id) === 'told') {
+    if (!whole || this.#done.get(tree_id) === 'reported') {
       this.#trees.delete(tree_id);
-      this.#done.set(tree_id, 'told');
+      this.#done.set(tree_id, 'reported');
       return [];
     }
     const open = await this.#openFold(stored);
@@ -77,7 +77,7 @@ export class ReplayCheck implements TreeReplay {
     }
     if ('withheld' in outcome) {
       this.#trees.delete(tree_id);
-      this.#done.set(tree_id, 'told');
+      this.#done.set(tree_id, 'reported');
       this.not_recomputed += 1;
       return [];
     }
@@ -90,7 +90,7 @@ export class ReplayCheck implements TreeReplay {
   *finish(): Iterable<PlacedFinding> {
     for (const departure of [...this.#departures.values()]) yield this.#report(departure);
     for (const [tree_id, { fold }] of this.#trees) {
-      const rest = this.#done.get(tree_id) === 'told' ? null : fold.finish();
+      const rest = this.#done.get(tree_id) === 'reported' ? null : fold.finish();
       if (rest === null) continue;
       const message = `the machines would have written one more entry here: ${shorten(rest.expected)}`;
       yield {
@@ -113,7 +113,7 @@ export class ReplayCheck implements TreeReplay {
   #report({ difference, log_index, scene }: Departure): PlacedFinding {
     const { tree_id, seq, rule, expected, found } = difference;
     this.#departures.delete(tree_id);
-    this.#done.set(tree_id, 'told');
+    this.#done.set(tree_id, 'reported');
     const message = `the machines say ${shorten(expected)}, the ledger has ${shorten(found)}`;
     return {
       place: { log_index, tree_id, seq },
@@ -135,7 +135,7 @@ export class ReplayCheck implements TreeReplay {
     if (this.#done.get(tree_id) === 'ended') {
       this.#done.delete(tree_id);
       if (!(await this.#refold(fresh, tree_id, seq))) {
-        this.#done.set(tree_id, 'told');
+        this.#done.set(tree_id, 'reported');
         return null;
       }
       this.#reopened.push(tree_id);

@@ -109,7 +109,7 @@ async function foldTo(
 function stateOf(history: History, before: readonly EndedItems[], until: number): LedgerState {
   const { size } = history;
   if (size <= until)
-    throw noEntryError(`there is no entry ${until}: ${size === 0 ? 'the log is empty' : `the last is ${size - 1}`}`);
+    throw noEntryError(`the log has no entry ${until}: ${size === 0 ? 'the log is empty' : `the last is ${size - 1}`}`);
   if (!history.isSettled)
     throw new LedgerError({
       code: 'LEDGER_TAMPERED',

@@ -40,7 +40,7 @@ function issueStep(
 ): NextStep {
   const { state } = turn;
   const step_id = nextStepId(state);
-  if (vouch.issue.step_id !== step_id) throw new InvariantError(`the proof of ${step_id} was not made`);
+  if (vouch.issue.step_id !== step_id) throw new InvariantError(`the input lacks the step proof of ${step_id}`);
   const lane_id = task?.lane ?? state.agent.lane_id;
   const run_id = allocateRunId(turn);
   const findings = type === 'address_fidelity_feedback' ? findingsOf(state, phase) : [];

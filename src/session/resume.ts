@@ -95,7 +95,7 @@ function reissueStep(turn: TurnBuilder, { vouch, time }: CommandContext): NextSt
   const { outstanding } = turn.state;
   if (outstanding === null) return null;
   const { step_id } = outstanding.step;
-  if (vouch.issue.step_id !== step_id) throw new InvariantError(`the proof of ${step_id} was not made`);
+  if (vouch.issue.step_id !== step_id) throw new InvariantError(`the input lacks the step proof of ${step_id}`);
   const run_id = allocateRunId(turn);
   const needsNewProof = outstanding.refused > 0;
   const issue = needsNewProof ? vouch.issue.issue : outstanding.issue;

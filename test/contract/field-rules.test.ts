@@ -52,28 +52,25 @@ describe('S1-01: the fields of a proposal', () => {
     expect(judge(JSON.stringify({ ...whole, more: 1 })).fault).toMatchObject({ rule_id: 'schema.unknown_field' });
   });
 
-  test.each(Object.keys(SCHEMAS) as Named[])(
-    'the arguments of %s: no two exclude each other, and none is forbidden beside another',
-    (name) => {
-      const schema = SCHEMAS[name].args as { readonly properties: object; readonly required?: readonly string[] };
-      const { required = [] } = schema;
-      const all = ARGS[name] ?? {};
-      expect(Object.keys(all).sort()).toEqual(Object.keys(schema.properties).sort());
-      const optional = Object.keys(all).filter((field) => !required.includes(field));
-      expect(optional.sort()).toEqual([...(OPTIONAL[name] ?? [])].sort());
-      for (const chosen of subsets(optional)) {
-        const args = Object.fromEntries(
-          Object.entries(all).filter(([field]) => required.includes(field) || chosen.includes(field)),
-        );
-        expect(isConforming(SCHEMAS[name].args, args)).toBe(true);
-        for (const field of required) {
-          const rest = without(args, field);
-          expect(isConforming(SCHEMAS[name].args, rest)).toBe(false);
-        }
+  test.each(Object.keys(SCHEMAS) as Named[])('the arguments of %s: no argument excludes or forbids another', (name) => {
+    const schema = SCHEMAS[name].args as { readonly properties: object; readonly required?: readonly string[] };
+    const { required = [] } = schema;
+    const all = ARGS[name] ?? {};
+    expect(Object.keys(all).sort()).toEqual(Object.keys(schema.properties).sort());
+    const optional = Object.keys(all).filter((field) => !required.includes(field));
+    expect(optional.sort()).toEqual([...(OPTIONAL[name] ?? [])].sort());
+    for (const chosen of subsets(optional)) {
+      const args = Object.fromEntries(
+        Object.entries(all).filter(([field]) => required.includes(field) || chosen.includes(field)),
+      );
+      expect(isConforming(SCHEMAS[name].args, args)).toBe(true);
+      for (const field of required) {
+        const rest = without(args, field);
+        expect(isConforming(SCHEMAS[name].args, rest)).toBe(false);
       }
-      expect(isConforming(SCHEMAS[name].args, { ...all, more: 1 })).toBe(false);
-    },
-  );
+    }
+    expect(isConforming(SCHEMAS[name].args, { ...all, more: 1 })).toBe(false);
+  });
 
   test('every built-in action has its line in this test', () => {
     expect(Object.keys(ARGS).sort()).toEqual([...ACTION_NAMES, ...Object.keys(RECORD_ACTIONS)].sort());

@@ -1,5 +1,5 @@
-// Executors that break their contract: nothing half done is committed, nobody waits for ever, and the next opening can
-// settle what is left.
+// Executors that break their contract: nothing partial is committed, every caller gets an answer, and the next opening
+// can settle what is left.
 
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -64,7 +64,7 @@ describe.each([
   ['answers nothing', nothing],
   ['answers with a trap', evil],
 ])('when gather %s', (_what, gather) => {
-  test('the step is denied or fails, and the run goes on', () =>
+  test('the step is denied or fails, and the run continues', () =>
     working(handsThat({ gather }), async ({ turnpike }) => {
       const agent = await turnpike.startAgent();
       expect(await agent.submit(WRITE())).toMatchObject({ outcome: 'DENIED' });
@@ -73,8 +73,8 @@ describe.each([
     }));
 });
 
-describe('when gather answers with an object that it uses again', () => {
-  /** Refused the first time, a file the second: and all of it one object. */
+describe('when gather reuses its result object', () => {
+  /** Refused the first time, a file the second time, in the same object. */
   const forgetful = (): Sandbox['gather'] => {
     const facts = { paths: [] as object[], usage: null };
     return () => {
@@ -87,10 +87,10 @@ describe('when gather answers with an object that it uses again', () => {
   };
   const spoilt = (): Sandbox['gather'] => {
     const fact = { status: 'file', bytes: 5, inode: '1', mtime_ns: '1' };
-    let asked = 0;
+    let calls = 0;
     return () => {
-      asked += 1;
-      fact.bytes = asked === 1 ? 5 : Number.NaN;
+      calls += 1;
+      fact.bytes = calls === 1 ? 5 : Number.NaN;
       return { paths: [fact], usage: null } as never;
     };
   };
@@ -98,7 +98,7 @@ describe('when gather answers with an object that it uses again', () => {
   test.each([
     ['S0-49: is denied or allowed by its own facts', forgetful, ['DENIED', 'SUCCESS']],
     ['has the facts that it was judged by in the ledger', spoilt, ['SUCCESS', 'SUCCESS']],
-  ])('each of two reads of one tick %s', (_what, gather, outcomes) =>
+  ])('each of two reads in one tick %s', (_what, gather, outcomes) =>
     working(
       handsThat({ gather: gather(), perform: () => ({ status: 'done', result: { content: 'x' } }) }),
       async ({ turnpike }) => {
@@ -118,11 +118,11 @@ describe.each([
   ['is done with a result that has no JSON', circular],
   ['is done with a result whose JSON is no object', disguised],
   ['answers with a trap', evil],
-])('S0-54: when perform %s', (_what, perform) => {
+])('S0-54: when the executor %s', (_what, perform) => {
   test.each([
     ['a change', WRITE],
     ['a read', READ],
-  ])('%s has an unknown outcome, and the run goes on', (_kind, payload) =>
+  ])('%s has an unknown outcome, and the run continues', (_kind, payload) =>
     working(handsThat({ perform }), async ({ turnpike }) => {
       const agent = await turnpike.startAgent();
       expect(await agent.submit(payload())).toMatchObject({
@@ -135,26 +135,26 @@ describe.each([
   );
 });
 
-test('D8: when settle throws, the outcome is unknown, and the home opens all the same', async () => {
+test('D8: when settle throws, the outcome is unknown, and the home opens nevertheless', async () => {
   const state = new MemoryState();
   let release: (result: EffectResult) => void = () => undefined;
   const late = (): never => new Promise<EffectResult>((resolve) => (release = resolve)) as never;
   const first = await Bench.open({ store: memoryStore({ state }), sandbox: handsThat({ perform: late }) });
   const agent = await first.turnpike.startAgent();
-  const lost = agent.submit(WRITE());
+  const unanswered = agent.submit(WRITE());
   while (!(await first.entries()).some((entry) => entry.type === 'run_created' && entry.body.run_kind === 'db_write')) {
     await new Promise((resolve) => setImmediate(resolve));
   }
-  // A process that dies here says nothing more; another takes the ledger.
+  // A process that dies here commits nothing more; another one takes the ledger.
   state.loseLock();
   const bench = await Bench.open({ store: memoryStore({ state }), sandbox: handsThat({ settle: fails }) });
   expect(bench.turnpike.recovery).toMatchObject({ trees: 1, settled: 1, interrupted: 1, damaged: 0 });
   const traces = (await bench.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.cause] : []));
   expect(traces).toEqual(['OUTCOME_UNKNOWN']);
   expect(await bench.turnpike.replay()).toMatchObject({ ok: true });
-  // The first one is not dead: what it is told now it can no longer record.
+  // The first process is not dead: it can no longer record what it receives now.
   release({ status: 'unknown' });
-  expect(await lost).toMatchObject({ error: { error_code: 'AUDIT_FAILURE' } });
+  expect(await unanswered).toMatchObject({ error: { error_code: 'AUDIT_FAILURE' } });
   await first.close();
   await bench.close();
 });

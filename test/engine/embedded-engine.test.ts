@@ -14,7 +14,7 @@ import { ManualClock } from '../fixtures/manual-clock.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { treeEngineConformance, World, type EngineHarness } from './tree-engine.conformance.js';
 
-/** `again` gives the store as the next process would open it; `dispose` ends the test. */
+/** `again` returns the store as the next process would open it; `dispose` ends the test. */
 async function start(
   store: LedgerStore,
   liveTreesMax: number,
@@ -74,7 +74,7 @@ function onDisk(): Promise<EngineHarness> {
   const options = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') };
   let latest = createSqliteStore(options);
   const again = async (): Promise<LedgerStore> => {
-    // A dead process holds no lock; what it had not committed is gone.
+    // A dead process has no lock; what it had not committed is lost.
     await latest.close();
     latest = openSqliteStore(options);
     return latest;

@@ -1,5 +1,5 @@
-// The head file of a store whose commits leave their entries pending: whatever the order of answers, when nothing is
-// under way any more it has the head of the log.
+// The head file of a store whose commits leave their entries pending: in any order of responses, the file has the head
+// of the log once no work is in flight.
 
 import { expect, test } from '@jest/globals';
 import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
@@ -26,7 +26,7 @@ async function bench(over: (store: LedgerStore) => Partial<LedgerStore> = () => 
 }
 
 test.each(Array.from({ length: 48 }, (_, turns) => turns))(
-  'D15: a commit %i turns after another one is in the head that is written',
+  'D15: a commit %i turns after another one is in the written head',
   async (turns) => {
     const { store, anchor, failures, make, write } = await bench();
     const heads = make();
@@ -44,7 +44,7 @@ test.each(Array.from({ length: 48 }, (_, turns) => turns))(
   },
 );
 
-test('D15: an integration whose answer is lost is in the head that is written', async () => {
+test('D15: an integration with a lost response is in the head that is written', async () => {
   let lost = 0;
   const { store, anchor, failures, make, write } = await bench((inner) => ({
     integrate: async (integration) => {
@@ -64,7 +64,7 @@ test('D15: an integration whose answer is lost is in the head that is written', 
   expect(failures).toEqual([]);
 });
 
-test('D15: what an earlier process left pending is in the head that a stop writes', async () => {
+test('D15: appends that an earlier process left pending are in the head that a stop writes', async () => {
   const { store, anchor, make, write } = await bench();
   await write(1);
   const heads = make();

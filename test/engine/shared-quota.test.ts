@@ -1,4 +1,4 @@
-// The quota of a case holds for all its trees together, however many callers decide in one tick (C82).
+// The quota of a case applies to all its trees together, however many agents decide in one tick (C82).
 
 import { expect, test } from '@jest/globals';
 import { readdirSync, statSync } from 'node:fs';
@@ -32,7 +32,7 @@ async function withBench(options: BenchOptions, work: (bench: Bench) => Promise<
   await bench.close();
 }
 
-/** How many of the acts were done; each by an agent of its own, all at once. */
+/** How many of the actions succeeded; each by an agent of its own, all at once. */
 async function together(
   agents: readonly AgentRun[],
   act: (n: number) => readonly [string, JsonObject],
@@ -57,17 +57,17 @@ function bytesIn({ home }: Bench): number {
   return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
 }
 
-test('S0-50 C82: of 64 agents of one case that write at once, as many succeed as there is room for', () =>
+test('S0-50 C82: of 64 agents of one case that write at once, exactly as many succeed as fit', () =>
   withBench(policy({ bytes_max: 1_000_000 }), async (bench) => {
     const agents = await agentsOf(bench);
     expect(await together(agents, (n) => write(`f${n}.txt`, BYTES))).toBe(Math.floor(1_000_000 / BYTES));
     expect(bytesIn(bench)).toBe(20 * BYTES);
-    // What is left is there, to the last byte.
+    // The rest is available, to the last byte.
     expect(await together(agents, (n) => write(`g${n}.txt`, 40_001))).toBe(0);
     expect(await together(agents.slice(0, 5), (n) => write(`h${n}.txt`, 40_000))).toBe(1);
   }));
 
-test('S0-50 C82: files and directories that 64 agents make at once are counted exactly', () =>
+test('S0-50 C82: files and directories that 64 agents create at once are counted exactly', () =>
   withBench(policy({ files_max: 9 }), async (bench) => {
     const agents = await agentsOf(bench);
     const made = await together(agents, (n) =>
@@ -77,7 +77,7 @@ test('S0-50 C82: files and directories that 64 agents make at once are counted e
     expect(readdirSync(join(bench.home, 'sandbox/case-local'))).toHaveLength(9);
   }));
 
-test('C82: deletes, smaller overwrites and failures give room back', () =>
+test('C82: deletes, smaller overwrites and failures free their amount', () =>
   withBench(policy({ bytes_max: 100 }), async (bench) => {
     const agents = await agentsOf(bench, 4);
     expect(await together(agents, (n) => write(`f${n}.txt`, 25))).toBe(4);
@@ -97,7 +97,7 @@ test('C82: agents of different cases do not share a quota', () =>
     expect(await together(agents, () => write('f.txt', 100))).toBe(3);
   }));
 
-test('C82: overwriting a file that another act of the tick takes away counts whole', () =>
+test('C82: an overwrite of a file that another action of the tick removes counts whole', () =>
   withBench(policy({ bytes_max: 100 }), async (bench) => {
     const agents = await agentsOf(bench, 3);
     expect(await together(agents.slice(0, 1), () => write('a.txt', 60))).toBe(1);
@@ -109,7 +109,7 @@ test('C82: overwriting a file that another act of the tick takes away counts who
     expect(bytesIn(bench)).toBe(60);
   }));
 
-test('C39 C82: what others had reserved stands in the input of the decision, and nothing where there was nothing', () =>
+test('C39 C82: the input of a decision records the amount reserved by others, if there is any', () =>
   withBench(policy({ bytes_max: 1_000 }), async (bench) => {
     const agents = await agentsOf(bench, 3);
     await together(agents, (n) => write(`f${n}.txt`, 10));
@@ -124,7 +124,7 @@ test('C39 C82: what others had reserved stands in the input of the decision, and
     expect(facts.map(({ facts: { usage } }) => usage)).toEqual(facts.map(() => ({ bytes: 0, files: 0 })));
   }));
 
-/** A sandbox whose first changes wait until they are let go. */
+/** A sandbox whose first changes wait until they are released. */
 function slow(root: string): { sandbox: Sandbox; go: () => void } {
   const inner = openSandbox({ root });
   let go: () => void = () => undefined;
@@ -142,7 +142,7 @@ function slow(root: string): { sandbox: Sandbox; go: () => void } {
   return { sandbox, go };
 }
 
-test('C82: a change that is being made over several ticks stays reserved', async () => {
+test('C82: a change in flight over several ticks stays reserved', async () => {
   const root = tempFolder('slow-sandbox');
   const { sandbox, go } = slow(root);
   await withBench({ ...policy({ bytes_max: 100 }), sandbox }, async (bench) => {

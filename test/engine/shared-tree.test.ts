@@ -1,4 +1,4 @@
-// One tree with two agent runs, and trees that share a tick: what one of them does must not pass for the other's.
+// One tree with two agent runs, and trees that share a tick: the actions of one must not count as those of another.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
@@ -22,7 +22,7 @@ const POLICIES = editedPolicy({
 });
 const MACHINES = machinesArtifact(POLICIES);
 
-/** A store with records of its own, in whose transaction something has been written, or not. */
+/** A store with records of its own, with or without a write in its transaction. */
 class RecordingStore extends ForwardingStore {
   dirty = false;
   override get records(): LedgerStore['records'] {
@@ -119,7 +119,7 @@ test('C19: a proposal of one agent run is never replayed to another, whose own s
   for (const input_id of ['first', 'second']) await startAgent(TREE, input_id);
   const thought = proposal('THINK', {});
   await propose(`${TREE}.1`, thought, 'one');
-  // What the other run does next must not be taken for what became of the first run's proposal.
+  // The next action of the other run must not count as the result of the first run's proposal.
   await propose(`${TREE}.2`, proposal('LIST_FILES', { path: '/sandbox/' }), 'two');
   await propose(`${TREE}.2`, thought, 'three');
   await propose(`${TREE}.1`, thought, 'four');
@@ -131,7 +131,7 @@ test('C19: a proposal of one agent run is never replayed to another, whose own s
   ]);
 });
 
-test('D4: an external input that was refused may come again under its id, and one that was taken may not', async () => {
+test('D4: a rejected external input may be sent again under its id, and an accepted one may not', async () => {
   await open();
   await openTree(TREE);
   await startAgent(TREE, 'first');
@@ -143,22 +143,22 @@ test('D4: an external input that was refused may come again under its id, and on
   expect(await traces(TREE)).toHaveLength(1);
 });
 
-test('E2: a tree that breaks when records wait in the transaction takes the whole tick along', async () => {
+test('E2: a tree that fails while records wait in the transaction takes the whole tick along', async () => {
   await open();
   for (const tree of [TREE, OTHER]) {
     await openTree(tree);
     await startAgent(tree, 'first');
   }
-  // A local read must answer at once: one that does not is a bug that the tree meets half way through the input.
+  // A local read must answer at once: one that does not is a bug that the tree meets in the middle of the input.
   world.onPerform = () => {
     store.dirty = true;
     return Promise.resolve({ status: 'done', result: {} });
   };
-  const asked = await Promise.allSettled([
+  const results = await Promise.allSettled([
     propose(`${TREE}.1`, proposal('LIST_FILES', { path: '/sandbox/' }), 'broken'),
     propose(`${OTHER}.1`, proposal('THINK', {}), 'beside'),
   ]);
-  expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   expect(world.failure).not.toBeNull();
   expect(await traces(OTHER)).toEqual([]);
 });

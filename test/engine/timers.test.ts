@@ -1,4 +1,4 @@
-// Timers of trees in memory, and of trees at rest, whose timers are read when their time has come.
+// Timers of trees in memory, and of trees outside of it, which are read when their timers are due.
 
 import { expect, test } from '@jest/globals';
 import { Timers, type LoadedTimers } from '../../src/engine/timers.js';
@@ -29,7 +29,7 @@ function bench(load: (tree_ids: readonly string[]) => LoadedTimers | Promise<Loa
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('D3: a tree at rest is read when its time has come; what is due fires, the rest is set', async () => {
+test('D3: a tree outside memory is read when its time comes; due timers fire, the others are set', async () => {
   const { clock, fired, timers } = bench(() => new Map([['t', [timer('t.1', 10), timer('t.2', 20)]]]));
   timers.setLater('t', START + 10_000);
   clock.advance(9_000);
@@ -42,7 +42,7 @@ test('D3: a tree at rest is read when its time has come; what is due fires, the 
   expect(fired).toEqual(['t.1', 't.2']);
 });
 
-test('trees whose time comes together are read 64 at a time', async () => {
+test('trees that become due together are read 64 at a time', async () => {
   const { clock, fired, loads, timers } = bench((ids) => new Map(ids.map((id) => [id, [timer(`${id}.1`, 1)]])));
   for (let n = 0; n < 200; n += 1) timers.setLater(`t${n}`, START + 1_000);
   clock.advance(1_000);
@@ -51,7 +51,7 @@ test('trees whose time comes together are read 64 at a time', async () => {
   expect(loads).toEqual([1, 64, 64, 64, 7]);
 });
 
-test('a tree that cannot be read now is read again a second later; one that never can is left', async () => {
+test('a tree that cannot be read now is read again a second later; an unfoldable one is not', async () => {
   let answer: LoadedTimers = new Map([['t', null]]);
   const { clock, fired, loads, timers } = bench(() => answer);
   timers.setLater('t', START + 1_000);
@@ -84,7 +84,7 @@ test('a timer that an input has set, or that has fired and not taken effect, doe
   expect(fired).toEqual(['t.1', 't.1']);
 });
 
-test('what was cleared while its tree was read does not fire', async () => {
+test('a timer that was cleared while its tree was read does not fire', async () => {
   let loaded: (timers: LoadedTimers) => void = () => undefined;
   const { clock, fired, timers } = bench(() => new Promise((resolve) => (loaded = resolve)));
   timers.setLater('t', START + 1_000);

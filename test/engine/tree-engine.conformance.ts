@@ -1,5 +1,5 @@
-// What every engine guarantees (src/engine/tree-engine.ts), as one suite: a later engine has to pass it as it is.
-// The effects are told by the test, so that it can see when they are asked for; machines, policy and store are real.
+// The guarantees of every engine (src/engine/tree-engine.ts), as one suite that a later engine must pass unchanged. The
+// test itself provides the effects, so that it sees every request; machines, policy and store are real.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
@@ -14,7 +14,7 @@ import type { FaultyStore } from '../fixtures/faulty-store.js';
 import type { ManualClock } from '../fixtures/manual-clock.js';
 import { ABSENT, machinesArtifact, policyArtifacts, proposal } from '../fixtures/tree.js';
 
-/** A process with an engine in it. `crash` leaves everything as it is and starts another over the same store. */
+/** A process with an engine. `crash` leaves everything as it is and starts another process over the same store. */
 export interface EngineHarness {
   readonly engine: TreeEngine;
   readonly store: FaultyStore;
@@ -26,7 +26,7 @@ export interface EngineHarness {
   stop(): Promise<void>;
 }
 
-/** The world as the suite plays it, and what it heard. */
+/** The outside world as the suite simulates it, with the notifications that it received. */
 export class World implements Effects, EngineListener {
   readonly performed: Effect[] = [];
   readonly settled: Effect[] = [];
@@ -34,7 +34,7 @@ export class World implements Effects, EngineListener {
   readonly endings: RunTermination[] = [];
   failure: unknown = null;
   readonly restarts: Recovery[] = [];
-  /** Called when an effect is performed. */
+  /** Called when an effect runs. */
   onPerform: (effect: Effect) => EffectResult | Promise<EffectResult> = () => ({ status: 'done', result: {} });
   onAnyReply: (reply: Reply) => void = () => undefined;
 
@@ -74,9 +74,10 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
 
     test('guarantee 1, S4-80: inputs of one tree take effect one after another', async () => {
       await start(harness, 'run_conform0001');
-      const asked = Array.from({ length: 20 }, (_, i) => think(harness, 'run_conform0001', `t${i}`));
-      const committed = await Promise.all(asked);
-      // The queue of an agent run is its holder's: here, what comes while a step is under way is refused, and said so.
+      const submissions = Array.from({ length: 20 }, (_, i) => think(harness, 'run_conform0001', `t${i}`));
+      const committed = await Promise.all(submissions);
+      // The caller queues proposals of an agent run: here, a proposal during a step is rejected, and the rejection is
+      // recorded.
       expect(committed.every(({ repeat_of }) => repeat_of === null)).toBe(true);
       const entries = await entriesOf(harness.store, 'run_conform0001');
       expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index));
@@ -84,7 +85,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(steps).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
     });
 
-    test('guarantee 2: when a commit fails before it is written, nothing of it is there', async () => {
+    test('guarantee 2: a commit that fails before it is written leaves nothing', async () => {
       await start(harness, 'run_conform0002');
       const before = await entriesOf(harness.store, 'run_conform0002');
       harness.store.breakage = 'fails, not written';
@@ -93,7 +94,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.world.replies).toEqual([]);
     });
 
-    test('guarantee 2 and 6, C35: when a commit fails though it was written, nobody is told that it was', async () => {
+    test('guarantee 2 and 6, C35: a commit that fails although it was written is not acknowledged', async () => {
       await start(harness, 'run_conform0003');
       harness.store.breakage = 'fails, but written';
       await expect(write(harness, 'run_conform0003', 'w')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
@@ -103,20 +104,20 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.world.failure).not.toBeNull();
     });
 
-    test('guarantee 2, E4: an input on which its tree breaks leaves nothing, and those beside and after it go on', async () => {
+    test('guarantee 2, E4: an input on which its tree fails leaves nothing, and the other inputs of the tick continue', async () => {
       const [tree, other] = ['run_conform0011', 'run_conform0012'];
       await start(harness, tree);
       await start(harness, other);
-      // A local read must answer at once: one that does not is a bug that the tree meets half way through the input.
+      // A local read must answer at once: one that does not is a bug that the tree meets in the middle of the input.
       harness.world.onPerform = () => Promise.resolve({ status: 'done', result: {} });
-      const asked = [
+      const submissions = [
         propose(harness, tree, proposal('LIST_FILES', { path: '/sandbox/' }), 'broken'),
         think(harness, other, 'beside'),
         think(harness, tree, 'after'),
         think(harness, tree, 'last'),
       ];
       const done = { status: 'fulfilled', value: { refused: false, repeat_of: null } };
-      expect(await Promise.allSettled(asked)).toEqual([
+      expect(await Promise.allSettled(submissions)).toEqual([
         { status: 'rejected', reason: expect.objectContaining({ code: 'INVARIANT' }) },
         done,
         done,
@@ -131,7 +132,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.world.failure).toBeNull();
     });
 
-    test('guarantee 2: an input that brings content it does not refer to is refused by itself', async () => {
+    test('guarantee 2: an input with content that it does not refer to is rejected alone', async () => {
       const [one, other] = ['run_conform0013', 'run_conform0014'];
       await start(harness, one);
       await start(harness, other);
@@ -139,14 +140,14 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       const content: Artifact = { kind: 'result', case_id: null, bytes: Buffer.from('{}') };
       const input = { kind: 'end', run_id: `${one}.1`, input_id: 'astray' } as const;
       const astray = harness.engine.submit(one, { input, materials: [content], external: false });
-      const beside = think(harness, other, 'beside');
+      const otherResult = think(harness, other, 'beside');
       await expect(astray).rejects.toMatchObject({ code: 'INVARIANT' });
-      expect(await beside).toEqual({ refused: false, repeat_of: null });
+      expect(await otherResult).toEqual({ refused: false, repeat_of: null });
       expect(await entriesOf(harness.store, one)).toEqual(before);
       expect(await think(harness, one, 'again')).toEqual({ refused: false, repeat_of: null });
     });
 
-    test('guarantee 3, D4: an input id that comes again does nothing, in one tick, later, and after a crash', async () => {
+    test('guarantee 3, D4: a repeated input id does nothing, in one tick, later, and after a crash', async () => {
       await start(harness, 'run_conform0004');
       const twice = [think(harness, 'run_conform0004', 'same', true), think(harness, 'run_conform0004', 'same', true)];
       const [first, second] = await Promise.all(twice);
@@ -160,7 +161,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect((await entriesOf(harness.store, 'run_conform0004')).length).toBeGreaterThanOrEqual(size);
     });
 
-    test('guarantee 3, D4: a mark that was changed is an error of the input that it is of, and of no other', async () => {
+    test('guarantee 3, D4: an altered mark is an error only of its own input', async () => {
       const [tree, other] = ['run_conform0032', 'run_conform0033'];
       await start(harness, tree);
       await start(harness, other);
@@ -170,14 +171,14 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         if (isChanged) throw new LedgerError({ code: 'LEDGER_TAMPERED', message: 'a mark is not what it was' });
         return marks(keys);
       };
-      const asked = [think(harness, tree, 'changed', true), think(harness, other, 'beside', true)];
-      expect(await Promise.allSettled(asked)).toEqual([
+      const submissions = [think(harness, tree, 'changed', true), think(harness, other, 'beside', true)];
+      expect(await Promise.allSettled(submissions)).toEqual([
         { status: 'rejected', reason: expect.objectContaining({ code: 'LEDGER_TAMPERED' }) },
         { status: 'fulfilled', value: { refused: false, repeat_of: null } },
       ]);
     });
 
-    test('guarantee 4, C35: a change is performed after the commit of its allow, once, and told once', async () => {
+    test('guarantee 4, C35: a change is executed after the commit of its allow, once, and its result enters once', async () => {
       await start(harness, 'run_conform0005');
       let durable: readonly string[] = [];
       harness.world.onPerform = async (effect) => {
@@ -217,7 +218,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(commits).toBe(1);
     });
 
-    test('guarantee 5, D3: a timer rings at its time and not before', async () => {
+    test('guarantee 5, D3: a timer fires at its time and not before', async () => {
       await start(harness, 'run_conform0007', { link: 'remote', idle_ms: 60_000 });
       harness.clock.advance(59_000);
       await settled(harness, 'run_conform0007');
@@ -227,10 +228,10 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.world.endings[0]).toMatchObject({ state: 'cancelled', reason: 'idle' });
     });
 
-    test('guarantee 5, D3: a timer rings behind a restart though its tree cannot be read at first', async () => {
+    test('guarantee 5, D3: a timer fires after a restart even if its tree cannot be read at first', async () => {
       const tree = 'run_conform0027';
       await start(harness, tree, { link: 'remote', idle_ms: 60_000 });
-      await broken(harness, tree);
+      await failCommit(harness, tree);
       await harness.engine.restart();
       const { histories } = harness.store;
       let reads = 0;
@@ -247,10 +248,10 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       await until(() => harness.world.endings.length === 2);
     });
 
-    test('guarantee 5, D3: a timer rings behind a restart while callers leave no turn without an input', async () => {
+    test('guarantee 5, D3: a timer fires after a restart even while callers submit inputs in every turn', async () => {
       const [tree, other] = ['run_conform0028', 'run_conform0029'];
       await start(harness, tree, { link: 'remote', idle_ms: 60_000 });
-      await broken(harness, tree);
+      await failCommit(harness, tree);
       await harness.engine.restart();
       await start(harness, other);
       harness.clock.advance(62_000);
@@ -260,7 +261,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.world.endings.map(({ run_id }) => run_id)).toEqual([`${tree}.1`, tree]);
     });
 
-    test('guarantee 6: the head holds all that was acknowledged before it was asked for', async () => {
+    test('guarantee 6: the head includes everything that was acknowledged before the request for it', async () => {
       const tree = 'run_conform0030';
       await start(harness, tree);
       for (const step of ['a', 'b', 'c']) {
@@ -276,7 +277,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       const older = await harness.engine.head();
       await think(harness, tree, 't');
       await harness.engine.head();
-      await broken(harness, tree);
+      await failCommit(harness, tree);
       const { reopen } = harness.store;
       harness.store.reopen = async () => {
         await reopen();
@@ -286,7 +287,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       await expect(harness.engine.restart()).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
     });
 
-    test('guarantee 6, S0-04 S2-20: a reply is given when its trace is in the ledger', async () => {
+    test('guarantee 6, S0-04 S2-20: a reply is sent once its trace is in the ledger', async () => {
       await start(harness, 'run_conform0008');
       let recorded = -1;
       harness.world.onAnyReply = () =>
@@ -298,7 +299,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(recorded).toBe(1);
     });
 
-    test('guarantee 7, S4-24 C50: what has ended does not move, and the attempt is recorded', async () => {
+    test('guarantee 7, S4-24 C50: an ended run does not change, and the attempt is recorded', async () => {
       const tree = 'run_conform0009';
       await start(harness, tree);
       await submit(harness, tree, { kind: 'end', run_id: `${tree}.1`, input_id: 'end' });
@@ -313,7 +314,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(last).toMatchObject({ type: 'audit_event', body: { outcome_reason: 'INVALID_STATE_TRANSITION' } });
     });
 
-    test('guarantee 8, D8: what a dead process left under way is settled by the next one', async () => {
+    test('guarantee 8, D8: the next process settles what a dead process left in flight', async () => {
       const tree = 'run_conform0010';
       await start(harness, tree);
       harness.world.onPerform = () => new Promise(() => undefined);
@@ -340,7 +341,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       ['fails, not written', { settled: 1, replies: 1 }],
       ['fails, but written', { settled: 0, replies: 0 }],
     ] as const)(
-      'guarantee 9, D2: when a commit %s, a restart settles what is left and the run goes on',
+      'guarantee 9, D2: when a commit %s, a restart settles the rest and the run continues',
       async (how, told) => {
         const tree = 'run_conform0015';
         await start(harness, tree, { link: 'remote', idle_ms: 60_000 });
@@ -374,14 +375,14 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       },
     );
 
-    test('guarantee 9, D8: a restart waits for an effect that is under way, and its late answer does not enter', async () => {
+    test('guarantee 9, D8: a restart waits for an effect in flight, and discards its late answer', async () => {
       const [tree, other] = ['run_conform0016', 'run_conform0017'];
       await start(harness, tree);
       await start(harness, other);
       let answer: (result: EffectResult) => void = () => undefined;
       harness.world.onPerform = () => new Promise((resolve) => (answer = resolve));
       await write(harness, tree, 'w');
-      await broken(harness, other);
+      await failCommit(harness, other);
       const silent = harness.engine.restart();
       const refused = expect(silent).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
       await turns(50);
@@ -401,12 +402,12 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
     });
 
     test.each(['after the restart', 'while it recovers'])(
-      'guarantee 9, D3: the timers of a run that waited through a failure ring %s',
+      'guarantee 9, D3: the timers of a run that waited through a failure fire %s',
       async (when) => {
         const [tree, other] = ['run_conform0022', 'run_conform0023'];
         await start(harness, tree, { link: 'remote', idle_ms: 60_000 });
         await start(harness, other);
-        await broken(harness, other);
+        await failCommit(harness, other);
         if (when === 'while it recovers') harness.store.before = () => harness.clock.advance(62_000);
         expect(await harness.engine.restart()).toMatchObject({ trees: 2, interrupted: 1 });
         harness.store.before = () => undefined;
@@ -417,10 +418,10 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       },
     );
 
-    test('guarantee 9: a restart that fails too can be asked for again, and is told to nobody', async () => {
+    test('guarantee 9: a failed restart can be requested again, and causes no notification', async () => {
       const tree = 'run_conform0018';
       await start(harness, tree);
-      await broken(harness, tree);
+      await failCommit(harness, tree);
       const before = await entriesOf(harness.store, tree);
       harness.store.breakage = 'fails, not written';
       await expect(harness.engine.restart()).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
@@ -432,7 +433,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect((await think(harness, tree, 'late')).refused).toBe(true);
     });
 
-    test('guarantee 9, D2: after a commit whose outcome stays unknown, a restart reads it and goes on', async () => {
+    test('guarantee 9, D2: after a commit with an unknown outcome, a restart reads the ledger and continues', async () => {
       const tree = 'run_conform0026';
       await start(harness, tree);
       let sends = 0;
@@ -459,8 +460,8 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'not written', cause: new InvariantError('a bug') }),
         'INVARIANT',
       ],
-      ['what is no error of ours', new TypeError('undefined is not a function'), 'INVARIANT'],
-    ])('guarantee 9: after %s a restart is refused, and nothing is opened again', async (_what, cause, code) => {
+      ['a foreign error', new TypeError('undefined is not a function'), 'INVARIANT'],
+    ])('guarantee 9: after %s a restart is refused, and the store is not opened again', async (_what, cause, code) => {
       await start(harness, 'run_conform0019');
       harness.store.before = () => {
         throw cause;
@@ -473,13 +474,13 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.store.reopened).toBe(0);
     });
 
-    test('guarantee 9: who asks at the same time shares one restart; where nothing has failed there is none', async () => {
+    test('guarantee 9: concurrent callers share one restart; without a failure, no restart happens', async () => {
       await start(harness, 'run_conform0020');
       const before = await entriesOf(harness.store, 'run_conform0020');
       expect(await harness.engine.restart()).toEqual({ trees: 0, settled: 0, interrupted: 0, damaged: 0 });
       expect(harness.store.reopened).toBe(0);
       expect(await entriesOf(harness.store, 'run_conform0020')).toEqual(before);
-      await broken(harness, 'run_conform0020');
+      await failCommit(harness, 'run_conform0020');
       const [first, second] = await Promise.all([harness.engine.restart(), harness.engine.restart()]);
       expect(first).toMatchObject({ trees: 1, interrupted: 1 });
       expect(second).toBe(first);
@@ -487,9 +488,9 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.world.restarts).toHaveLength(1);
     });
 
-    test('guarantee 9: an engine that stops while it restarts is closed, and does not go on', async () => {
+    test('guarantee 9: an engine that is stopped during its restart is closed, and does not continue', async () => {
       await start(harness, 'run_conform0021');
-      await broken(harness, 'run_conform0021');
+      await failCommit(harness, 'run_conform0021');
       const restarting = expect(harness.engine.restart()).rejects.toMatchObject({ code: 'CLOSED' });
       await harness.engine.stop();
       await restarting;
@@ -497,7 +498,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.world.restarts).toEqual([]);
     });
 
-    test('all that was committed is in the log when the engine has stopped, and the head file has its head', async () => {
+    test('when the engine has stopped, the log has everything that was committed, and the head file has its head', async () => {
       const trees = ['run_conform0024', 'run_conform0025'];
       for (const tree of trees) await start(harness, tree);
       await Promise.all(trees.map((tree) => write(harness, tree, 'w')));
@@ -587,8 +588,8 @@ async function entriesOf(store: LedgerStore, tree: string): Promise<Entry[]> {
   return entries;
 }
 
-/** Lets a commit of the tree fail. */
-async function broken(harness: EngineHarness, tree: string): Promise<void> {
+/** Makes a commit of the tree fail. */
+async function failCommit(harness: EngineHarness, tree: string): Promise<void> {
   harness.store.breakage = 'fails, not written';
   await expect(think(harness, tree, 'broken')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
   harness.store.breakage = 'none';
@@ -601,7 +602,7 @@ const resultsOf = (entries: readonly Entry[]) =>
       : [],
   );
 
-/** Everything that was asked of the engine so far has been done. */
+/** Resolves when every earlier request to the engine is done. */
 const settled = (harness: EngineHarness, tree: string): Promise<unknown> => harness.engine.peek(tree);
 
 async function turns(count: number): Promise<void> {

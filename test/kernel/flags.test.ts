@@ -34,7 +34,7 @@ const { Fold } = await import('../../src/kernel/fold.js');
 const { TreeDriver, SHIPPED, TREE } = await import('../fixtures/tree.js');
 
 /** A tree that is opened and cancelled by machines whose pinned text has these flags. */
-function lived(recorded: unknown) {
+function recordTree(recorded: unknown) {
   const driver = new TreeDriver();
   driver.open();
   driver.send({ kind: 'cancel', run_id: TREE, reason: 'by_hand' });
@@ -69,7 +69,7 @@ test.each([
   ['has an empty set', [], 'cancelled:by_hand'],
   ['has flag 1', [1], 'cancelled:asked_for:by_hand'],
 ] as const)('U-06: a tree that %s replays as it ran', (_what, recorded, reason) => {
-  const entries = recordedBy(lived(recorded));
+  const entries = recordedBy(recordTree(recorded));
   expect(lastReason(entries)).toBe(reason);
   const fold = new Fold(TREE);
   for (const [seq, { text, artifacts }] of entries.entries()) {
@@ -78,9 +78,9 @@ test.each([
   expect(fold.finish()).toBeNull();
   // No other set of flags replays it: the flags decide, and not the time of the replay.
   const other = recorded?.length === 1 ? undefined : [1];
-  expect(lastReason(recordedBy(lived(other)))).not.toBe(reason);
+  expect(lastReason(recordedBy(recordTree(other)))).not.toBe(reason);
 });
 
 test.each([[[2]], [[1, 7]], [['1']], [1]])('U-06: unknown flags, %j, are rejected and not ignored', (f) => {
-  expect(() => recordedBy(lived(f))).toThrow(/behaviour flags that this version does not know/);
+  expect(() => recordedBy(recordTree(f))).toThrow(/behaviour flags that this version does not know/);
 });

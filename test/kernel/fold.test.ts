@@ -28,10 +28,10 @@ function foldRecord(tree_id: string, record: readonly Recorded[]) {
   const fold = new Fold(tree_id);
   const decisions: Decision[] = [];
   for (const [seq, { text, artifacts }] of record.entries()) {
-    const taken = fold.apply({ seq, text }, artifacts);
-    if ('difference' in taken) return { difference: taken.difference, decisions, fold };
-    if ('withheld' in taken) throw new Error('nothing is withheld here');
-    if (taken.decision !== null) decisions.push(taken.decision);
+    const applied = fold.apply({ seq, text }, artifacts);
+    if ('difference' in applied) return { difference: applied.difference, decisions, fold };
+    if ('withheld' in applied) throw new Error('nothing is withheld here');
+    if (applied.decision !== null) decisions.push(applied.decision);
   }
   return { difference: fold.finish(), decisions, fold };
 }
@@ -123,7 +123,7 @@ describe(`S4-09 S4-24 S2-18: a record that was tampered with, over every kind of
     ['one byte', changeByte, 2],
     ['one field', changeField, 3],
   ] as const)(
-    'differs where %s of an entry was changed; of an input, there or at the entry after it',
+    'differs where %s of an entry was changed; for an input, there or at the next entry',
     (_what, tampering, every) => {
       const found = findings(tampering, every);
       expect(found.length).toBeGreaterThan(5 * TAMPERED);

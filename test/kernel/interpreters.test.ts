@@ -105,11 +105,11 @@ describe("XState's actors of a tree that leaves memory", () => {
 
 describe("K4: XState's actors that throw", () => {
   const { inspect, actors } = actorsOf();
-  const hear = (): void => {
+  const throwOnEmission = (): void => {
     throw new Error('not heard');
   };
   const start = (child: AnyStateMachine): Actors =>
-    xstateActors(parentOf(child), 'parent', { input: undefined }, hear, inspect);
+    xstateActors(parentOf(child), 'parent', { input: undefined }, throwOnEmission, inspect);
   beforeEach(() => {
     actors.length = 0;
   });

@@ -71,7 +71,7 @@ describe('C79: if the policy sets a time, the recorded one decides', () => {
       ],
     ],
   });
-  const asked = { action: 'WRITE_FILE', args: { path: '/sandbox/a.md', content: 'x' } };
+  const write = { action: 'WRITE_FILE', args: { path: '/sandbox/a.md', content: 'x' } };
 
   test.each([
     [60_000, 'SUCCESS'],
@@ -82,7 +82,7 @@ describe('C79: if the policy sets a time, the recorded one decides', () => {
     const play = (): TreeDriver => {
       const d = new TreeDriver({ policies }).ready();
       const propose = (n: number): void => {
-        d.propose({ schema_version: '1.0.0', id: id(n, 1), reasoning: 'x', ...asked });
+        d.propose({ schema_version: '1.0.0', id: id(n, 1), reasoning: 'x', ...write });
         if (d.tree.pending.length > 0) d.facts({ paths: [{ status: 'absent' }], usage: { bytes: 0, files: 0 } });
       };
       propose(1);

@@ -206,9 +206,9 @@ describe('reads are audited: access to content', () => {
     outcome_reason: 'CONTENT_READ',
     target: { target_type: 'artifact', name: 'raw_payload', operation: 'read entry 3' },
   };
-  /** Of whom it is told: of mediated runs only their agent is remembered. */
-  const told: Record<string, string> = { [GATEWAY]: AGENT, [DB_WRITE]: AGENT };
-  const of = (run_id: string): string => (d.tree.run(run_id) === null ? (told[run_id] ?? AGENT) : run_id);
+  /** The run that the entry names: of mediated runs only their agent is remembered. */
+  const recordedFor: Record<string, string> = { [GATEWAY]: AGENT, [DB_WRITE]: AGENT };
+  const of = (run_id: string): string => (d.tree.run(run_id) === null ? (recordedFor[run_id] ?? AGENT) : run_id);
 
   test.each(RUNS.filter((run_id) => run_id.startsWith(TREE)))('is recorded for %s, and changes no state', (run_id) => {
     const tree = copyOf(d.tree);
@@ -254,7 +254,7 @@ describe('invalid inputs', () => {
     ['an input without a kind', forged({ ...envelope, run_id: AGENT })],
     ['an input for a step', forged({ ...envelope, kind: 'cancel', run_id: `${GATHERING}/step`, reason: 'x' })],
     ['an input with a field too many', forged({ ...envelope, kind: 'end', run_id: AGENT, verdict: 'allow' })],
-    ['a wake at a time that is none', forged({ ...envelope, kind: 'wake', run_id: AGENT, time: 'zzz' })],
+    ['a wake at an invalid time', forged({ ...envelope, kind: 'wake', run_id: AGENT, time: 'zzz' })],
     ['facts of another form', forged({ ...envelope, kind: 'facts', run_id: GATHERING, facts: { paths: ['file'] } })],
   ])('S2-14 K2: %s is rejected, and the tree is unchanged', (_what, input) => {
     const tree = copyOf(d.tree);

@@ -8,8 +8,8 @@ function foldOf({ decisions, tree_id }: TreeDriver): { rule: string; seq: number
   for (const { entries, artifacts } of decisions) {
     for (const { entry, text } of entries) {
       const brought = entry.type === 'input' ? artifacts : [];
-      const taken = fold.apply({ seq: entry.seq, text }, brought);
-      if ('difference' in taken) return { rule: taken.difference.rule, seq: taken.difference.seq };
+      const applied = fold.apply({ seq: entry.seq, text }, brought);
+      if ('difference' in applied) return { rule: applied.difference.rule, seq: applied.difference.seq };
     }
   }
   return null;

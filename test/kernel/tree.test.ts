@@ -109,12 +109,12 @@ test('S2-04 S2-14 S2-17 S4-19 S4-38 S4-81: in random trees, an effect is execute
 
 test('S0-03 S0-04 S2-19 S2-20 S0-56: in random trees, every accepted proposal has one trace and one response', () => {
   for (const d of trees) {
-    const taken = d.inputs.filter(({ recorded }, i) => recorded.kind === 'proposal' && !d.decisions[i]!.refused);
+    const accepted = d.inputs.filter(({ recorded }, i) => recorded.kind === 'proposal' && !d.decisions[i]!.refused);
     const replies = d.decisions.flatMap((decision) => decision.replies);
     expect(replies.map(({ input_id }) => input_id).sort()).toEqual(
-      taken.map(({ recorded }) => recorded.input_id).sort(),
+      accepted.map(({ recorded }) => recorded.input_id).sort(),
     );
-    expect(d.traces).toHaveLength(taken.length);
+    expect(d.traces).toHaveLength(accepted.length);
     const hashes = replies.map(({ response }) => sha256(response)).sort();
     expect(d.traces.map(({ response_sha256 }) => response_sha256).sort()).toEqual(hashes);
   }

@@ -29,7 +29,7 @@ const withheld = (over: Partial<WithheldArtifact> = {}): WithheldArtifact => ({
 });
 
 describe('C86: contents that could not be checked', () => {
-  test('are listed by their entry; nothing is reported if there are none', () => {
+  test('are listed by their entry; without any, nothing is reported', () => {
     const contents = new WithheldContents();
     expect(contents.report(0)).toBeNull();
     expect(contents.add(entry(5), withheld())).toEqual([]);

@@ -4,7 +4,7 @@ import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { amountsOf } from '../../src/run/budget.js';
 import { ABSENT, AGENT, CASE, editedPolicy, FILE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
-import { listen, stateText, topState } from './chart.js';
+import { recordMachine, stateText, topState } from './chart.js';
 
 const NO_MORE = { overlay: null, digest: null } as const;
 
@@ -155,7 +155,7 @@ describe('an agent run, state by event', () => {
     Object.keys(EVENTS).map((event) => [state, event, to[event] ?? state.split(/[.,]/)[0]!, by] as const),
   );
   test.each(cases)('S4-21 S4-22 S4-80: %s on %s is %s', (state, event, expected, by) => {
-    const { actor, said, errors } = listen(agent, AGENT, INPUT);
+    const { actor, said, errors } = recordMachine(agent, AGENT, INPUT);
     for (const step of by) actor.send(EVENTS[step]!);
     expect(stateText(actor.getSnapshot())).toBe(state.split(',')[0]);
     const before = said.length;
@@ -176,7 +176,7 @@ test('C38 S0-15 S0-57: steps count from 1 without a gap, whatever their outcome'
   d.propose('not json');
   d.act('THINK', {});
   d.act('READ_FILE', READ);
-  d.propose(proposal('THINK', {})); // comes while a step is under way: no step
+  d.propose(proposal('THINK', {})); // arrives during a step: not a step
   d.failed(`${AGENT}.1`, 'IO_ERROR');
   d.act('WRITE_FILE', NOTE);
   const seen = { step_index: 2, run_id: AGENT, payload_sha256: 'a'.repeat(64), outcome: null, error_code: null };

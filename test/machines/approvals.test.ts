@@ -27,7 +27,7 @@ const digestOf = (amount: number, run_id = AGENT): string =>
     run_id,
   });
 /** An agent that has requested approval for this charge. */
-function asked(amount: number, policies = CALLS, agents = 1): GovernedTree {
+function requestCharge(amount: number, policies = CALLS, agents = 1): GovernedTree {
   const d = new GovernedTree(policies).working(agents);
   charge(d, amount);
   expect(d.digests).toEqual([digestOf(amount)]);
@@ -40,7 +40,7 @@ const approval = (d: GovernedTree, run_id = AGENT) => d.tree.approvals(run_id)?.
 
 describe('D7: a proposal that needs an approval', () => {
   test('is denied, names in the audit what to approve, and gets its response at once', () => {
-    const d = asked(2_000);
+    const d = requestCharge(2_000);
     expect(d.traces).toMatchObject([denied('approval.required')]);
     expect(d.commands).toEqual([]);
     expect(d.responses).toMatchObject([{ outcome: 'DENIED' }]);
@@ -53,7 +53,7 @@ describe('D7: a proposal that needs an approval', () => {
   });
 
   test('is executed once approved and proposed again; the decision names the consumed approval', () => {
-    const d = asked(2_000);
+    const d = requestCharge(2_000);
     d.vote(digestOf(2_000));
     expect(d.votes).toEqual(['anna allow approval.granted']);
     expect(d.commands).toEqual([]);
@@ -62,7 +62,7 @@ describe('D7: a proposal that needs an approval', () => {
   });
 
   test('consumes its approval with the intent, whatever the outcome', () => {
-    const d = asked(2_000);
+    const d = requestCharge(2_000);
     d.vote(digestOf(2_000));
     expect(approval(d)?.state).toBe('approved');
     charge(d, 2_000);
@@ -80,7 +80,7 @@ describe('D7: a proposal that needs an approval', () => {
 
 describe('D7: rejected, each with its own cause, is', () => {
   test('another amount: approve 2,000, execute 5,000', () => {
-    const d = asked(2_000);
+    const d = requestCharge(2_000);
     d.vote(digestOf(2_000));
     expect(charge(d, 5_000).commands).toEqual([]);
     expect(last(d)).toMatchObject(denied('approval.required'));
@@ -89,7 +89,7 @@ describe('D7: rejected, each with its own cause, is', () => {
   });
 
   test('a second use', () => {
-    const d = asked(2_000);
+    const d = requestCharge(2_000);
     d.vote(digestOf(2_000));
     charge(d, 2_000);
     d.done(`${AGENT}.2`);
@@ -100,7 +100,7 @@ describe('D7: rejected, each with its own cause, is', () => {
   });
 
   test('an expired approval, whose votes do not count for the next one', () => {
-    const d = asked(2_000);
+    const d = requestCharge(2_000);
     d.vote(digestOf(2_000));
     expect(charge(d.wait(HOUR), 2_000).commands).toEqual([]);
     expect(last(d)).toMatchObject(denied('approval.expired'));
@@ -111,7 +111,7 @@ describe('D7: rejected, each with its own cause, is', () => {
   });
 
   test('a late vote', () => {
-    const d = asked(2_000);
+    const d = requestCharge(2_000);
     d.wait(HOUR).vote(digestOf(2_000));
     expect(d.votes).toEqual(['anna deny approval.expired']);
   });
@@ -139,9 +139,9 @@ describe('D7: rejected, each with its own cause, is', () => {
     ],
     ['a role that there is not', { approver: { ...ANNA, role_id: 'KING' } }, 'anna deny approval.role_unknown'],
     ['a vote of another run', { run_id: OTHER_AGENT }, 'anna deny approval.unknown_digest'],
-    ['a vote for what nobody has asked', { digests: ['e'.repeat(64)] }, 'anna deny approval.unknown_digest'],
+    ['a vote for a request that was never made', { digests: ['e'.repeat(64)] }, 'anna deny approval.unknown_digest'],
   ])('%s', (_who, over, told) => {
-    const d = asked(2_000, CALLS, 2);
+    const d = requestCharge(2_000, CALLS, 2);
     expect(d.vote(digestOf(2_000), over).refused).toBe(false);
     expect(d.votes).toEqual([told]);
     expect(charge(d, 2_000).commands).toEqual([]);
@@ -151,7 +151,7 @@ describe('D7: rejected, each with its own cause, is', () => {
   });
 
   test('the same request of another run', () => {
-    const d = asked(2_000, CALLS, 2);
+    const d = requestCharge(2_000, CALLS, 2);
     d.vote(digestOf(2_000));
     expect(charge(d, 2_000, OTHER_AGENT).commands).toEqual([]);
     expect(last(d)).toMatchObject({ ...denied('approval.required'), run_id: OTHER_AGENT });
@@ -160,7 +160,7 @@ describe('D7: rejected, each with its own cause, is', () => {
   });
 
   test('a request that the overlay denies after its approval, which is not consumed', () => {
-    const d = asked(2_000);
+    const d = requestCharge(2_000);
     d.vote(digestOf(2_000));
     d.overlay = { epoch: 1, rules: [{ rule_id: 'deny-1', reason: 'Stop.', tool: 'billing.charge' }] };
     expect(charge(d, 2_000).commands).toEqual([]);
@@ -170,7 +170,7 @@ describe('D7: rejected, each with its own cause, is', () => {
   });
 
   test('a rejected request, for the whole run, even after its approval', () => {
-    const d = asked(2_000);
+    const d = requestCharge(2_000);
     d.vote(digestOf(2_000));
     d.vote(digestOf(2_000), { decision: 'reject', approver: BERTA });
     d.vote(digestOf(2_000));
@@ -187,7 +187,7 @@ describe('D7: rejected, each with its own cause, is', () => {
 });
 
 test('D7: one ballot answers several requests, each separately', () => {
-  const d = asked(1);
+  const d = requestCharge(1);
   charge(d, 2);
   const digests = [digestOf(1), 'e'.repeat(64), digestOf(2)];
   d.vote('', { digests });
@@ -200,7 +200,7 @@ test('D7: one ballot answers several requests, each separately', () => {
 });
 
 test('D7: a quorum of two needs two people', () => {
-  const d = asked(2_000, asking('CALL_TOOL', 2));
+  const d = requestCharge(2_000, asking('CALL_TOOL', 2));
   d.vote(digestOf(2_000));
   d.vote(digestOf(2_000));
   d.vote(digestOf(2_000), { approver: { ...ANNA, actor: { actor_type: 'human', actor_id: 'ANNA' } } });
@@ -243,7 +243,7 @@ describe('D7: votes between a proposal and its decision', () => {
 });
 
 test('D7: approvers may vote while the agent works', () => {
-  const d = asked(2_000);
+  const d = requestCharge(2_000);
   d.act('WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-1' } });
   expect(d.vote(digestOf(2_000)).refused).toBe(false);
   d.done(`${AGENT}.2`);
@@ -391,7 +391,7 @@ describe('D1 D7: votes of an approver whom the overlay suspends later no longer 
   const LIFTED: OverlayFact = { epoch: 3, rules: [] };
 
   test("an approved action is denied, executed after another approver's vote, and by the old vote once the suspension is lifted", () => {
-    const d = asked(2_000);
+    const d = requestCharge(2_000);
     d.vote(digestOf(2_000));
     d.overlay = suspended;
     expect(charge(d, 2_000).commands).toEqual([]);
@@ -399,7 +399,7 @@ describe('D1 D7: votes of an approver whom the overlay suspends later no longer 
     d.overlay = LIFTED;
     expect(charge(d, 2_000).commands).toMatchObject(ALLOWED);
 
-    const e = asked(2_000);
+    const e = requestCharge(2_000);
     e.vote(digestOf(2_000));
     e.overlay = suspended;
     charge(e, 2_000);

@@ -69,9 +69,9 @@ export function topEdges(machine: AnyStateMachine): string[] {
  * Starts a machine below an empty parent, and records what it and its children emit, what it sends its parent, its
  * states, and its errors.
  */
-export function listen<M extends AnyStateMachine>(machine: M, id: string, input: InputFrom<M>) {
-  const said: Emission[] = [];
-  const told: string[] = [];
+export function recordMachine<M extends AnyStateMachine>(machine: M, id: string, input: InputFrom<M>) {
+  const emissions: Emission[] = [];
+  const messages: string[] = [];
   const states: string[] = [];
   const errors: unknown[] = [];
   const parent = createActor(createMachine({ entry: spawnChild(machine as AnyStateMachine, { id, input }) }), {
@@ -79,16 +79,16 @@ export function listen<M extends AnyStateMachine>(machine: M, id: string, input:
     inspect: (event) => {
       const actor = event.actorRef as AnyActorRef;
       if (event.type === '@xstate.actor') {
-        actor.on('*', (emission: Emission) => said.push(emission));
+        actor.on('*', (emission: Emission) => emissions.push(emission));
         actor.subscribe({ error: (error: unknown) => errors.push(error) });
       }
       if (event.type === '@xstate.microstep' && actor.id === id) states.push(stateText(event.snapshot));
-      if (event.type === '@xstate.event' && actor.id === 'parent') told.push(event.event.type);
+      if (event.type === '@xstate.event' && actor.id === 'parent') messages.push(event.event.type);
     },
   });
   parent.start();
   const actor = (parent.getSnapshot().children as Record<string, unknown>)[id] as Actor<M>;
-  return { actor, said, told, states, errors };
+  return { actor, said: emissions, told: messages, states, errors };
 }
 
 /** `running.ready`, `completed`, ... */

@@ -19,7 +19,7 @@ const WRITE = { path: '/sandbox/a.txt', content: 'x' };
 
 describe('the output of PARSE', () => {
   test.each(['null', 'true', '1', '"x"', '[]', '[{}]', `[${JSON.stringify(proposal('THINK', {}))}]`])(
-    'S0-21: %s is no JSON object: nothing behind the schema sees it',
+    'S0-21: %s is not a JSON object: no phase after the schema sees it',
     (payload) => {
       const d = new TreeDriver().ready();
       const { commands, marks } = d.propose(payload);
@@ -238,7 +238,7 @@ describe('S4-42: an action has one audit event, with the run and the lane that a
 });
 
 describe('S3-21: changes are made, checks run, and the result is reported, in this order', () => {
-  const begun = (): SessionDriver => {
+  const startWorking = (): SessionDriver => {
     const d = new SessionDriver().start();
     d.by = RUNNER;
     d.next();
@@ -251,7 +251,7 @@ describe('S3-21: changes are made, checks run, and the result is reported, in th
   };
 
   test('the step of a change comes first, then its check; only its own report completes each', () => {
-    const d = begun();
+    const d = startWorking();
     expect(d.outstanding.type).toBe('implement_task');
     write(d, '/sandbox/a.md');
     expect(d.session.tasks['task-1-1'] ?? 'pending').toBe('pending');
@@ -284,21 +284,23 @@ describe('S3-21: changes are made, checks run, and the result is reported, in th
       instruction: 'Be thorough.',
     } as const;
     const spec = { spec_version: 1, id: 's', title: 'S', phases: [{ id: 'p', title: 'P', tasks: [task] }] } as const;
-    const told = (flags: readonly number[]): string => {
+    const instructionUnder = (flags: readonly number[]): string => {
       const d = new SessionDriver({ spec: spec as never, flags }).start();
       d.by = RUNNER;
       d.next();
       return d.outstanding.step.instruction;
     };
-    expect(told([RUN_INPUTS])).toMatch(/^Be thorough\.\n\nVerify: Check\. Have the platform run \["npm","test"\] by/);
-    expect(told([])).toBe('Be thorough.');
+    expect(instructionUnder([RUN_INPUTS])).toMatch(
+      /^Be thorough\.\n\nVerify: Check\. Have the platform run \["npm","test"\] by/,
+    );
+    expect(instructionUnder([])).toBe('Be thorough.');
   });
 });
 
 describe('S4-59 S4-61 C91: the records of agent and orchestrator runs', () => {
   const kinds = (event: AuditEvent | undefined, member: 'input_artifacts' | 'output_artifacts') =>
     event?.[member]?.map(({ artifact_kind }) => artifact_kind);
-  const said = (d: TreeDriver, run_id: string, reason: RegExp): AuditEvent | undefined =>
+  const eventWithReason = (d: TreeDriver, run_id: string, reason: RegExp): AuditEvent | undefined =>
     d.audit(run_id).find(({ outcome_reason = '' }) => reason.test(outcome_reason));
 
   test('name the configuration at their start, and what they have produced', () => {
@@ -309,12 +311,15 @@ describe('S4-59 S4-61 C91: the records of agent and orchestrator runs', () => {
     d.done(`${AGENT}.2`, { content: 'x' });
     d.propose(proposal('FINISH', { response: 'Done.' }));
     for (const run_id of [TREE, AGENT]) {
-      expect(said(d, run_id, /^running$/)?.input_artifacts).toMatchObject(
+      expect(eventWithReason(d, run_id, /^running$/)?.input_artifacts).toMatchObject(
         [...SHIPPED, machinesArtifact(SHIPPED, undefined, [RUN_INPUTS])].map(({ bytes }) => ({
           hash_sha256: sha256(bytes),
         })),
       );
-      expect(kinds(said(d, run_id, /^completed/), 'output_artifacts')).toEqual(['file_content', 'raw_payload']);
+      expect(kinds(eventWithReason(d, run_id, /^completed/), 'output_artifacts')).toEqual([
+        'file_content',
+        'raw_payload',
+      ]);
     }
   });
 
@@ -323,8 +328,8 @@ describe('S4-59 S4-61 C91: the records of agent and orchestrator runs', () => {
     d.by = RUNNER;
     d.next();
     const configuration = ['policy', 'policy', 'policy', 'machines', 'session_spec'];
-    expect(kinds(said(d, `${SESSION}.1`, /^running$/), 'input_artifacts')).toEqual(configuration);
-    const agent = said(d, `${SESSION}.1.1`, /^running$/);
+    expect(kinds(eventWithReason(d, `${SESSION}.1`, /^running$/), 'input_artifacts')).toEqual(configuration);
+    const agent = eventWithReason(d, `${SESSION}.1.1`, /^running$/);
     expect(kinds(agent, 'input_artifacts')).toEqual([...configuration, 'step_packet']);
     const packet = sha256(canonicalJson(d.outstanding.step));
     expect(agent?.input_artifacts?.at(-1)).toMatchObject({ hash_sha256: packet, case_id: CASE });

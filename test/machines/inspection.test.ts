@@ -20,7 +20,7 @@ test.each([
   ['agent', machines.agent, ['created', 'running', 'completed', 'failed', 'denied', 'cancelled']],
   ['mediated', machines.mediated, ['created', 'running', 'completed', 'failed', 'denied', 'cancelled']],
   ['step', machines.step, ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA', 'AUTHORIZE', 'EXECUTE', 'RECORD', 'RESPOND']],
-] as const)('U-01 U-05: the %s machine can be drawn, with every state and edge', (name, machine, states) => {
+] as const)('U-01 U-05: the %s machine can be drawn, with every state and transition', (name, machine, states) => {
   const graph = toDirectedGraph(machine);
   expect(statesOf(graph)).toEqual(expect.arrayContaining(states.map((state) => `${name}.${state}`)));
   expect(edgesOf(graph)).toBeGreaterThan(4);

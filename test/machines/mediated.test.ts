@@ -9,7 +9,7 @@ import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { emptyBook, requestApproval } from '../../src/policy/approval/approval.js';
 import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import { AGENT, CASE, editedPolicy, TREE, TreeDriver } from '../fixtures/tree.js';
-import { edgesOf, edgeText, listen, machines, stateText, topState } from './chart.js';
+import { edgesOf, edgeText, recordMachine, machines, stateText, topState } from './chart.js';
 
 // The gateway machine as the step spawns it, with db_write provided.
 const toolGateway = machines.step.implementations.actors['tool_gateway'] as unknown as typeof machines.mediated;
@@ -114,8 +114,8 @@ const waiting = (): MediatedInput => {
     plane: 'shared',
     promotes: true,
   } as const;
-  const asked = { digest: DIGEST, name: 'promotion', requested_by: 'governor', at: T0 };
-  const book = requestApproval(emptyBook(run.run_id), asked, RULE);
+  const approvalRequest = { digest: DIGEST, name: 'promotion', requested_by: 'governor', at: T0 };
+  const book = requestApproval(emptyBook(run.run_id), approvalRequest, RULE);
   return { run, request: { ...request, privileged }, approval: { digest: DIGEST, rule: RULE, book } };
 };
 const ballot = (actor_id: string, decision: 'approve' | 'reject', at = T0): VoteEvent => ({
@@ -214,7 +214,7 @@ describe.each(KINDS)('a %s run, state by event', (_kind, from, rows, machine) =>
     Object.keys(EVENTS).map((event) => [state, event, to[event] ?? state.split(/[.,]/)[0]!, by] as const),
   );
   test.each(cases)('S4-21 S4-22 S4-80: %s on %s is %s', (state, event, expected, by) => {
-    const { actor, said, errors } = listen(machine, from.run.run_id, from);
+    const { actor, said, errors } = recordMachine(machine, from.run.run_id, from);
     for (const step of by) actor.send(EVENTS[step]!);
     expect(stateText(actor.getSnapshot())).toBe(state.split(',')[0]);
     const before = said.length;
@@ -255,15 +255,15 @@ test('S2-17 S4-38 D7: the state that executes, and the start of a child, are rea
 });
 
 test('M2: STARTED goes to the parent once, when the run and every run below it are allowed', () => {
-  const toldBy = (from: MediatedInput, by: MediatedEvent[]): string[] => {
-    const { actor, told } = listen(toolGateway, from.run.run_id, from);
+  const startedMessages = (from: MediatedInput, by: MediatedEvent[]): string[] => {
+    const { actor, told } = recordMachine(toolGateway, from.run.run_id, from);
     for (const event of by) actor.send(event);
     return told.filter((type) => type === 'STARTED');
   };
-  expect(toldBy(input(DB_WRITE, { tool: null }), [ALLOW, CANCEL, result('done')])).toEqual(['STARTED']);
-  expect(toldBy(input(GATEWAY), [ALLOW])).toEqual(['STARTED']);
-  expect(toldBy(input(GATEWAY), [DENY])).toEqual([]);
-  expect(toldBy(input({ ...GATEWAY, scope: { run_id: GATEWAY.run_id } }), [ALLOW])).toEqual([]);
+  expect(startedMessages(input(DB_WRITE, { tool: null }), [ALLOW, CANCEL, result('done')])).toEqual(['STARTED']);
+  expect(startedMessages(input(GATEWAY), [ALLOW])).toEqual(['STARTED']);
+  expect(startedMessages(input(GATEWAY), [DENY])).toEqual([]);
+  expect(startedMessages(input({ ...GATEWAY, scope: { run_id: GATEWAY.run_id } }), [ALLOW])).toEqual([]);
 });
 
 const WRITE = { path: '/sandbox/a.txt', content: 'x' };

@@ -5,7 +5,7 @@ import type { RunContext } from '../../src/contract/run/run-context.js';
 import type { TerminalState } from '../../src/contract/run/run-state.js';
 import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import { AGENT, editedPolicy, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
-import { listen, machines, stateText, topState } from './chart.js';
+import { recordMachine, machines, stateText, topState } from './chart.js';
 
 const NO_MORE = { overlay: null, digest: null } as const;
 
@@ -111,7 +111,7 @@ describe('an orchestrator run, state by event', () => {
     Object.keys(EVENTS).map((event) => [state, event, to[event] ?? state.split(/[.,]/)[0]!, by] as const),
   );
   test.each(cases)('S4-21 S4-22 S4-80: %s on %s is %s', (state, event, expected, by) => {
-    const { actor, said, errors } = listen(machines.orchestrator, TREE, { run: ROOT });
+    const { actor, said, errors } = recordMachine(machines.orchestrator, TREE, { run: ROOT });
     for (const step of by) actor.send(EVENTS[step]!);
     expect(stateText(actor.getSnapshot())).toBe(state.split(',')[0]);
     const before = said.length;

@@ -13,7 +13,7 @@ import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import type { Policy } from '../../src/policy/policy.js';
 import { limitsOf, openAccount } from '../../src/run/budget.js';
 import { ABSENT, AGENT, CASE, editedPolicy, FILE, ONE_FILE, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.js';
-import { edgesOf, edgeText, guardText, listen, machines, type Edge } from './chart.js';
+import { edgesOf, edgeText, guardText, recordMachine, machines, type Edge } from './chart.js';
 
 const GATEWAY = `${AGENT}.1`;
 const REPLAY = editedPolicy({ actions: [['duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay']] });
@@ -51,7 +51,7 @@ function stepInput(payload: string | object, seen: SeenProposal | null = null): 
 
 /** Runs a step alone: its states, and how often it traced, replied and executed. */
 function runStep(machine: StepMachine, input: StepInput, facts: SandboxFacts = ONE_FILE) {
-  const { actor, said, states, errors } = listen(machine, `${AGENT}/step`, input);
+  const { actor, said, states, errors } = recordMachine(machine, `${AGENT}/step`, input);
   if (actor.getSnapshot().matches({ AUTHORIZE: 'gathering' })) actor.send({ type: 'FACTS', facts });
   const child = actor.getSnapshot().children[GATEWAY] as { send(event: unknown): void } | undefined;
   child?.send({
@@ -90,27 +90,27 @@ const prohibiting = createMachines(withProhibition(policyOf(SHIPPED))).step;
 
 describe('S0-02 S0-05 S0-12 S0-13: a step passes its phases in order, and goes from a rejection to RECORD and RESPOND', () => {
   test.each<[string, StepMachine, StepInput, SandboxFacts, string[]]>([
-    ['RECEIVE refuses', machines.step, stepInput(''), ONE_FILE, ['RECEIVE', ...END]],
-    ['PARSE refuses', machines.step, stepInput('{'), ONE_FILE, ['RECEIVE', 'PARSE', ...END]],
-    ['VALIDATE_SCHEMA refuses', machines.step, stepInput([]), ONE_FILE, [...CHECKS.slice(0, 3), ...END]],
+    ['RECEIVE rejects', machines.step, stepInput(''), ONE_FILE, ['RECEIVE', ...END]],
+    ['PARSE rejects', machines.step, stepInput('{'), ONE_FILE, ['RECEIVE', 'PARSE', ...END]],
+    ['VALIDATE_SCHEMA rejects', machines.step, stepInput([]), ONE_FILE, [...CHECKS.slice(0, 3), ...END]],
     ['it is repeated', replaying, stepInput(proposal('THINK', {}), SEEN), ONE_FILE, [...CHECKS.slice(0, 3), ...END]],
     [
-      'VALIDATE_ACTION refuses',
+      'VALIDATE_ACTION rejects',
       machines.step,
       stepInput(proposal('FLY', {})),
       ONE_FILE,
       [...CHECKS.slice(0, 4), ...END],
     ],
-    ['VALIDATE_ARGS refuses', machines.step, stepInput(proposal('THINK', { x: 1 })), ONE_FILE, [...CHECKS, ...END]],
+    ['VALIDATE_ARGS rejects', machines.step, stepInput(proposal('THINK', { x: 1 })), ONE_FILE, [...CHECKS, ...END]],
     [
-      'AUTHORIZE refuses by the lane',
+      'AUTHORIZE rejects by the lane',
       prohibiting,
       stepInput(proposal('READ_FILE', READ)),
       ONE_FILE,
       [...JUDGED, 'AUTHORIZE.deciding', ...END],
     ],
     [
-      'AUTHORIZE refuses by the facts',
+      'AUTHORIZE rejects by the facts',
       machines.step,
       stepInput(proposal('READ_FILE', READ)),
       { paths: [{ status: 'refused', kind: 'symlink' }], usage: null },
@@ -234,17 +234,17 @@ const vote = (d: TreeDriver, decision: 'approve' | 'reject') => {
 const SECOND_TRY = `${AGENT}.2`;
 
 const PATHS: Record<string, Path> = {
-  'refused by RECEIVE': { go: (d) => d.propose(''), ends: ['VALIDATION_ERROR', 'RECEIVE', 'payload.blank', 0] },
-  'refused by PARSE': { go: (d) => d.propose('{'), ends: ['VALIDATION_ERROR', 'PARSE', 'json.syntax', 0] },
-  'refused by VALIDATE_SCHEMA': {
+  'a rejection by RECEIVE': { go: (d) => d.propose(''), ends: ['VALIDATION_ERROR', 'RECEIVE', 'payload.blank', 0] },
+  'a rejection by PARSE': { go: (d) => d.propose('{'), ends: ['VALIDATION_ERROR', 'PARSE', 'json.syntax', 0] },
+  'a rejection by VALIDATE_SCHEMA': {
     go: (d) => d.propose({}),
     ends: ['VALIDATION_ERROR', 'VALIDATE_SCHEMA', 'schema.missing_schema_version', 0],
   },
-  'refused by VALIDATE_ACTION': {
+  'a rejection by VALIDATE_ACTION': {
     go: act('FLY', {}),
     ends: ['DENIED', 'VALIDATE_ACTION', 'action.not_in_allowlist', 0],
   },
-  'refused by VALIDATE_ARGS': {
+  'a rejection by VALIDATE_ARGS': {
     go: act('READ_FILE', {}),
     ends: ['VALIDATION_ERROR', 'VALIDATE_ARGS', 'args.schema', 0],
   },
@@ -278,7 +278,7 @@ const PATHS: Record<string, Path> = {
     go: act('WRITE_FILE', { ...WRITE, path: '/sandbox/a.sh' }),
     ends: ['DENIED', 'AUTHORIZE', 'extension.not_allowed', 0],
   },
-  'denied for what stands there': {
+  'denied for the file facts': {
     go: act('READ_FILE', READ, { paths: [{ status: 'refused', kind: 'fifo' }], usage: null }),
     ends: ['DENIED', 'AUTHORIZE', 'sandbox.fifo', 0],
   },

@@ -12,7 +12,7 @@ const SECOND = `${AGENT}.2`;
 const DENIED = { outcome: 'DENIED', cause: 'UNSETTLED', rule_id: 'outcome.unsettled' };
 
 /** An agent with a charge of unknown outcome. */
-function lost(d = new GovernedTree().working()): GovernedTree {
+function chargeWithUnknownOutcome(d = new GovernedTree().working()): GovernedTree {
   d.call('billing.charge', { amount: 5 });
   d.result(FIRST, { status: 'unknown' });
   expect(d.responses.at(-1)).toMatchObject({ outcome: 'EXECUTION_ERROR', result: null });
@@ -22,7 +22,7 @@ const performed = (d: GovernedTree) => d.commands.filter(({ kind }) => kind === 
 
 describe('D8: the same request again', () => {
   test.each(['done', 'not_executed'] as const)('is denied until the outcome is determined as %s', (outcome) => {
-    const d = lost();
+    const d = chargeWithUnknownOutcome();
     d.call('billing.charge', { amount: 5 });
     expect(d.traces.at(-1)).toMatchObject(DENIED);
     expect(d.audit(SECOND)[0]).toMatchObject({ outcome: 'deny', authz: { rule_id: 'outcome.unsettled' } });
@@ -40,7 +40,7 @@ describe('D8: the same request again', () => {
   });
 
   test('is the only one: a different request is allowed', () => {
-    const d = lost();
+    const d = chargeWithUnknownOutcome();
     for (const [tool, amount] of [
       ['billing.charge', 6],
       ['slow.tool', 5],
@@ -53,7 +53,7 @@ describe('D8: the same request again', () => {
   });
 
   test('D16: is also denied after a snapshot', () => {
-    const d = lost();
+    const d = chargeWithUnknownOutcome();
     const snapshot = JSON.parse(JSON.stringify(d.tree.snapshot())) as TreeSnapshot;
     const again = restoreTree(snapshot, d.inputs[0]!.materials);
     expect(again.unsettled).toEqual(d.tree.unsettled);
@@ -64,7 +64,7 @@ describe('D8: the same request again', () => {
 
 describe('D8 C54: if the outcome of an attempt is unknown, and other attempts followed', () => {
   const RETRYING = governedPolicy('retries: { max: 1, backoff_ms: 0 }\n');
-  const lostOnce = (): GovernedTree => {
+  const chargeWithLostAttempt = (): GovernedTree => {
     const d = new GovernedTree(RETRYING).working();
     d.call('slow.tool', { amount: 5 });
     d.result(FIRST, { status: 'unknown' });
@@ -73,14 +73,14 @@ describe('D8 C54: if the outcome of an attempt is unknown, and other attempts fo
   };
 
   test('one that was done settles the effect: the request may be made again', () => {
-    const d = lostOnce();
+    const d = chargeWithLostAttempt();
     d.done(SECOND);
     expect(d.traces.at(-1)).toMatchObject({ outcome: 'SUCCESS' });
     expect(d.call('slow.tool', { amount: 5 }).commands).toMatchObject([{ kind: 'perform' }]);
   });
 
   test.each(['REFUSED', 'NOT_EXECUTED'] as const)('one that failed as %s does not settle the first', (cause) => {
-    const d = lostOnce();
+    const d = chargeWithLostAttempt();
     d.failed(SECOND, cause);
     d.call('slow.tool', { amount: 5 });
     expect(d.traces.at(-1)).toMatchObject(DENIED);
@@ -102,7 +102,7 @@ describe('D8 C54: if the outcome of an attempt is unknown, and other attempts fo
 });
 
 describe('D8: a resolved outcome', () => {
-  const told = {
+  const resolvedEvent = {
     action_type: 'system',
     outcome: 'success',
     outcome_reason: 'OUTCOME_RESOLVED:done',
@@ -113,10 +113,10 @@ describe('D8: a resolved outcome', () => {
   };
 
   test('is an event of the run, which keeps its end', () => {
-    const d = lost();
+    const d = chargeWithUnknownOutcome();
     const { entries } = d.resolve(FIRST, 'done');
     expect(entries.map(({ entry }) => entry.type)).toEqual(['input', 'audit_event']);
-    expect(entries[1]!.entry.body).toMatchObject(told);
+    expect(entries[1]!.entry.body).toMatchObject(resolvedEvent);
     const records = new RunRecords();
     for (const { entry } of d.entries) records.fold(entry);
     expect(records.get(FIRST)).toMatchObject({ status: 'failed', outcome: 'failed:OUTCOME_UNKNOWN' });
@@ -124,13 +124,13 @@ describe('D8: a resolved outcome', () => {
   });
 
   test('is recorded for an ended tree too, and changes no state', () => {
-    const d = lost();
+    const d = chargeWithUnknownOutcome();
     d.act('FINISH', { response: '' });
     expect(d.tree.hasEnded).toBe(true);
     const ending = JSON.stringify(d.tree.snapshot().machine);
     const { refused, ended, commands, replies, entries } = d.resolve(FIRST, 'done');
     expect({ refused, ended, commands, replies }).toEqual({ refused: false, ended: [], commands: [], replies: [] });
-    expect(entries.slice(1).map(({ entry }) => entry.body)).toMatchObject([told]);
+    expect(entries.slice(1).map(({ entry }) => entry.body)).toMatchObject([resolvedEvent]);
     expect(JSON.stringify(d.tree.snapshot().machine)).toBe(ending);
     expect(d.resolve(FIRST, 'done').refused).toBe(true);
   });
@@ -141,7 +141,7 @@ describe('D8: a resolved outcome', () => {
     ['the root run', TREE],
     ['a run that there never was', 'run_nobody'],
   ])('C50: is rejected for %s', (_what, run_id) => {
-    const d = lost();
+    const d = chargeWithUnknownOutcome();
     d.call('billing.charge', { amount: 7 });
     d.done(`${AGENT}.2`);
     expect(d.resolve(run_id, 'done')).toMatchObject({ refused: true });
@@ -150,13 +150,13 @@ describe('D8: a resolved outcome', () => {
   });
 
   test('C50: is rejected the second time', () => {
-    const d = lost();
+    const d = chargeWithUnknownOutcome();
     d.resolve(FIRST, 'done');
     expect(d.resolve(FIRST, 'not_executed').refused).toBe(true);
   });
 
   test('affects only the agent that made the request', () => {
-    const d = lost(new GovernedTree().working(2));
+    const d = chargeWithUnknownOutcome(new GovernedTree().working(2));
     const other = `${TREE}.2`;
     d.call('billing.charge', { amount: 5 }, other);
     d.result(`${other}.1`, { status: 'unknown' });

@@ -180,7 +180,7 @@ const POLICIES: readonly [string, Edit, RegistrationOptions][] = [
   ['the shipped policy', (_name, text) => text, {}],
   ['the shipped policy beside a service', (_name, text) => text, OF_SERVICE],
   ['a service with tools, tables and actions of its own', ofService, OF_SERVICE],
-  ['a firm that asks for approvals', ofFirm, OF_SERVICE],
+  ['a policy with approvals', ofFirm, OF_SERVICE],
 ];
 /** The first and the last reach every rule; the campaign covers those between. */
 const compared = POLICIES.filter((_, n) => n % sized(POLICIES.length - 1, 1) === 0);

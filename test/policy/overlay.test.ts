@@ -94,10 +94,10 @@ describe('D1: the overlay only ever denies', () => {
     let denials = 0;
     fc.assert(
       fc.property(overlay, subject, (over, of) => {
-        const said = overlayVerdict(over, of);
-        if (said === null) return;
-        if (said.rule_id !== OVERLAY_UNUSABLE) denials += 1;
-        expect(said).toEqual({
+        const overlaid = overlayVerdict(over, of);
+        if (overlaid === null) return;
+        if (overlaid.rule_id !== OVERLAY_UNUSABLE) denials += 1;
+        expect(overlaid).toEqual({
           decision: 'deny',
           rule_id: expect.stringMatching(/^overlay\.(?:deny-[1-9]\d*|unusable)$/),
           cause: 'OVERLAY',
@@ -112,10 +112,10 @@ describe('D1: the overlay only ever denies', () => {
   test("an allowance stays the same, or becomes the overlay's denial", () => {
     fc.assert(
       fc.property(allowed, overlay, subject, (verdict, over, of) => {
-        const said = overlayVerdict(over, of);
+        const overlaid = overlayVerdict(over, of);
         const after = withOverlay(verdict, over, of);
-        if (said === null) expect(after).toBe(verdict);
-        else expect(after).toEqual(said);
+        if (overlaid === null) expect(after).toBe(verdict);
+        else expect(after).toEqual(overlaid);
       }),
       { numRuns: 2_000 },
     );
@@ -278,12 +278,12 @@ describe('the schemas', () => {
     ['an empty reason', { ...right, reason: '' }],
     ['a reason of 201 characters', { ...right, reason: 'x'.repeat(201) }],
     ['a reason of two lines', { ...right, reason: 'a\nb' }],
-    ['a reason that is one character to the eye', { ...right, reason: `a${'\u0301'.repeat(300)}` }],
+    ['a reason that looks like one character', { ...right, reason: `a${'\u0301'.repeat(300)}` }],
     ['an id of another kind', { ...right, rule_id: 'unusable' }],
     ['deny-0', { ...right, rule_id: 'deny-0' }],
-    ['a member more', { ...right, allow: true }],
+    ['an additional member', { ...right, allow: true }],
     ['a matcher that is null', { ...right, lane_id: null }],
-    ['a lane that is none', { ...right, lane_id: 'LANE A' }],
+    ['an invalid lane', { ...right, lane_id: 'LANE A' }],
     ['an action in lower case', { ...right, action: 'write_file' }],
     ['a run id with an ordinal 0', { ...right, run_id: 'run_abcd.0' }],
   ])('reject a rule with %s', (_what, wrong) => {

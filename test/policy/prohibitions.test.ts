@@ -82,8 +82,8 @@ const TABLE: Readonly<Record<Prohibition, readonly (readonly [boolean, string, P
     ],
     raw_external_destination: [
       [true, 'something else than a bundle', outside('report')],
-      [true, 'nothing that is known', outside()],
-      [true, 'a bundle with a raw file beside it', outside('export_bundle', 'file_content')],
+      [true, 'no known fact', outside()],
+      [true, 'a bundle and a raw file', outside('export_bundle', 'file_content')],
       [true, 'a bundle with text in the record', outside('export_bundle', 'embedded_text')],
       [false, 'a bundle', outside('export_bundle', 'contains_pii')],
       [false, 'a raw file that stays', asking({ artifact_flags: ['file_content'] })],

@@ -1,4 +1,4 @@
-// A ledger with flag 5: what was exported is named by its locator, and by no path of the host, in all that it holds.
+// A ledger with flag 5: it names an export by its locator, and contains no path of the host.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('S4-76 C85: it replays as it was recorded, and names the bundle by its locator', async () => {
+test('S4-76 C85: replays as recorded, and names the bundle by its locator', async () => {
   expect(sha256(readFileSync(`${HISTORY}.db.gz`))).toBe(SHA256);
   const files = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') };
   const store = openSqliteStore({ ...files, readOnly: true });

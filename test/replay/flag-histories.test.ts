@@ -1,5 +1,5 @@
-// Golden histories of behaviour flags: each a small ledger that a version with the flags has recorded. They come out of
-// the machines as they were recorded, and hold what their flags change.
+// Golden histories of behaviour flags: small ledgers, each recorded by a version with the flags. The machines replay
+// them as recorded, and they contain what their flags change.
 
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -47,18 +47,18 @@ async function entriesIn(reader: LedgerReader): Promise<readonly Entry[]> {
 }
 
 describe(`the golden history ${NAME}`, () => {
-  test('U-06: is what it was made as, and replays as it was recorded', async () => {
+  test('U-06: is unmodified, and replays as recorded', async () => {
     expect(sha256(readFileSync(packed('db.gz')))).toBe(SHA256);
     copyFileSync(packed('db.gz'), join(folder, 'copy'));
     expect(await read((reader) => reader.verify())).toMatchObject({ ok: true });
     expect(await read((reader) => reader.replay())).toMatchObject({ ok: true, difference: null });
   });
 
-  test('U-06: holds what flags 9 to 12 change', async () => {
+  test('U-06: contains what flags 9 to 12 change', async () => {
     const entries = await read(entriesIn);
     const audit = entries.flatMap(({ type, body }) => (type === 'audit_event' ? [body] : []));
     const reasons = new Set(audit.map(({ outcome_reason = '' }) => outcome_reason));
-    // 9 and 11: a cancel in words is a code, in a session as well, and no cancel has paused one.
+    // 9 and 11: a cancel with free text is recorded as a code, in a session as well, and no cancel has paused one.
     expect([...reasons]).toEqual(
       expect.arrayContaining([
         'cancelled:by_caller',
@@ -69,14 +69,14 @@ describe(`the golden history ${NAME}`, () => {
     );
     const sessions = entries.flatMap(({ type, body }) => (type === 'session_event' ? [body] : []));
     expect(sessions.filter(({ event }) => event === 'pause')).toHaveLength(1);
-    // 10: what was found is recorded.
+    // 10: findings are recorded.
     const found = entries.flatMap(({ type, body }) =>
       type === 'input' && body.kind === 'start_run'
         ? [body.facts.artifact_flags.filter((flag) => flag.includes(':'))]
         : [],
     );
     expect(found).toEqual([['found:birth_date'], ['found:email'], ['found:privilege_mark']]);
-    // 11: names that are not known are hashes.
+    // 11: unknown names are hashes.
     const text = JSON.stringify(entries);
     for (const name of ['NO_SUCH_ACTION', 'unknown_argument', 'no.such_tool', 'withdrawn', 'lunch', 'that was all']) {
       expect(text.includes(name)).toBe(false);

@@ -1,5 +1,5 @@
-// Golden histories: ledgers that earlier versions have recorded. They are never edited and never made again, and come
-// out of the machines of today as they were recorded.
+// Golden histories: ledgers that earlier versions have recorded. They are never edited and never recorded again, and
+// the current machines replay them as recorded.
 
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { readIntegrated } from '../../src/ledger/integrated-log.js';
@@ -18,7 +18,7 @@ import { ROOT } from '../root.js';
 const FOLDER = 'test/fixtures/histories';
 const BYTES_MAX = 300_000;
 
-/** By the format of the ledger. `states` is of all runs at the end, hashed: see below. */
+/** By the format of the ledger. `states` is the hash of the states of all runs at the end: see below. */
 const GOLDEN = {
   2: {
     sha256: 'ebfac9573fef6a03eeb314659958aadcc68dfe113228dbbad87019485ab24f7f',
@@ -43,7 +43,7 @@ const GOLDEN = {
 } as const;
 const FORMATS = [2, 3, 4, 5] as const;
 
-/** By what they show: histories with behaviour flags, and how the runs of one kind ended in them. */
+/** By subject: histories with behaviour flags, and how the runs of one kind ended in them. */
 const FLAGGED = {
   // Flag 4, made by make-withheld-exports.mjs.
   'withheld-exports': {
@@ -90,7 +90,7 @@ async function read<T>(
   }
 }
 
-test('U-06: there is one for each format of the ledger, small, and the bytes that it was made with', () => {
+test('U-06: exists for each format of the ledger, small, and with its original bytes', () => {
   expect(filesIn(FOLDER, /^format-\d+\.db\.gz$/)).toEqual(FORMATS.map((format) => `${FOLDER}/format-${format}.db.gz`));
   const [, newest] = /FORMAT_VERSION = (\d+)/.exec(textOf('src/adapters/sqlite/sqlite-schema.ts')) ?? [];
   expect(FORMATS.at(-1)).toBe(Number(newest));
@@ -103,7 +103,7 @@ test('U-06: there is one for each format of the ledger, small, and the bytes tha
 describe.each(FORMATS)('the golden history of format %i', (format) => {
   const golden = GOLDEN[format];
 
-  test('U-06: replays as it was recorded, whoever reads it', async () => {
+  test('U-06: replays as recorded, with either reader', async () => {
     for (const readOnly of [true, false]) {
       const report = await read(format, readOnly, (reader) => reader.replay());
       expect(report).toMatchObject({ ok: true, difference: null, ...golden.report });
@@ -111,14 +111,14 @@ describe.each(FORMATS)('the golden history of format %i', (format) => {
     }
   });
 
-  test('U-06: has a bit of everything that was recorded then', async () => {
+  test('U-06: contains everything that this format could record', async () => {
     const state = await read(format, true, (reader) => reader.stateAt({ until: golden.report.entries - 1 }));
     const found = new Set(state.runs.map(({ kind, reason }) => `${kind} ${reason ?? 'lives'}`));
     expect([...found]).toEqual(expect.arrayContaining(EVERYTHING));
     expect(state.sessions.map(({ status }) => status)).toEqual(golden.sessions);
   });
 
-  test('U-06: a reply, a state or a verdict that was another shows in its replay', async () => {
+  test('U-06: reveals a changed reply, state or verdict in its replay', async () => {
     const { file } = unpacked(format);
     const spoilt = join(folder, 'spoilt.db');
     copyFileSync(file, spoilt);
@@ -134,16 +134,18 @@ describe.each(FORMATS)('the golden history of format %i', (format) => {
       tree: (tree_id: string) => readIntegrated(store.tree(tree_id)),
       artifactsOf: (place: EntryPlace) => store.artifactsOf(place),
     });
-    const told = entries.flatMap(({ text, type }, n) => (type !== 'input' && text.includes('"outcome":"') ? [n] : []));
+    const outcomeIndexes = entries.flatMap(({ text, type }, n) =>
+      type !== 'input' && text.includes('"outcome":"') ? [n] : [],
+    );
     const { replay } = await import('../../src/replay/replay.js');
-    for (const at of told.filter((_, n) => n % 11 === 0))
+    for (const at of outcomeIndexes.filter((_, n) => n % 11 === 0))
       expect(await replay(source(at))).toMatchObject({ ok: false, difference: { log_index: at } });
     await store.close();
   });
 });
 
 describe.each(Object.entries(FLAGGED))('the golden history of %s', (name, golden) => {
-  test('U-06: is small, has the bytes that it was made with, and replays as it was recorded', async () => {
+  test('U-06: is small, has its original bytes, and replays as recorded', async () => {
     expect(statSync(packed(name)).size).toBeLessThan(BYTES_MAX);
     expect(sha256(readFileSync(packed(name)))).toBe(golden.sha256);
     const report = await read(name, true, (reader) => reader.replay());

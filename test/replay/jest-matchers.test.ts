@@ -25,7 +25,7 @@ async function withLedger(work: (bench: Bench) => Promise<void>): Promise<void> 
   await bench.close();
 }
 
-/** The same ledger, with one entry as `change` would have it. */
+/** The same ledger with one entry changed. */
 function changed(source: ReplaySource, change: (entry: ReplayEntry) => ReplayEntry): ReplaySource {
   return {
     async *log() {
@@ -37,13 +37,13 @@ function changed(source: ReplaySource, change: (entry: ReplayEntry) => ReplayEnt
 }
 
 describe('toReplayIdentically', () => {
-  test('U-06: passes on a ledger that the machines spoke', () =>
+  test('U-06: passes on a ledger that the machines produced', () =>
     withLedger(async ({ turnpike }) => {
       await expect(turnpike).toReplayIdentically();
       await expect(turnpike.ledger).toReplayIdentically();
     }));
 
-  test('U-06: names the first entry that they would not have spoken', () =>
+  test('U-06: names the first entry that they would not have produced', () =>
     withLedger(async ({ turnpike }) => {
       const forged = changed(turnpike.ledger, (entry) =>
         entry.type === 'step_trace' ? { ...entry, text: entry.text.replace('SUCCESS', 'SUCCES5') } : entry,
@@ -55,7 +55,7 @@ describe('toReplayIdentically', () => {
 });
 
 describe('toSatisfyLifecycle', () => {
-  test('S4-21 S4-22 S4-44 S4-45 S4-46 S4-47 S4-48: passes on runs that lived by the table, and misses every event it lacks', () =>
+  test('S4-21 S4-22 S4-44 S4-45 S4-46 S4-47 S4-48: passes on runs that follow the table, and reports every missing event', () =>
     withLedger(async (bench) => {
       const entries = await bench.entries();
       expect(entries).toSatisfyLifecycle();
@@ -71,7 +71,7 @@ describe('toSatisfyLifecycle', () => {
 });
 
 describe('toBeDeniedBy', () => {
-  test('S4-36: names the rule that denied', () =>
+  test('S4-36: names the denying rule', () =>
     withLedger(async (bench) => {
       const entries = await bench.entries();
       expect(entries).toBeDeniedBy('extension.not_allowed');

@@ -1,4 +1,4 @@
-// What is drawn of a machine, held against the machine itself as XState resolves it.
+// The chart of a machine, compared with the machine as XState resolves it.
 
 import { describe, expect, test } from '@jest/globals';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
@@ -14,7 +14,7 @@ const machines = createMachines(policy);
 const definitions = JSON.parse(machineDefinitions(machines, policy.catalogue)) as JsonObject;
 const charts = chartsOf(definitions);
 
-test('U-05: of recorded definitions every machine is drawn, under the hash of what was recorded', () => {
+test('U-05: recorded definitions give a chart of every machine, under the hash of its definition', () => {
   expect(charts.map(({ machine }) => machine).sort()).toEqual(Object.keys(machines).sort());
   for (const { machine, hash } of charts) expect(hash).toBe(sha256(canonicalJson(definitions[machine])));
 });
@@ -41,7 +41,7 @@ describe.each(Object.entries(machines))('the chart of %s', (name, machine: AnySt
     expect(found.sort(byId)).toEqual(expected.sort(byId));
   });
 
-  test('U-05: has its edges, each leading where the machine goes', () => {
+  test('U-05: has its transitions, each with the target of the machine', () => {
     const expected = states.flatMap((state) =>
       [...state.transitions, ['always', state.always ?? []] as const].flatMap(([event, edges]) =>
         edges.map(({ target }, place) => ({
@@ -57,7 +57,7 @@ describe.each(Object.entries(machines))('the chart of %s', (name, machine: AnySt
   });
 });
 
-test('guards are words, with what they were given, and the last of several is the else', () => {
+test('guards are shown with their parameters, and the last of several transitions as else', () => {
   const step = charts.find(({ machine }) => machine === 'step')!;
   const mediated = charts.find(({ machine }) => machine === 'mediated')!;
   const guard = (edges: typeof step.edges, id: string) => edges.find((edge) => edge.id === id)?.guard;
@@ -71,7 +71,7 @@ test('guards are words, with what they were given, and the last of several is th
   ]);
 });
 
-test('what no version of ours has written is drawn as far as it goes: targets in any form, regions, no target', () => {
+test('an unknown form of definition is drawn as far as possible: targets in any form, regions, no target', () => {
   const { nodes, edges } = machineChartOf('odd', {
     id: 'odd',
     type: 'parallel',

@@ -40,7 +40,7 @@ const after = light(
   { flags: [1], registrations: {} },
 );
 
-test('S2-06: what was added, removed and changed between two definitions is named', () => {
+test('S2-06: names what was added, removed and changed between two definitions', () => {
   expect(diffDefinitions(before, before)).toMatchObject({ same: true, machines: [] });
   const { same, machines, flags, others } = diffDefinitions(before, after);
   expect([same, flags, others]).toEqual([false, { added: [1], removed: [] }, ['registrations']]);
@@ -59,7 +59,7 @@ test('S2-06: what was added, removed and changed between two definitions is name
   });
 });
 
-test('S2-06: `machines diff` takes runs, hashes, files and the present machines; 0 same, 1 different, 2 wrong', async () => {
+test('S2-06: `machines diff` takes runs, hashes, files and the current machines; exit code 0 same, 1 different, 2 wrong usage', async () => {
   expect(await command('machines', 'diff', run_id, run_id)).toMatchObject({ code: 0, text: 'the same machines\n' });
   writeFileSync(join(folder, 'a.json'), JSON.stringify(before));
   writeFileSync(join(folder, 'b.json'), JSON.stringify(after));
@@ -73,7 +73,7 @@ test('S2-06: `machines diff` takes runs, hashes, files and the present machines;
   }
 });
 
-test('U-06: `replay --until` shows runs and sessions as they stood; what is no entry is wrong usage', async () => {
+test('U-06: `replay --until` shows runs and sessions at an entry; a missing entry is wrong usage', async () => {
   const shown = await command('replay', '--until', '215');
   expect(shown).toMatchObject({ code: 0 });
   expect(shown.text).toMatch(/^after entry 215 .*: 7 trees, 5 of them ended\n/u);

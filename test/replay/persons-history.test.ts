@@ -1,5 +1,5 @@
-// The golden histories of how people are compared, behaviour flags 6 to 8 and 13. They are never edited and never made
-// again.
+// The golden histories of how people are compared, behaviour flags 6 to 8 and 13. They are never edited and never
+// recorded again.
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const NAMES = {
   'look-in-either-case': '907d0d560865e773d7523c3b8af135f95734cdabb186b7095c846960c24b5431',
 } as const;
 
-/** The entries of a history that is what it was made as, and replays as it was recorded. */
+/** The entries of a history that is unmodified and replays as recorded. */
 async function entriesOf(name: keyof typeof NAMES): Promise<readonly Entry[]> {
   const golden = join(ROOT, 'test/fixtures/histories', `${name}.db.gz`);
   const folder = tempFolder('golden');
@@ -54,7 +54,7 @@ const votesIn = (entries: readonly Entry[]) =>
 const rulesIn = (entries: readonly Entry[]) =>
   entries.flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.rule_id] : []));
 
-test('U-06: votes of look-alikes, unreadable names and rounded numbers come out as they were recorded', async () => {
+test('U-06: votes of look-alikes, unreadable names and rounded numbers replay as recorded', async () => {
   const entries = await entriesOf('look-alike-voters');
   expect(votesIn(entries)).toEqual([
     'approval.look_alike',
@@ -67,9 +67,9 @@ test('U-06: votes of look-alikes, unreadable names and rounded numbers come out 
   expect(rules).toEqual([null, 'path.invisible_character', 'path.invisible_character', 'json.number_not_exact']);
 });
 
-test('U-06: names that need a change of case and a look-alike come out as they were recorded', async () => {
+test('U-06: names that need a change of case and a look-alike replay as recorded', async () => {
   const entries = await entriesOf('look-in-either-case');
-  // The requester and the first voter in other writing; that voter while another name is suspended, and their own.
+  // The requester and the first voter in other spellings; that voter while another name is suspended, and their own.
   expect(votesIn(entries)).toEqual([
     'approval.look_alike',
     'approval.accepted',

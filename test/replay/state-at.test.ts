@@ -1,4 +1,4 @@
-// Time travel: what stood where at any entry, held against what the entries themselves say, with a cache and without.
+// Time travel: the state at any entry, compared with the entries themselves, with a cache and without.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { integratedLog } from '../../src/ledger/integrated-log.js';
@@ -24,7 +24,7 @@ let entries: Entry[];
 let ledger: HistorySource;
 const folder = tempFolder('history');
 
-/** Agents side by side: some end, one is denied, one waits, and one is asked something after its end. */
+/** Concurrent agents: some end, one is denied, one waits, and one gets an input after its end. */
 beforeAll(async () => {
   bench = await Bench.open();
   const { turnpike } = bench;
@@ -54,7 +54,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The states of runs after the first entries of the log, out of the records. */
+/** The states of runs after the first entries of the log, from the run records. */
 function statesAfter(size: number): Record<string, string> {
   const records = new RunRecords();
   for (const entry of entries.slice(0, size)) records.fold(entry);
@@ -67,7 +67,7 @@ const statesOf = ({ runs }: LedgerState): Record<string, string> =>
 const APART = sized(71, 23);
 const everywhere = (): number[] => Array.from({ length: Math.ceil(entries.length / APART) }, (_, n) => n * APART);
 
-test('U-06: at any entry every run is in the state that the entries up to there tell', async () => {
+test('U-06: at any entry every run is in the state that the entries so far determine', async () => {
   expect(entries.length).toBeGreaterThan(8 * EVERY);
   for (const until of everywhere()) {
     const state = await stateAt(ledger, null, { until });
@@ -78,7 +78,7 @@ test('U-06: at any entry every run is in the state that the entries up to there 
   }
 });
 
-test('U-06: with what a reader remembers it comes to the same, in any order, and folds only so far', async () => {
+test("U-06: a reader's cache gives the same result, in any order, and bounds the fold", async () => {
   const cache = sqliteHistoryCache(join(folder, 'same.cache'));
   let read = 0;
   const counted: HistorySource = {
@@ -96,14 +96,14 @@ test('U-06: with what a reader remembers it comes to the same, in any order, and
   for (const until of everywhere().reverse()) {
     read = 0;
     const remembered = await stateAt(counted, cache, { until, pointEntries: EVERY });
-    // One input causes some ten entries, so a point may lie that far behind where it was due.
+    // One input causes about ten entries, so a point may lie that far after its due position.
     expect(read).toBeLessThan(EVERY + 30);
     expect(remembered).toEqual(await stateAt(ledger, null, { until }));
   }
   await cache.close();
 });
 
-test('S0-12: an agent is shown where it stands: ready, or in the phase of the step whose effect is on its way', async () => {
+test('S0-12: shows the position of an agent: ready, or in the phase of the step whose effect is in flight', async () => {
   const intent = entries.findIndex(
     ({ type, body }) => type === 'run_created' && 'run_kind' in body && body.run_kind === 'db_write',
   );
@@ -116,7 +116,7 @@ test('S0-12: an agent is shown where it stands: ready, or in the phase of the st
   expect(end.trees).toEqual({ begun: 10, ended: 8 });
 });
 
-test('U-06: of one tree, by its own numbers, as of the whole ledger', async () => {
+test('U-06: of one tree, by seq, equals that of the whole ledger', async () => {
   const tree_id = entries[0]?.tree_id ?? '';
   const own = entries.flatMap((entry, log_index) => (entry.tree_id === tree_id ? [{ log_index, seq: entry.seq }] : []));
   const cache = sqliteHistoryCache(join(folder, 'tree.cache'));
@@ -130,7 +130,7 @@ test('U-06: of one tree, by its own numbers, as of the whole ledger', async () =
   await cache.close();
 });
 
-test('U-06: an entry that is not there is refused', async () => {
+test('U-06: a missing entry is rejected', async () => {
   const missing = { code: 'USAGE', message: expect.stringContaining(`the last is ${entries.length - 1}`) };
   await expect(stateAt(ledger, null, { until: entries.length })).rejects.toMatchObject(missing);
   const tree_id = entries[0]?.tree_id ?? '';
@@ -138,18 +138,18 @@ test('U-06: an entry that is not there is refused', async () => {
   await expect(stateAt(ledger, null, { until: 0, tree_id: 'run_none' })).rejects.toMatchObject({ code: 'USAGE' });
 });
 
-/** What may have happened to a cache: it costs time, and nothing else. */
+/** Possible damage to a cache: it costs time, and nothing else. */
 const SPOILT: Readonly<Record<string, (file: string) => HistoryCache>> = {
-  'cut in half': (file) => {
+  'was truncated': (file) => {
     const bytes = readFileSync(file);
     writeFileSync(file, bytes.subarray(0, bytes.length / 2));
     return sqliteHistoryCache(file);
   },
-  'is no database': (file) => {
+  'is not a database': (file) => {
     writeFileSync(file, 'not one');
     return sqliteHistoryCache(file);
   },
-  'says of a run what is not so': (file) => spoiling(file, (text) => text.replaceAll('"completed"', '"cancelled"')),
+  'has a wrong state of a run': (file) => spoiling(file, (text) => text.replaceAll('"completed"', '"cancelled"')),
   'has lost the snapshots of its trees': (file) => {
     const cache = sqliteHistoryCache(file);
     return around(cache, { snapshot: () => Promise.resolve(null) });
@@ -161,7 +161,7 @@ const SPOILT: Readonly<Record<string, (file: string) => HistoryCache>> = {
     db.close();
     return sqliteHistoryCache(file);
   },
-  'cannot be where it should': () => sqliteHistoryCache(join(folder, 'no/such/folder.cache')),
+  'cannot be written to its place': () => sqliteHistoryCache(join(folder, 'no/such/folder.cache')),
 };
 
 const around = (cache: HistoryCache, over: Partial<HistoryCache>): HistoryCache => ({
@@ -182,30 +182,30 @@ function spoiling(file: string, spoil: (text: string) => string): HistoryCache {
   });
 }
 
-test.each(Object.keys(SPOILT))('U-06: a cache that %s changes nothing of what is told', async (name) => {
+test.each(Object.keys(SPOILT))('U-06: a cache that %s changes nothing in the result', async (name) => {
   const file = join(folder, `${name.replaceAll(' ', '-')}.cache`);
   const until = entries.length - 20;
   const options = { until, pointEntries: EVERY };
   const first = sqliteHistoryCache(file);
-  const told = await stateAt(ledger, first, options);
+  const result = await stateAt(ledger, first, options);
   expect(await first.point(until)).not.toBeNull();
   await first.close();
   const spoilt = SPOILT[name]!(file);
-  expect(await stateAt(ledger, spoilt, options)).toEqual(told);
+  expect(await stateAt(ledger, spoilt, options)).toEqual(result);
   await spoilt.close();
 });
 
-test('U-06: a cache of another ledger is noticed by its last entry', async () => {
+test('U-06: a cache of another ledger is detected by its last entry', async () => {
   const cache = sqliteHistoryCache(join(folder, 'other.cache'));
   const other = await Bench.open();
   const agent = await other.turnpike.startAgent();
   for (let n = 0; n < 40; n += 1) await agent.submit(JSON.stringify(proposal('THINK', {})));
   const until = 80;
-  const told = await stateAt(ledger, null, { until });
+  const result = await stateAt(ledger, null, { until });
   const source = other.turnpike.ledger as unknown as HistorySource;
   const theirs = await stateAt(source, cache, { until, pointEntries: EVERY });
-  expect(theirs.runs).not.toEqual(told.runs);
-  expect(await stateAt(ledger, cache, { until, pointEntries: EVERY })).toEqual(told);
+  expect(theirs.runs).not.toEqual(result.runs);
+  expect(await stateAt(ledger, cache, { until, pointEntries: EVERY })).toEqual(result);
   await cache.close();
   await other.close();
 });

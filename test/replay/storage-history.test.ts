@@ -1,4 +1,4 @@
-// The golden history of the behaviour flags 1, 2 and 3 comes out of the machines as it was recorded.
+// The golden history of the behaviour flags 1, 2 and 3 replays as recorded.
 
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -40,17 +40,17 @@ async function read<T>(work: (reader: LedgerReader) => Promise<T>): Promise<T> {
   }
 }
 
-test('U-06: the history of storage limits is small, and the bytes that it was made with', () => {
+test('U-06: the history of storage limits is small, and has its original bytes', () => {
   expect(statSync(`${NAME}.db.gz`).size).toBeLessThan(100_000);
   expect(sha256(readFileSync(`${NAME}.db.gz`))).toBe(GOLDEN.sha256);
 });
 
-test('U-06 C80 C81 C82: it replays and verifies as it was recorded', async () => {
+test('U-06 C80 C81 C82: replays and verifies as recorded', async () => {
   expect(await read((reader) => reader.replay())).toMatchObject({ ok: true, difference: null, ...GOLDEN.report });
   expect(await read((reader) => reader.verify())).toMatchObject({ ok: true });
 });
 
-test('U-06 C80 C81 C82: it shows a prefix, reservations, a denial by them, and a run that its proposals have ended', async () => {
+test('U-06 C80 C81 C82: contains a prefix, reservations, a denial by them, and a run that its proposals have ended', async () => {
   const entries = await read(async (reader) => {
     const found: Entry[] = [];
     for await (const { text } of reader.log()) found.push(JSON.parse(text) as Entry);

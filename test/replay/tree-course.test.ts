@@ -1,5 +1,5 @@
-// The way of every run, as replay gives it: held against where runs stand, against XState's own actors over the same
-// machines, and against itself when it is asked for bit by bit.
+// The course of every run, as replay computes it: compared with the states of runs, with XState's own actors over the
+// same machines, and with a course that is requested in parts.
 
 import type { EntryPlace } from '../../src/ports/ledger/ledger-store.js';
 import { describe, expect, test } from '@jest/globals';
@@ -23,17 +23,17 @@ interface Recorded {
   readonly artifacts: ReadonlyMap<number, readonly StoredArtifact[]>;
 }
 
-/** What a driver has recorded, in a log in which other entries stand between. */
+/** What a driver has recorded, in a log with other entries in between. */
 function recorded(d: TreeDriver, spread = 3): Recorded {
   const entries: ReplayEntry[] = [];
   const artifacts = new Map<number, readonly StoredArtifact[]>();
-  for (const [n, { entries: said }] of d.decisions.entries()) {
+  for (const [n, { entries: reasonState }] of d.decisions.entries()) {
     const base = n * spread;
-    for (const { entry, text } of said) {
+    for (const { entry, text } of reasonState) {
       const { tree_id, seq, type } = entry;
       entries.push({ log_index: base + seq, tree_id, seq, type, text });
     }
-    artifacts.set(entries.at(-said.length)?.log_index ?? 0, d.inputs[n]!.materials);
+    artifacts.set(entries.at(-reasonState.length)?.log_index ?? 0, d.inputs[n]!.materials);
   }
   return { entries, artifacts };
 }
@@ -49,20 +49,23 @@ const runsIn = ({ entries }: Recorded): string[] =>
     type === 'run_created' ? [(JSON.parse(text) as { body: { run_id: string } }).body.run_id] : [],
   );
 
-const lived: TreeDriver[] = [];
+const drivers: TreeDriver[] = [];
 function histories(): readonly TreeDriver[] {
-  if (lived.length > 0) return lived;
-  for (let seed = 1; seed <= sized(20, 100); seed += 1) lived.push(randomTree(seed));
-  for (let seed = 1; seed <= sized(4, 15); seed += 1) lived.push(new RandomSession(seed).live({}).driver);
-  return lived;
+  if (drivers.length > 0) return drivers;
+  for (let seed = 1; seed <= sized(20, 100); seed += 1) drivers.push(randomTree(seed));
+  for (let seed = 1; seed <= sized(4, 15); seed += 1) drivers.push(new RandomSession(seed).live({}).driver);
+  return drivers;
 }
 
 const nameOf = ({ edges, states }: Course, [, step, edge, to]: Course['moves'][number]): string =>
   `${step === 0 ? 'run' : 'step'} ${edges[edge] ?? '?'} -> ${states[to] ?? '?'}`;
 
-/** XState's own word for what it took: an underscore says that nobody promises it, and this test that it is there. */
+/**
+ * XState's own report of taken transitions. The underscore means that it is undocumented; this test ensures that it
+ * exists.
+ */
 function watched(d: TreeDriver): ReadonlyMap<string, string[]> {
-  const taken = new Map<string, string[]>();
+  const transitions = new Map<string, string[]>();
   const watch = (event: InspectionEvent): void => {
     if (event.type !== '@xstate.microstep') return;
     const { id } = event.actorRef as unknown as { id: string };
@@ -70,12 +73,12 @@ function watched(d: TreeDriver): ReadonlyMap<string, string[]> {
     const run = id.endsWith(stepId('')) ? id.slice(0, -stepId('').length) : id;
     for (const transition of event._transitions) {
       const name = `${run === id ? 'run' : 'step'} ${idOf(transition)} -> ${path.join('.')}`;
-      taken.set(run, [...(taken.get(run) ?? []), name]);
+      transitions.set(run, [...(transitions.get(run) ?? []), name]);
     }
   };
   const tree = new Tree(d.tree_id, { interpreter: 'xstate', inspect: watch });
   for (const input of d.inputs) tree.decide(input);
-  return taken;
+  return transitions;
 }
 
 function pathOf(value: unknown): string[] {
@@ -110,7 +113,7 @@ describe('the course of a run', () => {
     expect(moves).toBeGreaterThan(sized(900, 5_000));
   }, 120_000);
 
-  test('U-05: chains, by the charts that were recorded, and ends where the run stands', () => {
+  test('U-05: is connected, by the recorded charts, and ends in the state of the run', () => {
     const shapes = new Map<string, Map<string, { source: string; target: string | null }>>();
     for (const d of histories()) {
       const record = recorded(d);
@@ -154,7 +157,7 @@ describe('the course of a run', () => {
     }
   }, 120_000);
 
-  test('U-05: every step begins with the input of its proposal, and no move comes before its entry', () => {
+  test('U-05: begins every step with the input of its proposal, and has no transition before its entry', () => {
     for (const d of histories()) {
       const record = recorded(d);
       const tree = folded(record, d.tree_id);
@@ -170,7 +173,7 @@ describe('the course of a run', () => {
     }
   }, 120_000);
 
-  test('U-05: asked for bit by bit it is the same, nothing twice and nothing missing', async () => {
+  test('U-05: is the same when requested in parts, without repetition or gap', async () => {
     const d = randomTree(7, { inputs: 30 });
     const record = recorded(d);
     for (const run_id of runsIn(record)) {
@@ -191,7 +194,7 @@ describe('the course of a run', () => {
     }
   });
 
-  test('no tree is folded again for a further question, and of many only the last are kept', async () => {
+  test('the cache folds no tree again for a further request, and keeps only the last trees', async () => {
     const d = randomTree(3);
     const record = recorded(d);
     const read: number[] = [];
@@ -216,14 +219,14 @@ async function courseIn(
   return reached?.tree.course(run_id ?? '', after, reached.through) ?? null;
 }
 
-describe('a course is cut', () => {
+describe('a course ends early', () => {
   const d = new TreeDriver().ready();
   d.propose(proposal('THINK', {}));
   d.propose(proposal('FINISH', { response: 'done' }));
   const record = recorded(d);
   const proposals = record.entries.filter(({ text }) => text.includes('"kind":"proposal"'));
 
-  test('where content that the fold needs is withheld; what came before is there, later runs are known', () => {
+  test('if content that the fold needs is withheld; the part before stays, and later runs are known', () => {
     const [first] = proposals;
     const artifacts = new Map(record.artifacts);
     const gone = artifacts.get(first!.log_index)!.map((artifact) => {
@@ -237,7 +240,7 @@ describe('a course is cut', () => {
     expect(course.moves.map((move) => nameOf(course, move))).toEqual(['run created|AUTHORIZE|0 -> running.ready']);
   });
 
-  test('where the machines would not have written what was recorded, with nothing from there on', () => {
+  test('if the machines would not have produced the recorded entry, with nothing from there on', () => {
     const trace = record.entries.findIndex(({ type }) => type === 'step_trace');
     const { log_index } = record.entries[trace]!;
     const entries = record.entries.map((entry, n) =>
@@ -265,7 +268,7 @@ test('U-05: a session has a course of its own, by the chart of sessions', () => 
   expect(tree.session?.session_id).toBe(d.tree_id);
 });
 
-test('a fold of a long tree lets others have their turns', async () => {
+test('a fold of a long tree yields to other work', async () => {
   const record = recorded(randomTree(11));
   let pauses = 0;
   const pause = (): undefined => void (pauses += 1);
@@ -274,10 +277,10 @@ test('a fold of a long tree lets others have their turns', async () => {
   expect(pauses).toBe(record.entries.length);
 });
 
-/** Where the log could stand between two inputs. */
+/** Possible sizes of the log between two inputs. */
 const ends = (d: TreeDriver, { entries }: Recorded): number[] => {
   let seq = 0;
-  return d.decisions.map(({ entries: said }) => entries[(seq += said.length) - 1]!.log_index + 1);
+  return d.decisions.map(({ entries: reasonState }) => entries[(seq += reasonState.length) - 1]!.log_index + 1);
 };
 
 function sourceOf({ entries, artifacts }: Recorded, size: () => number, read: number[] = []) {
@@ -304,9 +307,9 @@ function stateOf({ entries }: Recorded, run_id: string): string {
   for (const { type, text } of entries) {
     if (type !== 'audit_event') continue;
     const { body } = JSON.parse(text) as { body: { run_id: string; action_type: string; outcome_reason?: string } };
-    const said = body.outcome_reason?.split(':')[0] ?? '';
-    const moves = /^(running|completed|failed|denied|cancelled)$/.test(said);
-    if (body.run_id === run_id && body.action_type === 'system' && moves) state = said;
+    const reasonState = body.outcome_reason?.split(':')[0] ?? '';
+    const moves = /^(running|completed|failed|denied|cancelled)$/.test(reasonState);
+    if (body.run_id === run_id && body.action_type === 'system' && moves) state = reasonState;
   }
   return state;
 }

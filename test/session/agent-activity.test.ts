@@ -23,7 +23,7 @@ const many = (tasks = 30) =>
       Array.from({ length: tasks }, (_, i) => make(`t${i}`)),
     ),
   );
-const begun = (options: SessionOptions = {}): SessionDriver => {
+const startWorking = (options: SessionOptions = {}): SessionDriver => {
   const d = new SessionDriver({ spec: many(), ...options }).start();
   d.next();
   return d;
@@ -43,9 +43,9 @@ describe("the estimated fill level of an agent's context", () => {
     ['a rise is believed', [12, 30.5, 31, 100], [12, 30.5, 31, 100]],
     ['a fall is not', [50, 40, 49, 10], [50, 50, 50, 50]],
     ['a fall to almost nothing is that of a fresh context', [80, 9.9, 20], [80, 9.9, 20]],
-    ['a fall to 10 is none', [80, 10], [80, 80]],
+    ['a fall to 10 is ignored', [80, 10], [80, 80]],
     ['a fall to nothing is one', [80, 0, 0], [80, 0, 0]],
-    ['a rise after a fall that was not believed starts from what is believed', [50, 20, 51], [50, 50, 51]],
+    ['a rise after an ignored fall starts from the accepted figure', [50, 20, 51], [50, 50, 51]],
     ['the same figure for the fifth time is not believed', [50, 50, 50, 50, 50], [50, 50, 50, 50, 55]],
     ['nor ever after', [50, 50, 50, 50, 50, 50, 50], [50, 50, 50, 50, 55, 60, 65]],
     ['a rise in between begins anew', [50, 50, 50, 50, 51, 51, 51, 51], [50, 50, 50, 50, 51, 51, 51, 51]],
@@ -80,13 +80,13 @@ describe("the estimated fill level of an agent's context", () => {
   });
 
   test('a session pauses when the context is full enough, whichever command reports it', () => {
-    const said = begun();
-    expect(said.next(said.report(), { context_usage_pct: 84.9 }).data?.status).toBe('running');
-    expect(said.next(said.report(), { context_usage_pct: 85 }).data?.pause_reason).toBe('context_limit');
-    const beaten = begun();
-    beaten.heartbeat(90);
-    expect(beaten.next(beaten.report(), { context_usage_pct: null }).data?.pause_reason).toBe('context_limit');
-    const silent = begun();
+    const reporting = startWorking();
+    expect(reporting.next(reporting.report(), { context_usage_pct: 84.9 }).data?.status).toBe('running');
+    expect(reporting.next(reporting.report(), { context_usage_pct: 85 }).data?.pause_reason).toBe('context_limit');
+    const beating = startWorking();
+    beating.heartbeat(90);
+    expect(beating.next(beating.report(), { context_usage_pct: null }).data?.pause_reason).toBe('context_limit');
+    const silent = startWorking();
     let steps = 0;
     for (; silent.session.status === 'running'; steps += 1) silent.next(silent.report(), { context_usage_pct: null });
     expect([steps, silent.session.pause_reason]).toEqual([28, 'context_limit']);
@@ -94,14 +94,14 @@ describe("the estimated fill level of an agent's context", () => {
 
   test('an agent that always reports the same figure is stopped nevertheless', () => {
     for (const figure of [0, 5, 50]) {
-      const d = begun();
+      const d = startWorking();
       while (d.session.status === 'running') d.next(d.report(), { context_usage_pct: figure });
       expect(d.session.pause_reason).toBe('context_limit');
     }
   });
 
   test('F3: a resumed session starts with a fresh context', () => {
-    const d = begun();
+    const d = startWorking();
     d.next(d.report(), { context_usage_pct: 99 });
     expect(d.resume({}, RUNNER).success).toBe(true);
     expect(d.session.context).toEqual(FRESH_CONTEXT);
@@ -137,15 +137,17 @@ describe('the documentation', () => {
       ];
     });
     const [head, ...rows] = tableOf('docs/sessions.md', 'session-postures').map(([, ...cells]) => cells);
-    const told = [head, ...rows].map((row) => row?.map((cell) => cell.replace(/, (?:always|never|no other)$/, '')));
-    expect(told).toEqual(columns[0]?.map((_cell, i) => columns.map((column) => column[i])));
+    const documented = [head, ...rows].map((row) =>
+      row?.map((cell) => cell.replace(/, (?:always|never|no other)$/, '')),
+    );
+    expect(documented).toEqual(columns[0]?.map((_cell, i) => columns.map((column) => column[i])));
   });
 });
 
 describe('silence of the agent', () => {
   const at = (ms: number): string => new Date(Date.parse('2026-01-01T00:00:00.000Z') + ms).toISOString();
   const state = (issued_at: number, heartbeat_at: number): SessionState => {
-    const d = begun();
+    const d = startWorking();
     return {
       ...d.session,
       outstanding: { ...d.outstanding, issued_at: at(issued_at) },
@@ -189,7 +191,7 @@ describe('silence of the agent', () => {
   });
 
   test('during a step only causes a warning', () => {
-    const d = begun();
+    const d = startWorking();
     const answers = [4, 9, 20].map((minutes) => d.wait(minutes * MINUTE_MS).next(d.report()).data);
     expect(answers.map((data) => [data?.status, data?.warnings])).toEqual([
       ['running', []],
@@ -199,7 +201,7 @@ describe('silence of the agent', () => {
   });
 
   test('ends with a heartbeat, alone or with a report', () => {
-    const d = begun();
+    const d = startWorking();
     d.wait(20 * MINUTE_MS);
     expect(d.next(d.report(), { heartbeat: true }).data?.warnings).toEqual([]);
     d.wait(20 * MINUTE_MS).heartbeat();
@@ -220,15 +222,15 @@ describe('silence of the agent', () => {
   });
 
   test('between steps does not pause it if the command itself carries a heartbeat', () => {
-    const said = new SessionDriver({ spec: many() }).start();
-    expect(said.wait(20 * MINUTE_MS).next(null, { heartbeat: true }).data?.next_step?.type).toBe('implement_task');
-    const beaten = new SessionDriver({ spec: many() }).start();
-    beaten.wait(20 * MINUTE_MS).heartbeat();
-    expect(beaten.next().data?.next_step?.type).toBe('implement_task');
+    const driver = new SessionDriver({ spec: many() }).start();
+    expect(driver.wait(20 * MINUTE_MS).next(null, { heartbeat: true }).data?.next_step?.type).toBe('implement_task');
+    const beating = new SessionDriver({ spec: many() }).start();
+    beating.wait(20 * MINUTE_MS).heartbeat();
+    expect(beating.next().data?.next_step?.type).toBe('implement_task');
   });
 
   test('during a whole step: the report is accepted, then the session pauses as step_stale; nothing is lost, and any loop may resume it (F4)', () => {
-    const d = begun();
+    const d = startWorking();
     const report = d.wait(61 * MINUTE_MS).report();
     expect(d.next(report).data).toMatchObject({ status: 'paused', pause_reason: 'step_stale' });
     expect(d.session.tasks).toEqual({ t0: 'completed' });
@@ -237,13 +239,13 @@ describe('silence of the agent', () => {
   });
 
   test('during a step does not count if there were heartbeats', () => {
-    const d = begun();
+    const d = startWorking();
     for (let i = 0; i < 5; i += 1) d.wait(50 * MINUTE_MS).heartbeat();
     expect(d.next(d.report()).data?.status).toBe('running');
   });
 
   test('of an agent that never returns leaves the step to the next agent, however late that comes', () => {
-    const d = begun();
+    const d = startWorking();
     d.wait(1_000 * MINUTE_MS);
     expect(d.next().error?.code).toBe('STEP_RESULT_REQUIRED');
     expect(d.replay().data?.next_step).toEqual(d.outstanding.step);
@@ -263,7 +265,7 @@ describe('F3: the cause of a pause does not pause the session again at once', ()
   ];
 
   test.each(cases)('%s after a number of %s: %d, each time', (reason, _what, count, options, work) => {
-    const d = begun(options);
+    const d = startWorking(options);
     for (let round = 0; round < 3; round += 1) {
       let done = 0;
       for (; d.session.status === 'running'; done += 1) work(d);
@@ -274,14 +276,14 @@ describe('F3: the cause of a pause does not pause the session again at once', ()
   });
 
   test('counts consecutive errors: a success resets the count, a skip does not', () => {
-    const d = begun({ limits: { max_consecutive_errors: 3 } });
+    const d = startWorking({ limits: { max_consecutive_errors: 3 } });
     for (const outcome of ['failure', 'failure', 'success', 'failure', 'skipped', 'failure'] as const) d.work(outcome);
     expect(d.session).toMatchObject({ status: 'running', counters: { consecutive_errors: 2, skips: 1 } });
     expect(d.work('failure').data?.pause_reason).toBe('error_threshold');
   });
 
   test('a resume resets the errors only if they caused the pause', () => {
-    const d = begun({ limits: { max_consecutive_errors: 2 } });
+    const d = startWorking({ limits: { max_consecutive_errors: 2 } });
     d.work('failure');
     d.pause();
     d.resume();
@@ -289,7 +291,7 @@ describe('F3: the cause of a pause does not pause the session again at once', ()
   });
 
   test('C74: counts tasks and skips per activation, and steps in the whole session', () => {
-    const d = begun();
+    const d = startWorking();
     d.work();
     d.work('skipped');
     expect(d.session.counters).toEqual({ tasks_completed: 1, skips: 1, consecutive_errors: 0, steps_executed: 2 });
@@ -299,7 +301,7 @@ describe('F3: the cause of a pause does not pause the session again at once', ()
   });
 
   test('C73: a loop that pauses for its context and resumes itself cannot exceed the limit of skips', () => {
-    const d = begun({ limits: { max_skips: 1 } });
+    const d = startWorking({ limits: { max_skips: 1 } });
     d.next(d.report('skipped'), { context_usage_pct: 99 });
     expect(d.session.pause_reason).toBe('context_limit');
     d.resume({}, RUNNER);

@@ -72,9 +72,9 @@ describe('S3-35 S3-36 C71: how often a gate may fail', () => {
   test('three times by default: three reviews, two rounds of feedback, and then a person decides', () => {
     const d = atGate();
     d.verdict = 'fail';
-    const told: (string | null)[] = [d.outstanding.type];
-    while (d.session.status === 'running') told.push(typeOf(d.work()));
-    expect(told).toEqual([
+    const stepTypes: (string | null)[] = [d.outstanding.type];
+    while (d.session.status === 'running') stepTypes.push(typeOf(d.work()));
+    expect(stepTypes).toEqual([
       'run_fidelity_gate',
       'address_fidelity_feedback',
       'run_fidelity_gate',

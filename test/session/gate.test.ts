@@ -81,13 +81,13 @@ describe('the audit of gates', () => {
     ['no status', { ...PASSED, status: 'ok' as never }, {}, 'invalid_status'],
     ['a waiver without a reason', { ...WAIVED, waiver: null }, {}, 'tampered'],
     ['a waiver for no reason', { ...WAIVED, waiver: { ...WAIVED.waiver!, reason_code: 'x' as never } }, {}, 'tampered'],
-    ['a waiver that nobody may make', WAIVED, { settings: { allow_gate_waiver: false } }, 'tampered'],
+    ['a waiver that no role may make', WAIVED, { settings: { allow_gate_waiver: false } }, 'tampered'],
     ['a pass without an attempt', { ...PASSED, gate_attempt_id: null }, {}, 'tampered'],
     ['a pass without a verdict', { ...PASSED, verdict: null }, {}, 'tampered'],
     ['a pass with a waiver', { ...PASSED, waiver: WAIVED.waiver }, {}, 'tampered'],
     ['a pass that the verdict denies', { ...PASSED, verdict: 'fail' }, {}, 'tampered'],
     ['a pass that policy denies', { ...PASSED, verdict: 'warn' }, {}, 'tampered'],
-    ['a pass that no policy gives', { ...PASSED, verdict: 'fail' }, lenient, 'tampered'],
+    ['a pass that no policy permits', { ...PASSED, verdict: 'fail' }, lenient, 'tampered'],
   ])('finds in %s the expected problems', (_what, record, options, problem) => {
     const gates = record === null ? {} : { p1: record };
     const expected = problem === null ? [] : [{ phase_id: 'p1', problem }];

@@ -59,7 +59,7 @@ const NEEDED: Readonly<Record<ReportedStepType, Readonly<Record<string, string>>
   },
 };
 
-const said = ({ error }: SessionAnswer) => error && { code: error.code, details: error.details };
+const errorOf = ({ error }: SessionAnswer) => error && { code: error.code, details: error.details };
 
 /**
  * Expects that the report is rejected with this code, that the session is unchanged, and that the correct report is
@@ -69,7 +69,7 @@ function expectRefused(d: SessionDriver, report: unknown, code: string, details?
   const before = d.session;
   const right = d.report();
   const answer = d.next(report);
-  expect(said(answer)).toEqual({ code, details: details ?? (expect.anything() as never) });
+  expect(errorOf(answer)).toEqual({ code, details: details ?? (expect.anything() as never) });
   const { outstanding, ...rest } = d.session;
   expect({ ...rest, state_version: before.state_version, outstanding: before.outstanding }).toEqual(before);
   expect(outstanding).toEqual({ ...before.outstanding, refused: (before.outstanding?.refused ?? 0) + 1 });
@@ -106,7 +106,7 @@ describe.each(TYPES)('S3-02 S3-04 S3-06: a report of %s', (type) => {
     for (const step_type of TYPES.filter((other) => other !== type)) {
       const d = at(type);
       const report = { ...d.report(), step_type, task_id: 'task-1-1', phase_id: 'phase-1', gate_attempt_id: 'g' };
-      expect(said(d.next(report))).toMatchObject({
+      expect(errorOf(d.next(report))).toMatchObject({
         code: 'STEP_MISMATCH',
         details: expect.arrayContaining(['step_type']),
       });
@@ -136,10 +136,10 @@ describe.each(TYPES)('S3-02 S3-04 S3-06: a report of %s', (type) => {
 
   test.each<readonly [string, JsonObject, string]>([
     ['a note that is too long', { note: 'x'.repeat(8_001) }, 'note'],
-    ['a note that is no text', { note: ['x'] }, 'note'],
+    ['a note that is not a text', { note: ['x'] }, 'note'],
     ['files that are a text', { files_touched: 'a.md' }, 'files_touched'],
     ['a file without a name', { files_touched: [''] }, 'files_touched'],
-    ['a file that is no text', { files_touched: [{}] }, 'files_touched'],
+    ['a file that is not a text', { files_touched: [{}] }, 'files_touched'],
     ['a name that is too long', { files_touched: ['x'.repeat(1_025)] }, 'files_touched'],
     ['too many files', { files_touched: Array.from({ length: 1_001 }, () => 'a') }, 'files_touched'],
     ['a list for a task', { task_id: ['task-1-1'] }, 'task_id'],
@@ -262,16 +262,16 @@ describe('a hostile report', () => {
     ['too large', { note: 'x'.repeat(131_072) }],
     ['half a surrogate pair', { note: '\ud800' }],
     ['half a surrogate pair for a name', { ['\udc00']: 1 }],
-    ['no JSON', { note: Number.NaN }],
-    ['a number that is none', { note: 1n }],
+    ['not JSON', { note: Number.NaN }],
+    ['a bigint', { note: 1n }],
     ['a function', { note: () => 'x' }],
-    ['a circle', circle()],
+    ['a cycle', circle()],
     ['a hole in a list', { files_touched: new Array(3) }],
   ])('that is %s does not count as a report: none of it is recorded', (_what, report) => {
     expect(receiveReport(report, CASE)).toBeNull();
     const d = at('implement_task');
     const inputs = d.inputs.length;
-    expect(said(d.next(report))).toEqual({ code: 'VALIDATION_ERROR', details: ['last_step_result'] });
+    expect(errorOf(d.next(report))).toEqual({ code: 'VALIDATION_ERROR', details: ['last_step_result'] });
     expect(d.inputs).toHaveLength(inputs);
   });
 

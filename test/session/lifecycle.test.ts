@@ -68,7 +68,7 @@ const COMMANDS: { readonly [Name in SessionCommandName]: CommandOf<Name> } = {
 };
 
 /** The answer to a command by the rules alone, without a tree that might have ended. */
-function told(d: SessionDriver, command: SessionCommand, role: SessionRole, over: Partial<CommandContext> = {}) {
+function decide(d: SessionDriver, command: SessionCommand, role: SessionRole, over: Partial<CommandContext> = {}) {
   return applyCommand(d.session, command, {
     time: '2026-01-01T00:01:00.000Z',
     input_id: 'in-x',
@@ -151,9 +151,9 @@ const PEOPLE_ONLY: readonly SessionCommandName[] = ['pause', 'resume', 'rebase',
 
 function expected(status: SessionStatus, command: SessionCommandName, role: SessionRole): string {
   if (role === 'observer') return 'AUTHORIZATION';
-  const said = TABLE[status][command];
-  if (role === 'maintainer' || !PEOPLE_ONLY.includes(command)) return said;
-  return command === 'resume' && said === REFUSED ? REFUSED : 'AUTHORIZATION';
+  const expectedAnswer = TABLE[status][command];
+  if (role === 'maintainer' || !PEOPLE_ONLY.includes(command)) return expectedAnswer;
+  return command === 'resume' && expectedAnswer === REFUSED ? REFUSED : 'AUTHORIZATION';
 }
 
 const outcome = (answer: SessionAnswer | null, state: SessionState): string =>
@@ -170,11 +170,11 @@ describe.each(SESSION_STATUSES)('a session that is %s', (status) => {
     (Object.keys(COMMANDS) as SessionCommandName[]).map((name) => [role, name, expected(status, name, role)] as const),
   );
   test.each(rows)('to %s, %s: %s', (role, name, says) => {
-    const turn = told(d, COMMANDS[name], role);
+    const turn = decide(d, COMMANDS[name], role);
     expect(outcome(turn.answer, turn.state)).toBe(says);
-    const taken = says.startsWith('->') && !['next', 'replay'].includes(name);
+    const changesState = says.startsWith('->') && !['next', 'replay'].includes(name);
     // A rejected or read-only command changes nothing and records no event.
-    if (taken) expect(turn.state.state_version).toBe(d.session.state_version + 1);
+    if (changesState) expect(turn.state.state_version).toBe(d.session.state_version + 1);
     else expect(turn).toMatchObject({ state: d.session, events: [], orders: [] });
   });
 });
@@ -201,8 +201,10 @@ describe('the roles that may resume', () => {
   });
 
   test('matches the documentation', () => {
-    const told = tableOf('docs/sessions.md', 'session-pauses').map(([reason, , , who]) => [reason, who]);
-    expect(told).toEqual(PAUSE_REASONS.map((reason) => [reason, ANYBODY.includes(reason) ? 'runner' : 'maintainer']));
+    const documented = tableOf('docs/sessions.md', 'session-pauses').map(([reason, , , who]) => [reason, who]);
+    expect(documented).toEqual(
+      PAUSE_REASONS.map((reason) => [reason, ANYBODY.includes(reason) ? 'runner' : 'maintainer']),
+    );
     expect(tableOf('docs/sessions.md', 'session-roles').map(([role]) => role)).toEqual(SESSION_ROLES);
   });
 
@@ -300,7 +302,7 @@ describe('a failed session', () => {
   });
 
   test.each([{ structure_hash: 'e'.repeat(64) }, { problem: 'not_found' }, { problem: 'unreadable' }] as const)(
-    'does not, by force, while the spec is %j',
+    'does not resume, even with force, while the spec is %j',
     (fact) => {
       const d = AT.failed();
       expect(d.resume({ force: true, spec: fact }).error?.code).toBe('SPEC_REBASE_REQUIRED');

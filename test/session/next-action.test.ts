@@ -20,7 +20,7 @@ const PASSED: GateRecord = {
 };
 
 const CALM: InitialConditions = { step_was_stale: false, step_was_active: true, heartbeat: 'alive' };
-const told = (next: NextAction): string => {
+const describeAction = (next: NextAction): string => {
   switch (next.kind) {
     case 'step':
       return next.task === null ? `${next.type} ${next.phase.id}` : `${next.type} ${next.task.id}`;
@@ -65,7 +65,7 @@ function decided(...situations: readonly Situation[]): string {
     state = { ...state, ...situation.state?.(state) };
     entering = { ...entering, ...situation.entering };
   }
-  return told(findNextAction(state, entering));
+  return describeAction(findNextAction(state, entering));
 }
 
 describe('S3-01: the order of the rules', () => {
@@ -158,7 +158,7 @@ describe('S3-01: within a phase', () => {
         tasks: Object.fromEntries(settled) as SessionState['tasks'],
         gates: one.gate === null ? {} : { p: one.gate },
       };
-      expect(told(findNextAction(state, CALM))).toBe(expected(one));
+      expect(describeAction(findNextAction(state, CALM))).toBe(expected(one));
     }
   });
 
@@ -175,11 +175,13 @@ describe('S3-01: within a phase', () => {
   test('S3-40: a spec is complete once all its work is done and its gates have passed, and never before', () => {
     const state = inSecondPhase();
     const all: Partial<SessionState> = { tasks: { a: 'completed', b: 'completed' }, phases_told: ['p1', 'p2'] };
-    expect(told(findNextAction({ ...state, ...all }, CALM))).toBe('run_fidelity_gate p2');
+    expect(describeAction(findNextAction({ ...state, ...all }, CALM))).toBe('run_fidelity_gate p2');
     const gates = { p1: PASSED, p2: PASSED };
-    expect(told(findNextAction({ ...state, ...all, gates }, CALM))).toBe('complete_spec');
+    expect(describeAction(findNextAction({ ...state, ...all, gates }, CALM))).toBe('complete_spec');
     const tampered = { p1: PASSED, p2: { ...PASSED, gate_attempt_id: null } };
-    expect(told(findNextAction({ ...state, ...all, gates: tampered }, CALM))).toBe('GATE_AUDIT_FAILURE: p2: tampered');
+    expect(describeAction(findNextAction({ ...state, ...all, gates: tampered }, CALM))).toBe(
+      'GATE_AUDIT_FAILURE: p2: tampered',
+    );
   });
 });
 
@@ -222,14 +224,14 @@ describe('stop_on_phase_completion', () => {
 describe('checks before the search for a next step', () => {
   const changed = { spec: { structure_hash: 'f'.repeat(64) } } as const;
   const gone = { spec: { problem: 'not_found' } } as const;
-  const begun = (options: SessionOptions = {}): SessionDriver => {
+  const startWorking = (options: SessionOptions = {}): SessionDriver => {
     const d = new SessionDriver({ spec: TWO, ...options }).start();
     d.next();
     return d;
   };
 
   test('a repeated report precedes the status of the session', () => {
-    const d = begun();
+    const d = startWorking();
     const report = d.report();
     d.next(report);
     d.pause();
@@ -237,26 +239,26 @@ describe('checks before the search for a next step', () => {
   });
 
   test('a paused session precedes a report, which is then not judged', () => {
-    const d = begun();
+    const d = startWorking();
     d.pause();
     expect(d.next({ step_proof: 7 }).data?.next_step).toMatchObject({ type: 'pause', reason: 'user' });
     expect(d.outstanding.refused).toBe(0);
   });
 
   test('an outstanding step precedes a changed spec', () => {
-    const d = begun();
+    const d = startWorking();
     expect(d.next(null, changed).error?.code).toBe('STEP_RESULT_REQUIRED');
     expect(d.session.status).toBe('running');
   });
 
   test('a rejected report precedes a changed spec', () => {
-    const d = begun();
+    const d = startWorking();
     expect(d.next(d.report('success', { step_proof: 'x' }), changed).error?.code).toBe('STEP_PROOF_MISMATCH');
     expect(d.session.status).toBe('running');
   });
 
   test('the outcome is recorded before a changed spec fails the session', () => {
-    const d = begun();
+    const d = startWorking();
     expect(d.next(d.report(), changed).error?.code).toBe('SPEC_REBASE_REQUIRED');
     expect(d.session).toMatchObject({
       status: 'failed',
@@ -267,21 +269,21 @@ describe('checks before the search for a next step', () => {
 
   test('a changed or missing spec precedes every limit', () => {
     for (const fact of [changed, gone]) {
-      const d = begun();
+      const d = startWorking();
       d.next(d.report(), { ...fact, context_usage_pct: 99 });
       expect(d.session.status).toBe('failed');
     }
   });
 
   test('an unchanged spec changes nothing', () => {
-    const d = begun();
+    const d = startWorking();
     const { structure_hash } = d.session;
     expect(d.next(d.report(), { spec: { structure_hash } }).data?.next_step?.type).toBe('run_fidelity_gate');
   });
 
   describe('a report with two mistakes is rejected for the first one:', () => {
     const verifying = (): SessionDriver => {
-      const d = begun({ spec: spec(phase('p', [verify('v')])) });
+      const d = startWorking({ spec: spec(phase('p', [verify('v')])) });
       d.check();
       return d;
     };
@@ -312,7 +314,7 @@ describe('S3-21: comparison of reported and actual changes', () => {
   const strict = editedPolicy({
     lanes: [['  - lane_id: SANDBOX_FILES\n', '  - lane_id: SANDBOX_FILES\n    refuses_unmediated: true\n']],
   });
-  const begun = (policies?: ReturnType<typeof editedPolicy>): SessionDriver => {
+  const startWorking = (policies?: ReturnType<typeof editedPolicy>): SessionDriver => {
     const d = new SessionDriver({ spec: TWO, ...(policies === undefined ? {} : { policies }) }).start();
     d.next();
     return d;
@@ -327,7 +329,7 @@ describe('S3-21: comparison of reported and actual changes', () => {
     d.bodies('session_event').find(({ event }) => event === 'step_consumed')?.detail;
 
   test.each([undefined, strict])('is `mediated` if the platform has seen all of them', (policies) => {
-    const d = begun(policies);
+    const d = startWorking(policies);
     write(d, '/sandbox/a.md');
     write(d, '/sandbox/d/b.md');
     const files_touched = ['a.md', './d/b.md', '/sandbox/a.md'];
@@ -336,20 +338,20 @@ describe('S3-21: comparison of reported and actual changes', () => {
   });
 
   test.each([undefined, strict])('is empty if nothing was changed and nothing reported', (policies) => {
-    const d = begun(policies);
+    const d = startWorking(policies);
     expect(d.next(d.report()).success).toBe(true);
     expect(consumed(d)).toMatchObject({ mediation: 'none', files_claimed: 0, files_changed: 0 });
   });
 
   test('is recorded if the platform has not seen some of them', () => {
-    const d = begun();
+    const d = startWorking();
     write(d, '/sandbox/a.md');
     expect(d.next(d.report('success', { files_touched: ['a.md', 'b.md'] })).success).toBe(true);
     expect(consumed(d)).toMatchObject({ mediation: 'unmediated', files_claimed: 2, files_changed: 1, files_unseen: 1 });
   });
 
   test('rejects the report in a lane that forbids unmediated work, and the step stays outstanding', () => {
-    const d = begun(strict);
+    const d = startWorking(strict);
     const answer = d.next(d.report('success', { files_touched: ['b.md'] }));
     expect(answer.error).toMatchObject({ code: 'AUTHORIZATION', details: ['files_touched'] });
     expect(d.outstanding.refused).toBe(1);
@@ -359,7 +361,7 @@ describe('S3-21: comparison of reported and actual changes', () => {
   });
 
   test('includes changes from before a pause, when another agent had the step', () => {
-    const d = begun(strict);
+    const d = startWorking(strict);
     write(d, '/sandbox/a.md');
     d.pause();
     d.resume();
@@ -368,7 +370,7 @@ describe('S3-21: comparison of reported and actual changes', () => {
   });
 
   test('rejects a report while a run of the step is still working', () => {
-    const d = begun();
+    const d = startWorking();
     const run_id = d.outstanding.step.run_id ?? '';
     d.act('WRITE_FILE', { path: '/sandbox/a.md', content: 'x' }, { paths: [], usage: { bytes: 0, files: 0 } }, run_id);
     const { session } = d;

@@ -47,7 +47,7 @@ describe('a changed instruction or check is checked again', () => {
     ['another reviewer', { ...A, gate: { reviewer: 'manual' } }],
     ['another program that reviews', { ...A, gate: { reviewer: 'command', command: ['review'] } }],
     ['another word to the reviewer', { ...A, gate: { ...GATE, instruction: 'Be strict.' } }],
-    ['a gate that is required no more', { ...A, gate: { ...GATE, required: false } }],
+    ['a gate that is no longer required', { ...A, gate: { ...GATE, required: false } }],
     ['no gate', { id: A.id, title: A.title, tasks: A.tasks }],
   ])('%s', (_what, a) => {
     const result = rebase(spec(a, B, C));
@@ -117,22 +117,22 @@ describe('tasks and gates that stay', () => {
       { completed: ['a1', 'a2', 'a3', 'c1', 'b1'], reopened: ['c2', 'b2'], satisfied: ['a'], cleared: ['b', 'c'] },
     ],
     [
-      'a task that is a verification now has not been run as one',
+      'a task that became a verification has not run as one',
       spec(phase('a', [make('a1'), verify('a2'), verify('a3')], GATE), B, C),
       { completed: ['a1', 'b1', 'b2', 'c1', 'c2'], reopened: ['a2', 'a3'], satisfied: ['b', 'c'], cleared: ['a'] },
     ],
     [
-      'a verification that is something to be made now has not been made',
+      'a verification that became work is not done',
       spec(phase('a', [make('a1'), make('a2'), make('a3')], GATE), B, C),
       { completed: ['a1', 'a2', 'b1', 'b2', 'c1', 'c2'], reopened: ['a3'], satisfied: ['b', 'c'], cleared: ['a'] },
     ],
     [
-      'another gate has said nothing yet',
+      'a new gate has no verdict yet',
       spec({ ...A, gate: { reviewer: 'manual' } }, B, phase('c', [...C.tasks, make('c3')], GATE)),
       { reopened: ['a3', 'c2'], satisfied: ['b'], cleared: ['a', 'c'] },
     ],
     [
-      'a phase that is gone, its tasks kept in another',
+      'a removed phase, whose tasks moved to another',
       spec(A, phase('b', [...B.tasks, ...C.tasks], GATE)),
       { completed: ['a1', 'a2', 'a3', 'b1', 'c1'], reopened: ['b2', 'c2'], satisfied: ['a'], cleared: ['b', 'c'] },
     ],

@@ -12,7 +12,7 @@ const two = (first: readonly SpecTask[], gate: SpecGate | undefined = GATE): Ses
 const TWO = two([make('a'), verify('v')]);
 
 /** A session whose first phase is complete, paused in the second. */
-function inSecond(options: SessionOptions = {}): SessionDriver {
+function startInSecondPhase(options: SessionOptions = {}): SessionDriver {
   const d = new SessionDriver({ spec: TWO, ...options }).start();
   d.next();
   for (let i = 0; i < 3; i += 1) d.work();
@@ -20,7 +20,7 @@ function inSecond(options: SessionOptions = {}): SessionDriver {
   d.pause();
   return d;
 }
-const told = ({ data }: SessionAnswer) => [
+const nextStepOf = ({ data }: SessionAnswer) => [
   data?.next_step?.type,
   data?.next_step?.task_id ?? data?.next_step?.phase_id,
 ];
@@ -32,15 +32,15 @@ describe('C68: with the same structure, work with changed checks is checked agai
     ['another folder', { cwd: '/sandbox/app' }],
     ['another time', { timeout_seconds: 7 }],
   ])('a verification with %s, and the gate after it', (_what, other) => {
-    const d = inSecond();
+    const d = startInSecondPhase();
     expect(warnings(d.rebase(two([make('a'), verify('v', undefined, other)])))).toEqual([]);
     expect(d.session).toMatchObject({ tasks: { a: 'completed' }, gates: {} });
-    expect(told(d.next())).toEqual(['execute_verification', 'v']);
+    expect(nextStepOf(d.next())).toEqual(['execute_verification', 'v']);
     d.ask({ name: 'verify', step_id: d.outstanding.step.step_id });
     const { timeout_seconds, ...same } = { timeout_seconds: 300, ...other };
     expect(d.checking.effect.args).toMatchObject({ ...same, timeout_ms: timeout_seconds * 1_000 });
     d.checked();
-    expect(told(d.next(d.report()))).toEqual(['run_fidelity_gate', 'p1']);
+    expect(nextStepOf(d.next(d.report()))).toEqual(['run_fidelity_gate', 'p1']);
   });
 
   test.each<readonly [string, SpecGate, string]>([
@@ -48,20 +48,20 @@ describe('C68: with the same structure, work with changed checks is checked agai
     ['a program', { reviewer: 'command', command: ['node', 'review.mjs'] }, 'run_fidelity_gate'],
     ['other words to the reviewer', { ...GATE, instruction: 'Be strict.' }, 'run_fidelity_gate'],
   ])('C72: a gate with %s', (_what, gate, next) => {
-    const d = inSecond();
+    const d = startInSecondPhase();
     d.rebase(two(TWO.phases[0]!.tasks, gate));
     expect(d.session.gates).toEqual({});
-    expect(told(d.next())).toEqual(['execute_verification', 'v']);
+    expect(nextStepOf(d.next())).toEqual(['execute_verification', 'v']);
     const { next_step, pause_reason } = d.work().data!;
     expect(pause_reason ?? next_step?.type).toBe(next);
   });
 
   test('S3-34: a task with another instruction stays completed, and its phase is reviewed under the new instruction', () => {
-    const d = inSecond();
+    const d = startInSecondPhase();
     d.rebase(two([make('a', undefined, { acceptance: ['It rhymes.'] }), verify('v')]));
     expect(d.session).toMatchObject({ tasks: { a: 'completed' }, gates: {} });
-    expect(told(d.next())).toEqual(['execute_verification', 'v']);
-    expect(told(d.work())).toEqual(['run_fidelity_gate', 'p1']);
+    expect(nextStepOf(d.next())).toEqual(['execute_verification', 'v']);
+    expect(nextStepOf(d.work())).toEqual(['run_fidelity_gate', 'p1']);
   });
 
   test('a waiver belongs to the old gate', () => {
@@ -74,7 +74,7 @@ describe('C68: with the same structure, work with changed checks is checked agai
   });
 
   test('titles, hints, lanes, dependencies and explicit defaults are no checks', () => {
-    const d = inSecond();
+    const d = startInSecondPhase();
     const { tasks, gates } = d.session;
     const spelt = verify('v', ['a'], {
       title: 'Other',
@@ -85,7 +85,7 @@ describe('C68: with the same structure, work with changed checks is checked agai
     const answer = d.rebase(two([spelt, make('a', [], { title: 'Other', files: ['x.md'], lane: 'SANDBOX_FILES' })]));
     expect(warnings(answer)).toEqual(['NO_CHANGE']);
     expect(d.session).toMatchObject({ tasks, gates });
-    expect(told(d.next())).toEqual(['implement_task', 'b']);
+    expect(nextStepOf(d.next())).toEqual(['implement_task', 'b']);
   });
 });
 
@@ -103,9 +103,9 @@ describe('C73: a reopened skipped task', () => {
     d.pause();
     expect(warnings(d.rebase(SKIPPED))).toEqual(['NO_CHANGE']);
     expect(d.session).toMatchObject({ tasks: { a: 'completed' }, gates: {} });
-    expect(told(d.next())).toEqual(['implement_task', 's']);
-    expect(told(d.work())).toEqual(['execute_verification', 'v']);
-    expect(told(d.work())).toEqual(['run_fidelity_gate', 'p1']);
+    expect(nextStepOf(d.next())).toEqual(['implement_task', 's']);
+    expect(nextStepOf(d.work())).toEqual(['execute_verification', 'v']);
+    expect(nextStepOf(d.work())).toEqual(['run_fidelity_gate', 'p1']);
   });
 
   test('makes the completion of its phase a new report', () => {
@@ -131,10 +131,10 @@ describe('a failed gate', () => {
     d.work();
     d.work();
     d.verdict = 'fail';
-    expect(told(d.work())).toEqual(['address_fidelity_feedback', 'p1']);
+    expect(nextStepOf(d.work())).toEqual(['address_fidelity_feedback', 'p1']);
     d.pause();
     expect(warnings(d.rebase(TWO))).toEqual(['NO_CHANGE']);
-    expect(told(d.next())).toEqual(['run_fidelity_gate', 'p1']);
+    expect(nextStepOf(d.next())).toEqual(['run_fidelity_gate', 'p1']);
   });
 
   test.each<readonly [string, SessionOptions]>([
@@ -150,12 +150,12 @@ describe('a failed gate', () => {
     const [first] = before.phases;
     d.rebase(spec(first!, phase('p2', [make('b'), make('c'), make('d')])));
     expect(d.session).toMatchObject({ gates, tasks: { a: 'completed', v: 'completed' } });
-    expect(told(d.next())).toEqual(['implement_task', 'b']);
+    expect(nextStepOf(d.next())).toEqual(['implement_task', 'b']);
   });
 });
 
 test('a session reads the file that it was rebased to, and no file after a rebase to a document', () => {
-  const d = inSecond();
+  const d = startInSecondPhase();
   d.rebase(TWO, false, '/specs/moved.json');
   expect(d.session.spec_file).toBe('/specs/moved.json');
   d.tell({ name: 'pause', reason: null }, MAINTAINER);

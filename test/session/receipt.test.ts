@@ -26,13 +26,13 @@ function verifying(limits: SessionOptions['limits'] = { max_refused_reports: 100
   return d;
 }
 
-const said = ({ error }: SessionAnswer) => error && { code: error.code, details: error.details };
+const errorOf = ({ error }: SessionAnswer) => error && { code: error.code, details: error.details };
 const invalid = (...details: string[]) => ({ code: 'ERROR_VERIFICATION_RECEIPT_INVALID', details });
 
 function expectRefused(d: SessionDriver, report: JsonObject, code: string, details: readonly string[]): void {
   const { step } = d.outstanding;
   const answer = d.next(report);
-  expect(said(answer)).toEqual({ code, details });
+  expect(errorOf(answer)).toEqual({ code, details });
   expect(answer.data?.loop_signal).toBe('blocked_runtime');
   expect(answer.data?.recommended_actions.map(({ action }) => action)).toEqual(['regenerate_verification_receipt']);
   expect(d.outstanding.step).toEqual(step);
@@ -79,13 +79,13 @@ describe('S3-23: verify', () => {
   test('of another step, or without an outstanding one, is a mismatch, and no command runs', () => {
     const d = verifying();
     for (const step_id of [`${SESSION}-s1`, `${SESSION}-s3`, 'x']) {
-      expect(said(d.tell({ name: 'verify', step_id }))).toEqual({ code: 'STEP_MISMATCH', details: ['step_id'] });
+      expect(errorOf(d.tell({ name: 'verify', step_id }))).toEqual({ code: 'STEP_MISMATCH', details: ['step_id'] });
     }
     const other = new SessionDriver({ spec: CHECKED }).start();
     const nothing = { code: 'STEP_MISMATCH', details: ['no verification is outstanding'] };
-    expect(said(other.tell({ name: 'verify', step_id: `${SESSION}-s1` }))).toEqual(nothing);
+    expect(errorOf(other.tell({ name: 'verify', step_id: `${SESSION}-s1` }))).toEqual(nothing);
     other.next();
-    expect(said(other.tell({ name: 'verify', step_id: `${SESSION}-s1` }))).toEqual(nothing);
+    expect(errorOf(other.tell({ name: 'verify', step_id: `${SESSION}-s1` }))).toEqual(nothing);
     expect([...d.commands, ...other.commands]).toEqual([]);
   });
 
@@ -101,7 +101,7 @@ describe('S3-23: verify', () => {
     expect(d.session).toMatchObject({ state_version, outstanding: { refused: 0 } });
     d.checked();
     // The receipt of an earlier run differs from that of this one.
-    expect(said(d.next(report))).toEqual(invalid('issued_at'));
+    expect(errorOf(d.next(report))).toEqual(invalid('issued_at'));
     expect(d.next(d.report()).success).toBe(true);
   });
 
@@ -138,11 +138,11 @@ describe('S3-24 S3-28: the receipt', () => {
 
   test.each<readonly [string, JsonObject]>([
     ['no exit code', { exit_code: null }],
-    ['an exit code that is no number', { exit_code: '0' }],
+    ['an exit code that is not a number', { exit_code: '0' }],
     ['an exit code that no program has', { exit_code: 256 }],
     ['a negative exit code', { exit_code: -1 }],
     ['half an exit code', { exit_code: 0.5 }],
-    ['a hash that is none', { command_hash: 'C'.repeat(64) }],
+    ['an invalid hash', { command_hash: 'C'.repeat(64) }],
     ['no digest', { output_digest: '' }],
   ])('is not issued for a result with %s', (_what, wrong) => {
     const d = verifying();
@@ -310,9 +310,9 @@ describe('C68: a forged receipt is rejected', () => {
     d.check();
     expect(d.outstanding.step.task_id).toBe('v2');
     const stolen = d.report('success', { verification_receipt });
-    expect(said(d.next(stolen))).toEqual(invalid('exit_code', 'issued_at', 'step_id'));
+    expect(errorOf(d.next(stolen))).toEqual(invalid('exit_code', 'issued_at', 'step_id'));
     const renamed = { ...verification_receipt, step_id: d.outstanding.step.step_id };
-    expect(said(d.next({ ...stolen, verification_receipt: renamed }))).toEqual(invalid('exit_code', 'issued_at'));
+    expect(errorOf(d.next({ ...stolen, verification_receipt: renamed }))).toEqual(invalid('exit_code', 'issued_at'));
     expect(d.session.tasks).toEqual({ a: 'completed', v1: 'completed' });
   });
 

@@ -18,17 +18,17 @@ import { RUNNER, SESSION, SessionDriver, testSecrets, type SessionOptions } from
 const GATE = { reviewer: 'callback' } as const;
 const GATED = spec(phase('p1', [make('a')], GATE), phase('p2', [make('b')]));
 
-const begun = (options: SessionOptions = {}): SessionDriver => {
+const startWorking = (options: SessionOptions = {}): SessionDriver => {
   const d = new SessionDriver({ spec: GATED, ...options }).start();
   d.next();
   return d;
 };
 const atGate = (options: SessionOptions = {}): SessionDriver => {
-  const d = begun(options);
+  const d = startWorking(options);
   d.work();
   return d;
 };
-const verifying = (): SessionDriver => begun({ spec: spec(phase('p', [verify('v')])) });
+const verifying = (): SessionDriver => startWorking({ spec: spec(phase('p', [verify('v')])) });
 const toPause = (d: SessionDriver): string | null => {
   for (let i = 0; i < 50 && d.session.status === 'running'; i += 1) d.work();
   return d.session.pause_reason;
@@ -54,11 +54,14 @@ test('F2: a waived gate is not run again, even if it had failed and paused the s
 });
 
 test('F3: resuming removes the cause of the pause', () => {
-  const failing = begun({ limits: { max_consecutive_errors: 1 } });
+  const failing = startWorking({ limits: { max_consecutive_errors: 1 } });
   failing.work('failure');
-  const limited = begun({ limits: { max_tasks_per_session: 1 }, spec: spec(phase('p', [make('a'), make('b')])) });
+  const limited = startWorking({
+    limits: { max_tasks_per_session: 1 },
+    spec: spec(phase('p', [make('a'), make('b')])),
+  });
   limited.work();
-  const full = begun();
+  const full = startWorking();
   full.next(full.report(), { context_usage_pct: 99 });
   const cycling = atGate({ limits: { max_fidelity_review_cycles_per_phase: 1 } });
   cycling.verdict = 'fail';
@@ -73,7 +76,7 @@ test('F3: resuming removes the cause of the pause', () => {
 });
 
 test('F4: after a pause there is nothing to report about it, however long it was', () => {
-  const d = begun({ spec: spec(phase('p', [make('a'), make('b')])), limits: { max_tasks_per_session: 1 } });
+  const d = startWorking({ spec: spec(phase('p', [make('a'), make('b')])), limits: { max_tasks_per_session: 1 } });
   expect(d.work().data?.next_step).toMatchObject({ type: 'pause', reason: 'task_limit' });
   expect(d.session.outstanding).toBeNull();
   d.wait(10_000 * MINUTE_MS);
@@ -129,7 +132,7 @@ test('F8: no two pieces of evidence share a checksum', () => {
 });
 
 test('F9: no review runs without an outstanding gate, or for another step or phase', () => {
-  const d = begun();
+  const d = startWorking();
   const step_id = d.outstanding.step.step_id;
   expect(d.tell({ name: 'review', phase_id: 'p1', step_id }).error?.code).toBe('GATE_BLOCKED');
   d.work();
@@ -138,7 +141,7 @@ test('F9: no review runs without an outstanding gate, or for another step or pha
 });
 
 test('F10: a skipped task is settled: it is counted, and not issued again', () => {
-  const d = begun({ spec: spec(phase('p', [make('a'), make('b')])) });
+  const d = startWorking({ spec: spec(phase('p', [make('a'), make('b')])) });
   expect(d.work('skipped').data?.next_step?.task_id).toBe('b');
   expect(d.session).toMatchObject({ tasks: { a: 'skipped' }, counters: { skips: 1 } });
   expect(d.work().data).toMatchObject({ status: 'completed' });
@@ -154,7 +157,7 @@ test('F11: the third failure of a gate pauses the session at once, as fidelity_c
 test.each([{ problem: 'not_found' }, { problem: 'unreadable' }] as const)(
   'F12: a spec that is %j fails the session, and completes nothing',
   (fact) => {
-    const d = begun({ spec: spec(phase('p', [make('a')])) });
+    const d = startWorking({ spec: spec(phase('p', [make('a')])) });
     const answer = d.next(d.report(), { spec: fact });
     expect(answer).toMatchObject({ success: false, error: { code: 'SESSION_UNRECOVERABLE' } });
     expect(d.session).toMatchObject({ status: 'failed', failure_reason: 'spec_not_found' });
@@ -184,19 +187,19 @@ test('F14: a report that is rejected for its receipt does not consume its proof'
 });
 
 test('F15: a pause by a person has a loop signal', () => {
-  const d = begun();
+  const d = startWorking();
   expect(d.pause().data?.loop_signal).toBe('paused_needs_attention');
   expect(d.next().data).toMatchObject({ pause_reason: 'user', loop_signal: 'paused_needs_attention' });
 });
 
 test('F16: pass is not an outcome', () => {
-  const d = begun();
+  const d = startWorking();
   const answer = d.next({ ...d.report(), outcome: 'pass' });
   expect(answer.error).toMatchObject({ code: 'VALIDATION_ERROR', details: ['outcome is missing or malformed'] });
 });
 
 test('F17: the external head reveals a ledger whose end was truncated', async () => {
-  const d = begun();
+  const d = startWorking();
   d.work();
   const entries = d.entries;
   const headOf = (some: readonly SealedEntry[]) =>

@@ -12,7 +12,7 @@ const GATE = { reviewer: 'callback' } as const;
 const NO_FILES: SandboxFacts = { paths: [], usage: { bytes: 0, files: 0 } };
 
 /** The order for the review of the first phase, whose tasks are all completed. */
-function asked(tasks: readonly SpecTask[], each: (d: SessionDriver) => void = () => undefined): JsonObject {
+function orderFor(tasks: readonly SpecTask[], each: (d: SessionDriver) => void = () => undefined): JsonObject {
   const d = new SessionDriver({ spec: spec(phase('p1', tasks, GATE), phase('p2', [make('z')], GATE)) }).start();
   d.next();
   return reviewed(d, each);
@@ -38,7 +38,7 @@ function write(d: SessionDriver, path: string): void {
 describe('S3-29: the order lists each task', () => {
   test('with its instruction and acceptance criteria; for a verification, with its result', () => {
     const tasks = [make('a', [], { acceptance: ['It rhymes.'] }), make('b'), verify('v')];
-    expect(asked(tasks)['tasks']).toEqual([
+    expect(orderFor(tasks)['tasks']).toEqual([
       {
         id: 'a',
         title: 'Make a',
@@ -54,9 +54,9 @@ describe('S3-29: the order lists each task', () => {
   test('up to a limit of text: a task whose texts exceed it is listed without them', () => {
     const long = { acceptance: Array.from({ length: 16 }, () => 'x'.repeat(2_000)), instruction: 'i'.repeat(32_768) };
     const tasks = Array.from({ length: 6 }, (_, i) => make(`t${i}`, [], i === 4 ? {} : long));
-    const told = asked(tasks)['tasks'] as JsonObject[];
-    expect(told.map(({ instruction }) => instruction !== undefined)).toEqual([true, true, true, true, true, false]);
-    expect(JSON.stringify(told).length).toBeLessThan(REVIEWED_CHARS_MAX + 1_000);
+    const listed = orderFor(tasks)['tasks'] as JsonObject[];
+    expect(listed.map(({ instruction }) => instruction !== undefined)).toEqual([true, true, true, true, true, false]);
+    expect(JSON.stringify(listed).length).toBeLessThan(REVIEWED_CHARS_MAX + 1_000);
   });
 });
 

@@ -18,18 +18,19 @@ import { editedPolicy, essence, proposal, tell } from '../fixtures/tree.js';
 const XSTATE = { interpreter: 'xstate' } as const;
 const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
 const ended = (d: SessionDriver) => d.decisions.flatMap(({ ended: all }) => all.map(({ run_id }) => run_id));
-const said = (d: SessionDriver, event: string) => d.bodies('session_event').filter((body) => body.event === event);
+const eventsNamed = (d: SessionDriver, event: string) =>
+  d.bodies('session_event').filter((body) => body.event === event);
 const codeOf = ({ error }: SessionAnswer) => error?.code ?? null;
 
 const GATE = { reviewer: 'callback' } as const;
 const TWO = spec(phase('p1', [make('a'), verify('v')], GATE), phase('p2', [make('b')]));
-const begun = (options: SessionOptions = {}): SessionDriver => {
+const startWorking = (options: SessionOptions = {}): SessionDriver => {
   const d = new SessionDriver({ spec: TWO, ...options }).start();
   d.next();
   return d;
 };
 const verifying = (): SessionDriver => {
-  const d = begun();
+  const d = startWorking();
   d.work();
   return d;
 };
@@ -55,7 +56,7 @@ describe('the runs of an activation', () => {
   } as const;
 
   test.each([SESSION, `${SESSION}.1`])('are started only by the session: no input starts one in %s', (run_id) => {
-    const d = begun();
+    const d = startWorking();
     const { refused, entries } = d.send({
       kind: 'start_agent',
       run_id,
@@ -73,7 +74,7 @@ describe('the runs of an activation', () => {
   });
 
   test('include no promotion or export', () => {
-    const d = begun();
+    const d = startWorking();
     const bytes = Buffer.from('{"action":"EXPORT_BUNDLE","args":{}}');
     const request: Artifact = { kind: 'request', case_id: 'case-1', bytes };
     const { refused } = d.send(
@@ -95,12 +96,13 @@ describe('the runs of an activation', () => {
 
 describe('U-01 U-06: random sessions', () => {
   const SEEDS = Array.from({ length: sized(20, 100) }, (_, i) => 9_001 + i);
-  const lived = (seed: number): SessionDriver => new RandomSession(seed).live({ inputs: 30, maimed: true }).driver;
+  const runRandomSession = (seed: number): SessionDriver =>
+    new RandomSession(seed).live({ inputs: 30, maimed: true }).driver;
 
   test('decide the same in our interpreter and in XState, and reach the same state, after every input', () => {
     let inputs = 0;
     for (const seed of SEEDS.slice(0, sized(10, 60))) {
-      const d = lived(seed);
+      const d = runRandomSession(seed);
       const [ours, theirs] = [new Tree(d.tree_id, TABLE_DRIVEN), new Tree(d.tree_id, XSTATE)];
       for (const [i, input] of d.inputs.entries()) {
         const decided = [ours.decide(input), theirs.decide(input), d.decisions[i]!].map(essence);
@@ -114,7 +116,7 @@ describe('U-01 U-06: random sessions', () => {
 
   test('D16: continue from the snapshots of either interpreter, after every input', () => {
     for (const seed of SEEDS.slice(0, sized(6, 40))) {
-      const d = lived(seed);
+      const d = runRandomSession(seed);
       let [ours, theirs] = [new Tree(d.tree_id, TABLE_DRIVEN), new Tree(d.tree_id, XSTATE)];
       for (const [i, input] of d.inputs.entries()) {
         const decided = [ours.decide(input), theirs.decide(input), d.decisions[i]!].map(essence);
@@ -131,13 +133,13 @@ describe('U-01 U-06: random sessions', () => {
 
   test('fold from their record to the same state, with every reply', () => {
     for (const seed of SEEDS) {
-      const d = lived(seed);
+      const d = runRandomSession(seed);
       const fold = new Fold(d.tree_id);
       const replies = d.decisions.flatMap(({ entries, artifacts }) =>
         entries.flatMap(({ text, entry }, i) => {
-          const taken = fold.apply({ seq: entry.seq, text }, i === 0 ? artifacts : []);
-          if ('difference' in taken) throw new Error(`seed ${seed}: ${JSON.stringify(taken.difference)}`);
-          return 'withheld' in taken ? [] : (taken.decision?.replies ?? []);
+          const applied = fold.apply({ seq: entry.seq, text }, i === 0 ? artifacts : []);
+          if ('difference' in applied) throw new Error(`seed ${seed}: ${JSON.stringify(applied.difference)}`);
+          return 'withheld' in applied ? [] : (applied.decision?.replies ?? []);
         }),
       );
       expect(fold.finish()).toBeNull();
@@ -149,15 +151,15 @@ describe('U-01 U-06: random sessions', () => {
 
   test('answer every command once: at once, or when the awaited run has ended', () => {
     for (const seed of SEEDS) {
-      const d = lived(seed);
-      const asked = d.inputs.flatMap(({ recorded }, i) =>
+      const d = runRandomSession(seed);
+      const requested = d.inputs.flatMap(({ recorded }, i) =>
         recorded.kind === 'session' && d.decisions[i]?.refused === false ? [recorded.input_id] : [],
       );
       const answered = d.decisions.flatMap(({ replies }) =>
         replies.flatMap(({ run_id, input_id }) => (run_id === SESSION ? [input_id] : [])),
       );
       const waiting = d.session.check?.input_id ?? [];
-      expect([...answered, ...[waiting].flat()].sort()).toEqual([`${SESSION}/open`, ...asked].sort());
+      expect([...answered, ...[waiting].flat()].sort()).toEqual([`${SESSION}/open`, ...requested].sort());
     }
   });
 });
@@ -192,7 +194,7 @@ describe('an opened session', () => {
   test.each(['lanes', 'roles', 'actions'] as const)('fails for good without a valid pin of %s', (name) => {
     const d = new SessionDriver({ spec: TWO }).start({ problems: { [name]: 'dirty' } });
     expect(d.session).toMatchObject({ status: 'failed', failure_reason: 'activation_denied', outstanding: null });
-    expect(said(d, 'fail')).toMatchObject([
+    expect(eventsNamed(d, 'fail')).toMatchObject([
       { detail: { reason: 'activation_denied', rule_id: `pin.missing.${name}` } },
     ]);
     const { response } = d.decisions[0]!.replies[0]!;
@@ -210,7 +212,7 @@ describe('an opened session', () => {
   });
 
   test('rejects inputs for a run, because it is not a run', () => {
-    const d = begun();
+    const d = startWorking();
     const { session } = d;
     const strange = [
       d.cancel(SESSION),
@@ -238,7 +240,7 @@ describe('a session that ends', () => {
       'completed',
     ],
   ])('%s ends its activation first', (_how, end, status) => {
-    const d = begun();
+    const d = startWorking();
     end(d);
     expect(d.session.status).toBe(status);
     expect(ended(d).slice(-2)).toEqual([`${SESSION}.1`, SESSION]);
@@ -254,7 +256,7 @@ describe('a session that ends', () => {
   });
 
   test('waits for the effect in flight in its sandbox, and rejects inputs meanwhile', () => {
-    const d = begun();
+    const d = startWorking();
     const run_id = writing(d);
     d.end();
     expect(d.session.status).toBe('ended');
@@ -277,7 +279,7 @@ describe('a session that ends', () => {
   });
 
   test('during a pause, without an activation, ends at once', () => {
-    const d = begun();
+    const d = startWorking();
     d.pause();
     d.end();
     expect(d.tree.hasEnded).toBe(true);
@@ -286,7 +288,7 @@ describe('a session that ends', () => {
 
 describe('a pause', () => {
   test('ends the activation as completed, with the agent of the step', () => {
-    const d = begun();
+    const d = startWorking();
     d.pause();
     expect(d.endings).toMatchObject({
       [`${SESSION}.1.1`]: 'cancelled:paused:user',
@@ -296,7 +298,7 @@ describe('a pause', () => {
   });
 
   test('keeps the outstanding step: it is reported later with the same proof', () => {
-    const d = begun();
+    const d = startWorking();
     const report = d.report();
     d.pause();
     expect(d.next(report).data?.next_step?.type).toBe('pause');
@@ -329,7 +331,7 @@ describe('a pause', () => {
   });
 
   test('during a write waits for it in the old activation, and continues in a new one', () => {
-    const d = begun();
+    const d = startWorking();
     const run_id = writing(d);
     d.pause();
     expect(d.endings[`${SESSION}.1`]).toBeUndefined();
@@ -343,7 +345,7 @@ describe('a pause', () => {
   });
 
   test('leads to a new activation each time, with its own number and run', () => {
-    const d = begun();
+    const d = startWorking();
     for (let i = 0; i < 5; i += 1) {
       d.pause();
       d.resume();
@@ -358,21 +360,21 @@ describe('a pause', () => {
 
 describe('an activation that is cancelled from outside', () => {
   test('pauses the session, and the step resumes later', () => {
-    const d = begun();
+    const d = startWorking();
     d.cancel(`${SESSION}.1`, 'operator');
     expect(d.session).toMatchObject({ status: 'paused', pause_reason: 'user' });
-    expect(said(d, 'pause')).toMatchObject([{ run_id: `${SESSION}.1`, actor: { actor_type: 'system' } }]);
+    expect(eventsNamed(d, 'pause')).toMatchObject([{ run_id: `${SESSION}.1`, actor: { actor_type: 'system' } }]);
     expect(d.endings[`${SESSION}.1`]).toBe('cancelled:operator');
     d.resume();
     expect(d.work().success).toBe(true);
   });
 
   test('leaves no activation: the session can be ended', () => {
-    const d = begun();
+    const d = startWorking();
     d.cancel(`${SESSION}.1`, 'operator');
     d.end();
     expect(d.tree.hasEnded).toBe(true);
-    const other = begun();
+    const other = startWorking();
     other.cancel(`${SESSION}.1`, 'operator');
     other.resume();
     while (other.session.status === 'running') other.work();
@@ -380,7 +382,7 @@ describe('an activation that is cancelled from outside', () => {
   });
 
   test('after the session closed it emits nothing more', () => {
-    const d = begun();
+    const d = startWorking();
     d.pause();
     expect(d.cancel(`${SESSION}.1`).refused).toBe(true);
     d.resume();
@@ -429,7 +431,7 @@ describe('an activation that is cancelled from outside', () => {
 
 describe('the agent run of a step', () => {
   test('may finish: its step is still to be reported', () => {
-    const d = begun();
+    const d = startWorking();
     d.propose(proposal('FINISH', { response: 'done' }), null, `${SESSION}.1.1`);
     expect(d.endings[`${SESSION}.1.1`]).toBe('completed:finished');
     expect(d.session.status).toBe('running');
@@ -438,7 +440,7 @@ describe('the agent run of a step', () => {
   });
 
   test('may be cancelled: its step is still to be reported', () => {
-    const d = begun();
+    const d = startWorking();
     d.cancel(`${SESSION}.1.1`, 'operator');
     expect(d.session.status).toBe('running');
     expect(d.work().success).toBe(true);
@@ -457,7 +459,10 @@ describe('the agent run of a step', () => {
 
   test('may be denied by policy, in the lane of its task: its step can be reported, and the spec corrected', () => {
     const lane = 'EXPORT_CASE_DATA';
-    const d = begun({ spec: spec(phase('p', [make('a', [], { lane })])), limits: { max_consecutive_errors: 2 } });
+    const d = startWorking({
+      spec: spec(phase('p', [make('a', [], { lane })])),
+      limits: { max_consecutive_errors: 2 },
+    });
     expect(d.outstanding.step.lane_id).toBe(lane);
     expect(d.endings[`${SESSION}.1.1`]).toMatch(/^denied:/);
     d.work('failure');
@@ -469,7 +474,7 @@ describe('the agent run of a step', () => {
   });
 
   test('is a new one for every step, and only that of the outstanding step is live', () => {
-    const d = begun();
+    const d = startWorking();
     const live = (): string[] =>
       d.tree.runs.flatMap(({ context: { run_id, run_kind } }) =>
         run_kind === 'agent' && d.tree.isLive(run_id) ? [run_id] : [],
@@ -544,7 +549,7 @@ describe('its ledger entries', () => {
   });
 
   test('have an input first, then its events, then the entries of the runs', () => {
-    const d = begun();
+    const d = startWorking();
     d.work();
     expect(d.decisions.at(-1)?.entries.map(tell)).toEqual([
       'input:session',

@@ -13,7 +13,7 @@ const refusedBy = (code: string) => ({ ...BLOCKED, error: { code } });
 const codeOf = ({ error }: SessionAnswer): string | null => error?.code ?? null;
 
 /** A session of many tasks, at its first step. */
-const begun = (tasks = 4, limits = {}): SessionDriver => {
+const startWorking = (tasks = 4, limits = {}): SessionDriver => {
   const ids = Array.from({ length: tasks }, (_, i) => make(`t${i}`));
   const d = new SessionDriver({
     spec: spec(phase('p', ids)),
@@ -31,7 +31,7 @@ const after = (d: SessionDriver, ms: number): SessionDriver => d.wait(ms - 1_000
 
 describe('a proof', () => {
   test('S3-07 S3-09: is made with the key of this home for one issue of one step of one session', () => {
-    const d = begun();
+    const d = startWorking();
     const { step } = d.outstanding;
     expect(step).toMatchObject({ step_id: `${SESSION}-s1`, type: 'implement_task', issue: 1 });
     const proofs = [
@@ -42,14 +42,14 @@ describe('a proof', () => {
     ];
     expect(new Set(proofs).size).toBe(4);
     for (const step_proof of proofs.slice(1)) {
-      const other = begun();
+      const other = startWorking();
       expect(other.next(other.report('success', { step_proof }))).toMatchObject(refusedBy('STEP_PROOF_MISMATCH'));
     }
     expect(d.next(d.report()).success).toBe(true);
   });
 
   test('D10: is not in the ledger or the memory of the tree; only its hash is', () => {
-    const d = begun();
+    const d = startWorking();
     const proofs = [proofOf(d.outstanding.step)];
     const hash = d.outstanding.proof_sha256;
     d.work();
@@ -62,7 +62,7 @@ describe('a proof', () => {
 
 describe('a report whose proof is', () => {
   test('S3-16 S3-18: missing is rejected, blocks the runtime, and its step stays outstanding', () => {
-    const d = begun();
+    const d = startWorking();
     expect(d.next(without(d.report(), 'step_proof'))).toMatchObject(refusedBy('STEP_PROOF_MISSING'));
     expect(d.session).toMatchObject({ status: 'running', outstanding: { refused: 1 }, tasks: {} });
   });
@@ -74,13 +74,13 @@ describe('a report whose proof is', () => {
     ['a character less', (proof) => proof.slice(1)],
     ['its padding', (proof) => `${proof}=`],
     ['other case', (proof) => proof.toUpperCase()],
-    ['its hash', () => begun().outstanding.proof_sha256],
+    ['its hash', () => startWorking().outstanding.proof_sha256],
     ['itself twice', (proof) => proof + proof],
     ['nothing of it left', () => 'proof-xyz789'],
     ['half a surrogate pair', () => '\ud800'],
   ];
   test.each(altered)('S3-17 S3-18: altered by %s is rejected, and blocks the runtime', (_how, alter) => {
-    const d = begun();
+    const d = startWorking();
     const report = d.report();
     expect(d.next({ ...report, step_proof: alter(proofOf(d.outstanding.step)) })).toMatchObject(
       refusedBy('STEP_PROOF_MISMATCH'),
@@ -90,7 +90,7 @@ describe('a report whose proof is', () => {
   });
 
   test('S3-18: wrong gets the advice to request the step again, and replay returns it with the same proof', () => {
-    const d = begun();
+    const d = startWorking();
     const answer = d.next(d.report('success', { step_proof: 'x' }));
     expect(answer.data?.recommended_actions.map(({ action }) => action)).toEqual(['request_fresh_step_proof']);
     expect(d.replay().data?.next_step).toEqual(d.outstanding.step);
@@ -100,7 +100,7 @@ describe('a report whose proof is', () => {
 
 describe('C65: a repeated report', () => {
   const reported = () => {
-    const d = begun();
+    const d = startWorking();
     const report = d.report();
     d.next(report);
     return { d, report, answer: lastReply(d), state: d.session };
@@ -160,7 +160,7 @@ describe('C65: a repeated report', () => {
   });
 
   test('gets the answer to a failed outcome again as well', () => {
-    const d = begun();
+    const d = startWorking();
     const report = d.report();
     const spec_gone = { spec: { problem: 'not_found' } } as const;
     expect(codeOf(d.next(report, spec_gone))).toBe('SESSION_UNRECOVERABLE');
@@ -172,7 +172,7 @@ describe('C65: a repeated report', () => {
 
 describe('the memory of used proofs', () => {
   test(`has the last ${CONSUMED_MAX}: a forgotten proof is unknown`, () => {
-    const d = begun(CONSUMED_MAX + 2);
+    const d = startWorking(CONSUMED_MAX + 2);
     const first = d.report();
     d.work();
     const second = d.report();
@@ -184,20 +184,20 @@ describe('the memory of used proofs', () => {
   }, 60_000);
 
   test('drops a proof one hour after its report can no longer be repeated, and not before', () => {
-    const kept = begun();
-    kept.work();
-    after(kept, REPEAT_MS + CONSUMED_MS - 1).work();
-    expect(kept.session.consumed).toHaveLength(2);
-    const gone = begun();
-    gone.work();
-    after(gone, REPEAT_MS + CONSUMED_MS).work();
-    expect(gone.session.consumed).toHaveLength(1);
+    const remembering = startWorking();
+    remembering.work();
+    after(remembering, REPEAT_MS + CONSUMED_MS - 1).work();
+    expect(remembering.session.consumed).toHaveLength(2);
+    const forgetting = startWorking();
+    forgetting.work();
+    after(forgetting, REPEAT_MS + CONSUMED_MS).work();
+    expect(forgetting.session.consumed).toHaveLength(1);
   });
 });
 
 describe('C64: a rejected report', () => {
   test('consumes nothing: the correct report is accepted with the same proof', () => {
-    const d = begun();
+    const d = startWorking();
     const report = d.report();
     d.next({ ...report, task_id: 't3' });
     d.next({ ...report, note: 7 });
@@ -213,7 +213,7 @@ describe('C64: a rejected report', () => {
     ['VALIDATION_ERROR', { outcome: 'pass' }, 'paused_needs_attention'],
     ['STEP_MISMATCH', { task_id: 't3' }, 'paused_needs_attention'],
   ])('for the third time pauses the session, and %s is still the answer', (code, wrong, signal) => {
-    const d = begun();
+    const d = startWorking();
     const report = { ...d.report(), ...wrong };
     expect([d.next(report), d.next(report)].map(codeOf)).toEqual([code, code]);
     expect(d.session.status).toBe('running');
@@ -232,12 +232,12 @@ describe('C64: a rejected report', () => {
   });
 
   test('pauses exactly at the limit', () => {
-    const d = begun(4, { max_refused_reports: 1 });
+    const d = startWorking(4, { max_refused_reports: 1 });
     expect(d.next(d.report('success', { step_proof: 'x' }))).toMatchObject({ data: { status: 'paused' } });
   });
 
   test('over the limit gets its step again when the session is resumed, with a new proof', () => {
-    const d = begun();
+    const d = startWorking();
     const { step } = d.outstanding;
     for (let i = 0; i < 3; i += 1) d.next(d.report('success', { step_proof: 'x' }));
     const { data } = d.resume();
@@ -251,7 +251,7 @@ describe('C64: a rejected report', () => {
   });
 
   test('with an old proof counts against the outstanding step', () => {
-    const d = begun();
+    const d = startWorking();
     const report = d.report();
     d.next(report);
     for (let i = 0; i < 3; i += 1) d.next({ ...report, note: `${i}` });
@@ -261,7 +261,7 @@ describe('C64: a rejected report', () => {
 
 describe('two concurrent reports', () => {
   test('with one proof and equal content: one is accepted, and both get its answer', () => {
-    const d = begun();
+    const d = startWorking();
     const report = d.report();
     d.next(report);
     const first = lastReply(d);
@@ -271,7 +271,7 @@ describe('two concurrent reports', () => {
   });
 
   test('with one proof and different content: the second is a conflict', () => {
-    const d = begun();
+    const d = startWorking();
     const [a, b] = [d.report('success'), d.report('failure')];
     expect([d.next(a), d.next(b)].map(codeOf)).toEqual([null, 'STEP_PROOF_CONFLICT']);
     expect(d.session.tasks).toEqual({ t0: 'completed' });
@@ -279,7 +279,7 @@ describe('two concurrent reports', () => {
   });
 
   test('one of which has the proof of the previous step: it does not affect the next step', () => {
-    const d = begun();
+    const d = startWorking();
     const old = d.report();
     d.next(old);
     const { step } = d.outstanding;
@@ -308,7 +308,7 @@ describe('two concurrent reports', () => {
 });
 
 test('a caller without the role to report cannot use a proof', () => {
-  const d = begun();
+  const d = startWorking();
   d.by = { ...RUNNER, role: 'observer' };
   expect(d.next(d.report())).toMatchObject(refusedBy('AUTHORIZATION'));
   expect(d.outstanding.refused).toBe(0);

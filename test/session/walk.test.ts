@@ -4,12 +4,12 @@ import { SessionDriver } from '../fixtures/session.js';
 test('S3-01 S3-03 S3-40: an agent works through a spec, step by step, to complete_spec and its exit packet', () => {
   const d = new SessionDriver().start();
   let answer = d.next();
-  const told: string[] = [];
+  const stepTypes: string[] = [];
   for (let step = 0; step < 10 && answer.data?.next_step?.type !== 'complete_spec'; step += 1) {
-    told.push(answer.data?.next_step?.type ?? 'none');
+    stepTypes.push(answer.data?.next_step?.type ?? 'none');
     answer = d.work();
   }
-  expect(told).toEqual(['implement_task', 'execute_verification', 'run_fidelity_gate', 'implement_task']);
+  expect(stepTypes).toEqual(['implement_task', 'execute_verification', 'run_fidelity_gate', 'implement_task']);
   expect(answer).toMatchObject({ success: true, data: { status: 'completed', loop_signal: 'spec_complete' } });
   expect(answer.data?.exit_packet).toEqual({
     spec_id: 'spec-a',

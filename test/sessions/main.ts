@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { builtCommand } from '../fixtures/build.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
 import { faultsOf, TRANSPORTS, walk } from './mcp-walk.js';
-import { broughtToEnd, lived } from './random-sessions.js';
+import { completeRandomSession, runRandomSession } from './random-sessions.js';
 
 const PROGRESS_EVERY = 500;
 
@@ -28,8 +28,8 @@ const say = (line: string): void =>
 
 const seen = new Set<string>();
 for (let seed = first; seed < first + count; seed += 1) {
-  for (const what of lived(seed)) seen.add(what);
-  broughtToEnd(seed);
+  for (const what of runRandomSession(seed)) seen.add(what);
+  completeRandomSession(seed);
   if ((seed - first + 1) % PROGRESS_EVERY === 0) say(`${seed - first + 1} random sessions`);
 }
 say(`${count} random sessions from seed ${first}, ${seen.size} kinds of answer, 0 violations`);

@@ -146,15 +146,15 @@ async function overHttp({ command, folder }: Walk): Promise<Reached> {
   const argv = [command, 'mcp', '--http', '127.0.0.1:0', '--specs', 'specs'];
   const child = spawn(process.execPath, argv, { cwd: folder, env, stdio: ['ignore', 'ignore', 'pipe'] });
   const ended = once(child, 'exit');
-  let said = '';
-  child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));
-  while (!said.includes('bearer token in') && child.exitCode === null) {
+  let output = '';
+  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+  while (!output.includes('bearer token in') && child.exitCode === null) {
     await Promise.race([once(child.stderr, 'data'), ended]);
   }
   const token = readFileSync(join(folder, '.turnpike/mcp-token'), 'utf8').trim();
   const client = new Client({ name: 'walk', version: '1' });
   const requestInit = { headers: { authorization: `Bearer ${token}` } };
-  await client.connect(new StreamableHTTPClientTransport(new URL(said.split('\n', 1).join('')), { requestInit }));
+  await client.connect(new StreamableHTTPClientTransport(new URL(output.split('\n', 1).join('')), { requestInit }));
   const kill = async (): Promise<void> => {
     child.kill('SIGKILL');
     await ended;
@@ -186,14 +186,14 @@ class Worker {
   }
 
   async start(): Promise<SessionAnswer> {
-    const asked = { action: 'session-step', command: 'start', spec_id: SPEC_ID };
-    this.#session_id = dataOf(answerOf(await this.#server.ask('task', asked))).session_id;
+    const request = { action: 'session-step', command: 'start', spec_id: SPEC_ID };
+    this.#session_id = dataOf(answerOf(await this.#server.ask('task', request))).session_id;
     return this.step('next');
   }
 
   async step(next: string, args: object = {}): Promise<SessionAnswer> {
-    const asked = { action: 'session-step', command: next, session_id: this.#session_id, ...args };
-    return answerOf(await this.#server.ask('task', asked));
+    const request = { action: 'session-step', command: next, session_id: this.#session_id, ...args };
+    return answerOf(await this.#server.ask('task', request));
   }
 
   /** Does the work of a step and reports it. */

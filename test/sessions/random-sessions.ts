@@ -8,7 +8,7 @@ const INPUTS = 60;
 /**
  * Sends random inputs to a session. @returns the situations that occurred; throws with the seed if an invariant fails
  */
-export function lived(seed: number): ReadonlySet<string> {
+export function runRandomSession(seed: number): ReadonlySet<string> {
   const seen = new Set<string>();
   const watch = new SessionWatch();
   const random = new RandomSession(seed);
@@ -22,7 +22,7 @@ export function lived(seed: number): ReadonlySet<string> {
 }
 
 /** Sends random inputs for a while. Then an honest agent and a maintainer complete the session, or this throws. */
-export function broughtToEnd(seed: number): void {
+export function completeRandomSession(seed: number): void {
   const { driver } = new RandomSession(seed).live({ inputs: 10 + (seed % INPUTS) });
   const ending = bringToEnd(driver);
   if (ending !== 'ended' && ending !== 'completed') throw new Error(`seed ${seed} stands still: ${ending}`);

@@ -29,7 +29,7 @@ export class SessionWatch {
       standing(d) ??
       this.#checked.wrongIn(d.session) ??
       version(this.#before, d.session) ??
-      (answer === null ? null : speechless(answer, what));
+      (answer === null ? null : findMissingInstruction(answer, what));
     this.#before = d.session;
     return wrong;
   }
@@ -123,7 +123,9 @@ function version(before: SessionState | null, after: SessionState): string | nul
 }
 
 /** Every answer to `next` has an instruction, a stop signal, or an error. */
-function speechless({ success, data }: SessionAnswer, what: string): string | null {
-  const asked = ['work', 'next', 'forge', 'repeat'].includes(what);
-  return asked && success && data.next_step === null && data.loop_signal === null ? 'there is nothing to do' : null;
+function findMissingInstruction({ success, data }: SessionAnswer, what: string): string | null {
+  const expectsInstruction = ['work', 'next', 'forge', 'repeat'].includes(what);
+  return expectsInstruction && success && data.next_step === null && data.loop_signal === null
+    ? 'there is nothing to do'
+    : null;
 }

@@ -63,7 +63,7 @@ describe('the facts to gather', () => {
     ['READ_FILE', {}],
     ['RENAME_FILE', { source: '/sandbox/a.txt', destination: '/sandbox/.turnpike-1' }],
     ['DELETE_FILE', { path: '/sandbox/run.sh' }],
-  ] as const)('S0-49: for %s of %j nobody is asked', (name, args) => {
+  ] as const)('S0-49: nothing for %s of %j', (name, args) => {
     expect(gatherRequestFor(ACTIONS[name], args, 'case_1', policy)).toBeNull();
   });
 });

@@ -44,8 +44,8 @@ describe('C89 numbers', () => {
       fc.property(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), fc.nat(6), (whole, zeros) => {
         fc.pre(whole !== 0n);
         const written = [`${whole}`, `${whole}.${'0'.repeat(zeros + 1)}`, `${whole}${'0'.repeat(zeros)}e-${zeros}`];
-        const kept = plainly(Number(whole)) === whole;
-        for (const text of written) expect(exactly(text).ok).toBe(kept);
+        const isExact = plainly(Number(whole)) === whole;
+        for (const text of written) expect(exactly(text).ok).toBe(isExact);
       }),
       { numRuns: 2_000, seed: 8 },
     );

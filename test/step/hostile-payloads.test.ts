@@ -24,7 +24,7 @@ const PATHS: readonly Row[] = [
   ['an absolute path', read('/etc/passwd'), 'INVALID_ARGS'],
   ['a traversal', read('/sandbox/../../etc/passwd'), 'INVALID_ARGS'],
   [
-    'a traversal, where policy defers it',
+    'a traversal, if policy defers it',
     read('/sandbox/../etc/passwd'),
     'POLICY_VIOLATION',
     testPolicy({ knobs: { dotdot: 'defer' } }),
@@ -56,7 +56,7 @@ const JSON_TRICKS: readonly Row[] = [
   ['5,000 levels', nested(5_000), 'INVALID_JSON'],
   ['30,000 brackets', '['.repeat(30_000), 'INVALID_JSON'],
   ['1,000,000 brackets', '['.repeat(1_000_000), 'PAYLOAD_TOO_LARGE'],
-  ['1,000,000 brackets, where they fit', '['.repeat(1_000_000), 'INVALID_JSON', roomy],
+  ['1,000,000 brackets, within the size limit', '['.repeat(1_000_000), 'INVALID_JSON', roomy],
   ['a lone surrogate in a path', argsText(String.raw`{"path":"/sandbox/\ud800.txt"}`), 'INVALID_JSON'],
   ['a byte order mark', `\ufeff${proposal()}`, 'INVALID_JSON'],
   ['nothing but a byte order mark', '\ufeff', 'INVALID_JSON'],
@@ -65,7 +65,7 @@ const JSON_TRICKS: readonly Row[] = [
   ['an overlong slash', Uint8Array.of(0x22, 0xc0, 0xaf, 0x22), 'INVALID_ENCODING'],
   ['NaN', argsText('{"path":NaN}'), 'INVALID_JSON'],
   ['Infinity by overflow', argsText('{"path":1e999}'), 'INVALID_JSON'],
-  ['a number that no double holds', argsText('{"path":9007199254740993}'), 'INVALID_ARGS'],
+  ['a number that no double can represent', argsText('{"path":9007199254740993}'), 'INVALID_ARGS'],
   ['a comment', raw('/* ,"x":1 */'), 'INVALID_JSON'],
   ['a second proposal on the next line', `${proposal()}\n${proposal()}`, 'INVALID_JSON'],
 ];
@@ -115,7 +115,7 @@ describe('hostile payloads', () => {
   });
 
   test.each(['a\r\nb', '\u001b[2J', '\u009b2J', '\u202e', '\u2028', '<img onerror=x>', '=HYPERLINK("x")', '{"seq":1}'])(
-    'S0-67: reasoning of %j is only words',
+    'S0-67: reasoning of %j is only text',
     (reasoning) => {
       const judged = judge(proposal({ reasoning }), { facts: factsOf(fileFact()) });
       expect(judged.fault).toBeNull();

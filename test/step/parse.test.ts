@@ -44,10 +44,10 @@ describe('PARSE', () => {
     const shallow = testPolicy({ limits: { payload_depth_max: 1 } });
     const exact = { ...policy, flags: new Set([8]) };
     const text = '{"a":{"b":9007199254740993}}';
-    const told = { ok: false, fault: { rule_id: 'json.too_deep' } };
+    const tooDeep = { ok: false, fault: { rule_id: 'json.too_deep' } };
     for (const [under, expected] of [
       [policy, { ok: true }],
-      [shallow, told],
+      [shallow, tooDeep],
       [policy, { ok: true }],
       [exact, { ok: false, fault: { rule_id: 'json.number_not_exact' } }],
       [policy, { ok: true }],

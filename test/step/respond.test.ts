@@ -135,7 +135,7 @@ describe('a response of the exposure "decision"', () => {
   });
 
   test.each(FAULT_CODES.filter((code) => OUTCOMES[code] !== 'EXECUTION_ERROR'))(
-    'S2-08 S2-10 S2-12: DENY for %s, and not a word about why',
+    'S2-08 S2-10 S2-12: is DENY for %s, without any reason',
     (code) => {
       expect(respond(refused(fault(code)), 'decision')).toBe(
         `{"proposal_id":"${ID}","action":"READ_FILE","decision":"DENY","result":null}`,

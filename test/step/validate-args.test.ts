@@ -48,7 +48,7 @@ describe('the schema of each action', () => {
     ['S1-16 DELETE_FILE', 'DELETE_FILE', { path: 'string' }],
     ['S1-17 S1-18 RENAME_FILE', 'RENAME_FILE', { source: 'string', destination: 'string' }],
   ] as const)(
-    'S0-39 S0-45 %s: each argument is required, is a string, and no other is taken',
+    'S0-39 S0-45 %s: each argument is required and a string, and no other type is accepted',
     (_title, name, fields) => {
       for (const field of Object.keys(fields)) {
         expect(check(name, { ...VALID[name], [field]: undefined })).toMatchObject(INVALID);
@@ -172,7 +172,7 @@ describe('extensions', () => {
     ['S1-16', 'DELETE_FILE', { path: '/sandbox/a.sh' }],
     ['S1-18', 'RENAME_FILE', { source: '/sandbox/a.txt', destination: '/sandbox/a.sh' }],
     ['S1-17', 'RENAME_FILE', { source: '/sandbox/a.sh', destination: '/sandbox/a.txt' }],
-  ] as const)('%s: where policy says so, %s is refused here as 001 reads', (_id, name, args) => {
+  ] as const)('%s: if policy requires it, %s is rejected here, as in 001', (_id, name, args) => {
     expect(check(name, args, early)).toMatchObject({ ok: false, fault: { rule_id: 'args.extension_not_allowed' } });
     expect(check(name, VALID[name], early)).toMatchObject({ ok: true });
   });

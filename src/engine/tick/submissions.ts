@@ -16,7 +16,7 @@ export function withTimestamp(
   switch (input.kind) {
     case 'proposal':
     case 'session':
-      throw new InvariantError(`a ${input.kind} has more to it than its time`);
+      throw new InvariantError(`an input of kind ${input.kind} needs more than a timestamp`);
     case 'facts':
       return { recorded: factsInput(input, time), materials, checked };
     case 'result':

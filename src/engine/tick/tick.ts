@@ -6,7 +6,7 @@
 //   T3. An input on which its tree fails leaves nothing in the batch, and the tree is dropped (E4). Later inputs of the
 //       same tree wait for the next tick.
 //   T4. If a tree fails after records were written in this transaction, the whole transaction is lost, because its own
-//       records cannot be told apart. The engine then stops (E2).
+//       records cannot be separated. The engine then stops (E2).
 
 import { isOpeningInput } from '../../contract/run/entry.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';

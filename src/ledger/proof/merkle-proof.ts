@@ -17,7 +17,7 @@ export interface LeafRange {
  */
 export function inclusionRanges(index: number, size: number): readonly LeafRange[] {
   if (!isSize(size) || !Number.isSafeInteger(index) || index < 0 || index >= size) {
-    throw new InvariantError(`there is no leaf ${index} in a log of ${size}`);
+    throw new InvariantError(`a log of ${size} has no leaf ${index}`);
   }
   const ranges: LeafRange[] = [];
   let [start, end] = [0, size];
@@ -40,7 +40,7 @@ export function inclusionRanges(index: number, size: number): readonly LeafRange
  */
 export function consistencyRanges(older: number, newer: number): readonly LeafRange[] {
   if (!isSize(older) || !isSize(newer) || older > newer) {
-    throw new InvariantError(`a log of ${newer} does not go on from one of ${older}`);
+    throw new InvariantError(`a log of ${newer} entries does not extend a log of ${older}`);
   }
   const ranges: LeafRange[] = [];
   let [start, end] = [0, newer];
@@ -92,7 +92,7 @@ function hashesBefore({ start, end }: LeafRange, { size, frontier }: LogHead): r
   for (const hash of frontier) {
     const width = largestPowerBelow(size - at + 1);
     if (at >= start && at + width <= end) found.push(hash);
-    else if (at < end && at + width > start) throw new InvariantError(`the leaves from ${start} on are not here`);
+    else if (at < end && at + width > start) throw new InvariantError(`the leaves from ${start} on are not available`);
     at += width;
   }
   return found;

@@ -31,9 +31,9 @@ export function* checkArchivedParts(parts: readonly ArchivedPart[], openNote: No
   for (const part of parts) {
     const { size } = part;
     if (!isHead(part) || size <= previousSize) {
-      yield { rule: 'archive.head', message: `what the log goes on from at size ${size} is no head of a log` };
+      yield { rule: 'archive.head', message: `the head of the archived part that ends at size ${size} is invalid` };
     } else if (openNote !== null && !isSignedPart(part, openNote)) {
-      const message = `that ${size} entries were archived, the key of this ledger has not signed`;
+      const message = `the key of this ledger has not signed the archived part that ends at size ${size}`;
       yield { rule: 'archive.unsigned', message };
     }
     previousSize = size;
@@ -57,7 +57,7 @@ export async function checkArchives(store: LedgerStore, headStore: ExternalHeadS
   const begin = parts.at(-1)?.size ?? 0;
   for await (const { log_index } of store.log(begin)) {
     if (log_index === begin) return;
-    throw tamperedError(`the entries begin at ${log_index}, and ${begin} were archived`);
+    throw tamperedError(`the log begins at entry ${log_index}, but ${begin} entries were archived`);
   }
 }
 

@@ -39,7 +39,10 @@ export function checkEntry(stored: StoredEntry): CheckedEntry {
   const leaf_hash = leafHash(stored.text);
   const findings: LedgerFinding[] = [];
   if (leaf_hash !== stored.leaf_hash) {
-    findings.push({ rule: 'entry.leaf_hash', message: `the text hashes to ${leaf_hash}, not to what is stored` });
+    findings.push({
+      rule: 'entry.leaf_hash',
+      message: `the leaf hash of the text is ${leaf_hash}, which differs from the stored one`,
+    });
   }
   const envelope = readEnvelope(stored.text, findings);
   if (envelope !== null) findings.push(...checkColumns(envelope, stored), ...checkBody(envelope));
@@ -56,11 +59,14 @@ function readEnvelope(text: string, findings: LedgerFinding[]): Envelope | null 
     return null;
   }
   if (!isCanonical(value, text)) {
-    findings.push({ rule: 'text.not_canonical', message: 'the text is not the canonical JSON of what it says' });
+    findings.push({ rule: 'text.not_canonical', message: 'the text is JSON, but not canonical' });
     return null;
   }
   if (isEnvelope(value)) return value;
-  findings.push({ rule: 'entry.envelope', message: 'the text is not body, prev, seq, tree_id and type of an entry' });
+  findings.push({
+    rule: 'entry.envelope',
+    message: 'the text is not an object with exactly the members body, prev, seq, tree_id and type',
+  });
   return null;
 }
 
@@ -82,7 +88,8 @@ function* checkColumns(envelope: Envelope, stored: StoredEntry): Iterable<Ledger
 }
 
 function* checkBody({ body, type, tree_id, seq }: Envelope): Iterable<LedgerFinding> {
-  if (!isEntryBody(type, body)) yield { rule: 'entry.body', message: `the body is not one of type ${type}` };
+  if (!isEntryBody(type, body))
+    yield { rule: 'entry.body', message: `the body does not match the schema of type ${type}` };
   if (type !== 'audit_event' || !isJsonObject(body)) return;
   if (body['event_id'] !== `${tree_id}:${seq}` || body['sequence'] !== seq) {
     yield {

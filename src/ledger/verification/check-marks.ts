@@ -58,14 +58,14 @@ export class MarkCheck {
     if (input !== undefined && input?.seq !== seq) {
       findings.push({
         rule: 'mark.input',
-        message: `the input id of seq ${seq} is not remembered: it could be taken again`,
+        message: `the mark of the input at seq ${seq} is missing or wrong: the input could be accepted again`,
       });
     }
     const isKnown = proposal != null && 'run_id' in proposal && proposal.run_id === run_id && proposal.seq === seq;
     if (proposal !== undefined && !isKnown) {
       findings.push({
         rule: 'mark.proposal',
-        message: `the proposal id of seq ${seq} is not remembered: it could come again`,
+        message: `the mark of the proposal at seq ${seq} is missing or wrong: its id could be accepted again`,
       });
     }
     return findings;

@@ -94,7 +94,7 @@ export class RecordCheck {
   *finish(): Iterable<LedgerFinding & { readonly tree_id: string }> {
     for (const [tree_id, seq] of this.#recorded) {
       if (this.#archived.has(tree_id)) continue;
-      const message = `there are records of the first ${seq} entries of ${tree_id}, which the log has not`;
+      const message = `the run records cover the first ${seq} entries of ${tree_id}, but the log lacks some of them`;
       yield { tree_id, rule: 'record.differs', message };
     }
   }

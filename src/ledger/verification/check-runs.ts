@@ -76,7 +76,8 @@ class TreeRuns {
     this.next = entry.seq + 1;
     if (this.#isEnded) {
       this.isOver = true;
-      if (!mayFollowEnd(entry)) yield finding('run.over', `${entry.tree_id} has ended, and has a ${entry.type} more`);
+      if (!mayFollowEnd(entry))
+        yield finding('run.over', `${entry.tree_id} has an entry of type ${entry.type} after its end`);
       return;
     }
     if (entry.type === 'input') {
@@ -85,10 +86,10 @@ class TreeRuns {
       return;
     }
     const turn = this.#turn;
-    if (entry.seq === 0) yield finding('tree.unopened', `${entry.tree_id} does not begin with its opening`);
+    if (entry.seq === 0) yield finding('tree.unopened', `${entry.tree_id} does not begin with the input that opens it`);
     if (turn !== null) turn.entries += 1;
     if (turn !== null && timeOf(entry) !== turn.input.time) {
-      yield finding('entry.time', `the entry is of ${timeOf(entry)}, its input of ${turn.input.time}`);
+      yield finding('entry.time', `the entry has the time ${timeOf(entry)}, but its input has ${turn.input.time}`);
     }
     if (entry.type === 'run_created') yield* this.#checkCreated(new RunLifecycle(entry.body));
     else if (entry.type === 'audit_event') yield* this.#checkEvent(turn, entry.body);
@@ -105,7 +106,7 @@ class TreeRuns {
 
   *#openTurn(input: RecordedInput, seq: number): Iterable<LedgerFinding> {
     if (seq === 0 && !isOpeningInput(input)) {
-      yield finding('tree.unopened', `${input.run_id} begins with an input of ${input.kind}`);
+      yield finding('tree.unopened', `${input.run_id} begins with an input of kind ${input.kind}, which opens no tree`);
     }
     const run = this.#runs.get(input.run_id);
     const subject = run instanceof RunLifecycle && run.state === 'running' ? run : null;
@@ -133,11 +134,15 @@ class TreeRuns {
     if (parent === undefined && life.logicalParent === null) return;
     if (parent === 'lost') return;
     if (!(parent instanceof RunLifecycle) || parent.state !== 'running') {
-      yield finding('run.parent', `${run_id} is created by ${life.logicalParent ?? 'nobody'}, which is not running`);
+      yield finding(
+        'run.parent',
+        `the parent of ${run_id}, ${life.logicalParent ?? 'null'}, was not running when the run was created`,
+      );
       return;
     }
     parent.liveChildren += 1;
-    if (parent.pins !== life.pins) yield finding('run.inherits', `${run_id} has other pins than ${parent.run_id}`);
+    if (parent.pins !== life.pins)
+      yield finding('run.inherits', `the pins of ${run_id} differ from those of its parent ${parent.run_id}`);
   }
 
   *#checkEvent(turn: CheckedTurn | null, event: AuditEvent): Iterable<LedgerFinding> {
@@ -147,10 +152,10 @@ class TreeRuns {
     // A session is not a run: its only events are remarks.
     if (life === undefined && isRemark(event) && run_id === this.#tree_id) return;
     if (life === 'over' && isRemark(event)) return;
-    if (life === 'over') yield finding('run.over', `${run_id} has ended, and has an event of ${event.action_type}`);
+    if (life === 'over') yield finding('run.over', `${run_id} has an event ${event.action_type} after its end`);
     if (life === undefined) {
       this.#runs.set(run_id, 'lost');
-      yield finding('run.unborn', `${run_id} has an event, and was not created`);
+      yield finding('run.unborn', `${run_id} has an event, but was never created`);
     }
     if (!(life instanceof RunLifecycle)) return;
     yield* life.take(event);
@@ -165,16 +170,16 @@ class TreeRuns {
     const life = this.#runs.get(trace.run_id);
     if (life === 'lost') return;
     if (!(life instanceof RunLifecycle) || life.untraced === null) {
-      yield finding('step.unasked', `step ${trace.step_index} of ${trace.run_id} is of nothing that was proposed`);
+      yield finding('step.unasked', `step ${trace.step_index} of ${trace.run_id} belongs to no proposal`);
       return;
     }
     if (life.untraced.payload !== trace.payload.hash_sha256 || life.untraced.time !== trace.received_at) {
-      yield finding('step.unasked', `step ${trace.step_index} of ${trace.run_id} is of another proposal`);
+      yield finding('step.unasked', `step ${trace.step_index} of ${trace.run_id} belongs to another proposal`);
     }
     life.untraced = null;
     life.steps += 1;
     if (trace.step_index !== life.steps) {
-      yield finding('step.order', `${trace.run_id} has step ${trace.step_index} where step ${life.steps} comes next`);
+      yield finding('step.order', `${trace.run_id} has step ${trace.step_index} instead of step ${life.steps}`);
       life.steps = trace.step_index;
     }
   }
@@ -186,7 +191,7 @@ class TreeRuns {
     if (turn === null) return;
     if (turn.isRejected) {
       if (turn.run !== null) turn.run.untraced = turn.untracedBefore;
-      if (turn.entries !== 1) yield finding('refusal.moved', 'an input was refused, and something has moved');
+      if (turn.entries !== 1) yield finding('refusal.moved', 'an input was rejected, but its turn has further entries');
       return;
     }
     if (turn.input.kind === 'proposal') yield* checkProposal(turn);
@@ -194,12 +199,12 @@ class TreeRuns {
     yield* checkVotes(turn);
     for (const life of turn.decidedRuns) {
       if (life.state === 'created' && life.verdict !== 'waits') {
-        yield finding('run.unmoved', `${life.run_id} was decided about, and has not moved`);
+        yield finding('run.unmoved', `${life.run_id} was decided, but neither runs nor has ended`);
       }
     }
     for (const life of turn.endedRuns) {
       if (life.untraced !== null)
-        yield finding('step.untraced', `${life.run_id} has ended, and a step of it has no trace`);
+        yield finding('step.untraced', `${life.run_id} has ended, but one of its steps has no trace`);
       // A session's tree has no run of its own id, and continues after one of its activations has ended.
       if (life.run_id === this.#tree_id) this.isOver = true;
     }
@@ -211,13 +216,13 @@ class TreeRuns {
   *#checkResult(turn: CheckedTurn, { run_id, status, result }: ResultInput): Iterable<LedgerFinding> {
     if (this.#runs.get(run_id) === 'lost') return;
     if (turn.run === null) {
-      yield finding('outcome.unasked', `${run_id} has an outcome, and was not running`);
+      yield finding('outcome.unasked', `${run_id} has an outcome, but was not running`);
       return;
     }
     const { lastActEvent: reported } = turn;
     const isReported = reported !== null && reported.response_hash_sha256 === result?.hash_sha256;
     if (!isReported || (reported.outcome === 'success') !== (status === 'done') || this.#runs.get(run_id) !== 'over') {
-      yield finding('outcome.untold', `the outcome of ${run_id} is not what its events say`);
+      yield finding('outcome.untold', `the outcome of ${run_id} does not match its events`);
     }
   }
 }
@@ -230,19 +235,21 @@ function recordEvent(turn: CheckedTurn, life: RunLifecycle, event: AuditEvent): 
 }
 
 function* checkProposal({ input, run: subject, untracedBefore: before }: CheckedTurn): Iterable<LedgerFinding> {
-  if (subject === null) yield finding('outcome.unasked', `${input.run_id} has a proposal, and was not running`);
-  if (before !== null) yield finding('step.untraced', `${input.run_id} goes on, and a step of it has no trace`);
+  if (subject === null) yield finding('outcome.unasked', `${input.run_id} has a proposal, but was not running`);
+  if (before !== null)
+    yield finding('step.untraced', `${input.run_id} has another proposal, but its previous step has no trace`);
 }
 
 function* checkVotes({ input, votes }: CheckedTurn): Iterable<LedgerFinding> {
   const subject = input.kind === 'vote' ? input.digests : [];
   const reported = votes.map((event) => event.request_hash_sha256);
-  if (reported.join() !== subject.join()) yield finding('vote.untold', "people's answer and its events differ");
+  if (reported.join() !== subject.join())
+    yield finding('vote.untold', 'the vote and its events have different digests');
   const approves = input.kind === 'vote' && input.decision === 'approve';
   for (const { event_id, authz, outcome } of votes) {
     const counts = authz !== undefined && COUNTED_VOTES.includes(authz.rule_id);
     if (authz?.decision === outcome && (outcome === 'allow') === counts && (approves || !counts)) continue;
-    yield finding('vote.untold', `${event_id} says that a vote counts or not, and its rule or its input does not`);
+    yield finding('vote.untold', `whether the vote counts differs between ${event_id}, its rule and its input`);
   }
 }
 

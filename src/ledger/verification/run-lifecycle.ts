@@ -83,15 +83,16 @@ export class RunLifecycle {
 
   /** Checks an event of the run. @returns its findings */
   *take(event: AuditEvent): Iterable<LedgerFinding> {
-    if (contextOf(event) !== this.#context) yield finding('run.context', `${event.event_id} has not what its run has`);
+    if (contextOf(event) !== this.#context)
+      yield finding('run.context', `the context of ${event.event_id} differs from that of its run`);
     if (isRemark(event)) return;
     if (this.isOver) {
-      yield finding('run.over', `${this.run_id} is ${this.state}, and still has an event of ${event.action_type}`);
+      yield finding('run.over', `${this.run_id} is ${this.state}, but has a later event ${event.action_type}`);
       return;
     }
     if (isVote(event)) return;
     if (JSON.stringify([event.actor, event.role_id]) !== this.#actor) {
-      yield finding('run.context', `${event.event_id} is of another actor than its run`);
+      yield finding('run.context', `the actor of ${event.event_id} differs from that of its run`);
     }
     if (event.action_type === 'authz_decision') yield* this.#checkDecision(event);
     else if (event.action_type === 'system') yield* this.#checkTransition(event);
@@ -100,26 +101,26 @@ export class RunLifecycle {
 
   *#checkDecision({ authz, outcome }: AuditEvent): Iterable<LedgerFinding> {
     if (this.verdict === 'allow' || this.verdict === 'deny' || this.state !== 'created') {
-      yield finding('run.judged_again', `${this.run_id} was decided about before`);
+      yield finding('run.judged_again', `${this.run_id} was decided twice`);
     }
     if (authz?.decision !== outcome)
-      yield finding('run.context', `the decision about ${this.run_id} is told otherwise`);
+      yield finding('run.context', `the outcome of the event does not match the decision about ${this.run_id}`);
     if (outcome !== 'allow') this.verdict = 'deny';
     else if (authz?.rule_id !== 'approval.required') this.verdict = 'allow';
     else if (this.verdict === null) this.verdict = 'waits';
-    else yield finding('run.judged_again', `${this.run_id} waits for approval again`);
+    else yield finding('run.judged_again', `${this.run_id} waits for approval a second time`);
   }
 
   *#checkTransition({ event_id, outcome, outcome_reason = '', error }: AuditEvent): Iterable<LedgerFinding> {
     const next = stateOf(outcome_reason);
     const from = this.state;
     if (next === null) {
-      yield finding('run.context', `${event_id} leads to no state`);
+      yield finding('run.context', `${event_id} names no state`);
       return;
     }
     this.state = next;
     if (from === 'created' && (next === 'completed' || next === 'failed')) {
-      yield finding('run.unstarted', `${this.run_id} is ${next} and was never running`);
+      yield finding('run.unstarted', `${this.run_id} is ${next}, but was never running`);
     } else if (!EDGES[from].includes(next)) {
       yield finding('run.over', `${this.run_id} went from ${from} to ${next}`);
     }
@@ -129,11 +130,11 @@ export class RunLifecycle {
       yield finding('end.error', `${this.run_id} is ${next} with ${error === undefined ? 'no' : 'an'} error`);
     }
     if (outcome !== (next === 'completed' ? 'success' : next === 'denied' ? 'deny' : 'failure')) {
-      yield finding('run.context', `${this.run_id} is ${next}, and told as ${outcome}`);
+      yield finding('run.context', `${this.run_id} is ${next}, but its event has the outcome ${outcome}`);
     }
     yield* this.#checkActsAtEnd(from, next);
     if (this.liveChildren > 0) {
-      yield finding('run.outlives', `${this.run_id} has ended, and ${this.liveChildren} of its children have not`);
+      yield finding('run.outlives', `${this.run_id} has ended, but ${this.liveChildren} of its children are live`);
     }
   }
 
@@ -141,21 +142,22 @@ export class RunLifecycle {
   *#checkGrounds(from: RunState, next: RunState): Iterable<LedgerFinding> {
     if (from !== 'created') return;
     if (this.verdict === null && next !== 'cancelled') {
-      yield finding('run.unjudged', `${this.run_id} is ${next}, and nobody has decided about it`);
+      yield finding('run.unjudged', `${this.run_id} is ${next}, but was never decided`);
     } else if (next === 'running' && this.verdict !== 'allow') {
-      yield finding('run.unallowed', `${this.run_id} runs, and nobody has allowed it`);
+      yield finding('run.unallowed', `${this.run_id} is running, but was not allowed`);
     } else if (next === 'denied' && this.verdict !== 'deny') {
-      yield finding('run.undenied', `${this.run_id} was denied, and nobody has said so`);
+      yield finding('run.undenied', `${this.run_id} is denied, but has no deny decision`);
     }
   }
 
   *#checkAct({ action_type, event_id, target }: AuditEvent): Iterable<LedgerFinding> {
     if (this.state !== 'running' || this.verdict !== 'allow') {
-      yield finding('act.unallowed', `${event_id}: ${this.run_id} is ${this.state} and tells of ${action_type}`);
+      yield finding('act.unallowed', `${event_id}: ${this.run_id} is ${this.state}, but has an event ${action_type}`);
     }
-    if (action_type !== ACTS[this.kind]) yield finding('act.extra', `${this.run_id} tells of ${action_type}`);
+    if (action_type !== ACTS[this.kind])
+      yield finding('act.extra', `${this.run_id} has an event ${action_type}, which its kind of run does not cause`);
     else if (this.#acts.push(target?.operation ?? '') > (this.kind === 'export' ? 3 : 1)) {
-      yield finding('act.extra', `${this.run_id} tells of its act more than once`);
+      yield finding('act.extra', `${this.run_id} has more than one event of its action`);
     }
   }
 

@@ -255,7 +255,10 @@ function* checkHeads(
 function* checkParts({ size, frontier }: ComputedLog, parts: readonly ArchivedPart[]): Iterable<LedgerFinding> {
   for (const part of parts) {
     if (part.size !== size || part.root === rootOf(frontier)) continue;
-    yield { rule: 'archive.differs', message: `at size ${size} the log has another root than what was archived` };
+    yield {
+      rule: 'archive.differs',
+      message: `at size ${size} the root of the log differs from the root of the archived part`,
+    };
   }
 }
 

@@ -1,5 +1,5 @@
-// Reservations against a model that makes the decided changes in any order, those at one path in the order of their
-// decisions: what is counted is never less than what comes of them (Q1).
+// Reservations against a model that makes the decided changes in any order, except that changes at one path keep the
+// order of their decisions: the counted amount is never less than the result (Q1).
 
 import { describe, expect, test } from '@jest/globals';
 import type { PathFact } from '../../../src/contract/run/effect.js';
@@ -21,11 +21,11 @@ const fileFact = (bytes: number): PathFact => ({ status: 'file', bytes, inode: '
 
 interface Options {
   readonly seed: number;
-  /** A mistake on purpose. */
+  /** A deliberate mistake. */
   readonly plant?: 'none reserved' | 'released early' | 'always net' | 'in no order';
 }
 
-/** Files of one case, and changes that are decided and not made. */
+/** Files of one case, and changes that are decided but not made. */
 class Model {
   readonly files = new Map<string, number>();
   readonly pending: SandboxChange[] = [];
@@ -43,7 +43,7 @@ class Model {
     return [...this.files.values()].reduce((sum, bytes) => sum + bytes, 0);
   }
 
-  /** Decides by the rule of AUTHORIZE, with what is reserved. */
+  /** Decides by the rule of AUTHORIZE, with the reserved amount. */
   decide(): void {
     const [action, args] = this.#draw();
     const paths = [args['path'] ?? args['source'], args['destination']].flatMap((path) =>
@@ -71,7 +71,7 @@ class Model {
     if (this.#plant === 'released early' && this.random.chance(0.3)) this.reservations.release(change.idempotency_key);
   }
 
-  /** Makes any one of the pending changes. */
+  /** Makes one of the pending changes. */
   make(): void {
     if (this.pending.length === 0) return;
     const drawn = this.random.below(this.pending.length);
@@ -81,7 +81,7 @@ class Model {
     this.reservations.release(change.idempotency_key);
   }
 
-  /** Where the first change stands that must be made before the drawn one, or with it. */
+  /** The index of the first change that must be made before the drawn one, or of that one. */
   #firstAtPath(drawn: number): number {
     const paths = changedPaths(this.pending[drawn]!);
     const earlier = this.pending
@@ -113,11 +113,11 @@ class Model {
   }
 }
 
-/** As if no other change touched its path. */
+/** The change as if no other change affected its path. */
 const alone = (change: SandboxChange): SandboxChange =>
   change.action === 'WRITE_FILE' ? { ...change, args: { ...change.args, path: change.idempotency_key } } : change;
 
-/** @returns the step in which the sandbox held more than it may, or null */
+/** @returns the step at which the sandbox exceeded its quota, or null */
 function firstOverrun(options: Options, steps = 400): number | null {
   const model = new Model(options);
   for (let step = 0; step < steps; step += 1) {
@@ -133,12 +133,12 @@ function firstOverrun(options: Options, steps = 400): number | null {
 const SEEDS = Array.from({ length: 40 }, (_, seed) => seed);
 
 describe('S0-50 C82: changes that are decided and made in any order', () => {
-  test('never leave more than the quota', () => {
+  test('never exceed the quota', () => {
     expect(SEEDS.map((seed) => firstOverrun({ seed })).filter((step) => step !== null)).toEqual([]);
   });
 
   test.each(['none reserved', 'released early', 'always net', 'in no order'] as const)(
-    'are found out where they are %s',
+    'exceed it, and are detected, with %s',
     (plant) => {
       expect(SEEDS.some((seed) => firstOverrun({ seed, plant }) !== null)).toBe(true);
     },
@@ -153,22 +153,22 @@ const change = (key: string, action: string, args: JsonObject, before: PathFact)
   idempotency_key: key,
 });
 const ABSENT: PathFact = { status: 'absent' };
-const asked = { case_id: CASE, paths: ['/sandbox/z.txt'], usage: true, portable_names: false };
+const request = { case_id: CASE, paths: ['/sandbox/z.txt'], usage: true, portable_names: false };
 const nothing = { paths: [ABSENT], usage: { bytes: 0, files: 0 } };
 
 describe('reservations', () => {
-  test('count a new file whole, an overwrite by what it adds, a directory as one, a delete as nothing', () => {
+  test('count a new file whole, an overwrite by its growth, a directory as one, a delete as nothing', () => {
     const book = new CaseReservations();
     book.reserve(change('t.1.1', 'WRITE_FILE', { path: '/sandbox/a.txt', content: 'ééé' }, ABSENT));
-    expect(book.computeReserved(asked, nothing)).toEqual({ bytes: 6, files: 1 });
+    expect(book.computeReserved(request, nothing)).toEqual({ bytes: 6, files: 1 });
     book.reserve(change('t.1.2', 'WRITE_FILE', { path: '/sandbox/b.txt', content: 'x'.repeat(9) }, fileFact(5)));
     book.reserve(change('t.1.3', 'CREATE_DIRECTORY', { path: '/sandbox/d/' }, ABSENT));
     book.reserve(change('t.1.4', 'DELETE_FILE', { path: '/sandbox/e.txt' }, fileFact(5)));
-    expect(book.computeReserved(asked, nothing)).toEqual({ bytes: 10, files: 2 });
-    expect(book.computeReserved({ ...asked, case_id: 'case-2' }, nothing)).toEqual({ bytes: 0, files: 0 });
+    expect(book.computeReserved(request, nothing)).toEqual({ bytes: 10, files: 2 });
+    expect(book.computeReserved({ ...request, case_id: 'case-2' }, nothing)).toEqual({ bytes: 0, files: 0 });
   });
 
-  test('take no read, nothing without a case, and the same change once', () => {
+  test('count no read, nothing without a case, and the same change once', () => {
     const book = new CaseReservations();
     const made = change('t.1.1', 'WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }, ABSENT);
     expect(book.reserve(change('t.1.9', 'READ_FILE', { path: '/sandbox/a.txt' }, fileFact(1)))).toBe(false);
@@ -185,8 +185,8 @@ describe('reservations', () => {
     expect(book.size).toBe(2);
     book.release('t.11.1');
     book.release('t.11.1');
-    expect(book.computeReserved(asked, nothing)).toEqual({ bytes: 1, files: 1 });
+    expect(book.computeReserved(request, nothing)).toEqual({ bytes: 1, files: 1 });
     book.clear();
-    expect(book.computeReserved(asked, nothing)).toEqual({ bytes: 0, files: 0 });
+    expect(book.computeReserved(request, nothing)).toEqual({ bytes: 0, files: 0 });
   });
 });

@@ -1,4 +1,4 @@
-// What the engine reserves for real trees: while an effect is pending, between attempts, and after a restart.
+// The engine's reservations for real trees: while an effect is pending, between attempts, and after a restart.
 
 import { expect, test } from '@jest/globals';
 import { QuotaReservations } from '../../../src/engine/reservations/quota-reservations.js';
@@ -12,7 +12,7 @@ const EMPTY = { paths: [ABSENT], usage: { bytes: 0, files: 0 } };
 const FIRST = `${AGENT}.1.1`;
 const SECOND = `${AGENT}.2.1`;
 
-/** A tree that has decided to write, and reservations that have followed it. */
+/** A tree that has decided to write, and its reservations. */
 function writing() {
   const driver = new TreeDriver({ policies: RETRYING }).ready();
   const reservations = new QuotaReservations();
@@ -26,7 +26,7 @@ function writing() {
 const keysOf = (driver: TreeDriver): string[] =>
   listDecidedChanges(driver.tree).map((change) => change.idempotency_key);
 
-test('C82: a change is decided until its result comes in, and also while its step waits for another attempt', () => {
+test('C82: a change counts as decided until its result arrives, and also while its step waits for a retry', () => {
   const { driver } = writing();
   expect(keysOf(driver)).toEqual([FIRST]);
   driver.failed(FIRST, 'IO_ERROR');
@@ -39,7 +39,7 @@ test('C82: a change is decided until its result comes in, and also while its ste
   expect(keysOf(driver)).toEqual([]);
 });
 
-test('C82: it stays reserved over a failed attempt, and not over the end of its step', () => {
+test('C82: it stays reserved over a failed attempt, and not beyond the end of its step', () => {
   const { driver, reservations, follow } = writing();
   const [command] = driver.commands.filter(({ kind }) => kind === 'perform');
   const effect = command?.kind === 'perform' ? command.effect : null;
@@ -51,14 +51,14 @@ test('C82: it stays reserved over a failed attempt, and not over the end of its 
   expect([reservations.size, driver.traces.length]).toEqual([0, 1]);
 });
 
-test('C82: what is done is in the usage, and reserved no longer', () => {
+test('C82: a completed change is in the usage, and no longer reserved', () => {
   const { driver, reservations } = writing();
   const effects = driver.commands.flatMap((command) => (command.kind === 'perform' ? [command.effect] : []));
   for (const effect of effects) reservations.onEffectRun(effect, { status: 'done', json: '{}' });
   expect(reservations.size).toBe(0);
 });
 
-test('C82: a tree that broke in a tick takes its reservations of that tick along', () => {
+test('C82: a tree that fails in a tick loses its reservations of that tick', () => {
   const { driver, reservations } = writing();
   reservations.undo(driver.tree_id);
   expect(reservations.size).toBe(0);
@@ -68,7 +68,7 @@ test('C82: a tree that broke in a tick takes its reservations of that tick along
   expect(later.reservations.size).toBe(1);
 });
 
-test('C82: what a tree has brought into the batch stays reserved where its next input of the tick breaks it', () => {
+test("C82: reservations in the batch stay when the tree's next input of the tick fails", () => {
   const { driver, reservations } = writing();
   reservations.join(driver.tree_id);
   reservations.undo(driver.tree_id);
@@ -76,7 +76,7 @@ test('C82: what a tree has brought into the batch stays reserved where its next 
 });
 
 test.each(['pending', 'waiting for another attempt'])(
-  'D8 C82: recovery reserves again what a tree has decided, with the effect %s',
+  "D8 C82: recovery reserves a tree's decided changes again, with the effect %s",
   (how) => {
     const { driver } = writing();
     if (how !== 'pending') driver.failed(FIRST, 'IO_ERROR');

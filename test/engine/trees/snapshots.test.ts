@@ -1,4 +1,4 @@
-// D16: a snapshot changes how long it takes to take up a tree, and nothing else.
+// D16: a snapshot changes how long it takes to load a tree, and nothing else.
 
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Counts the entries that are read to fold trees, and says where snapshots were taken. */
+/** Counts the entries that are read to fold trees, and records where snapshots were taken. */
 class CountingStore extends FaultyStore {
   read = 0;
   readonly saved: number[] = [];
@@ -51,8 +51,8 @@ const open = async (store: LedgerStore, snapshotEntries = EVERY): Promise<Turnpi
     { store, sandbox: join(folder, 'sandbox'), clock: new ManualClock(), ids: countedIds(), log: winstonLog('silent') },
   );
 
-/** A remote agent, which lives on: it proposes, its process goes, and the next one proposes on. */
-async function life(store: () => LedgerStore, between: () => void, snapshotEntries = EVERY): Promise<string[]> {
+/** A remote agent that outlives its callers: one process proposes and ends, and the next one continues. */
+async function runLongTree(store: () => LedgerStore, between: () => void, snapshotEntries = EVERY): Promise<string[]> {
   const first = await open(store(), snapshotEntries);
   const { run_id } = await first.startAgent({ link: 'remote' });
   const responses: string[] = [];
@@ -76,17 +76,17 @@ async function life(store: () => LedgerStore, between: () => void, snapshotEntri
 const outcomes = (responses: readonly string[]): string[] =>
   responses.map((response) => (JSON.parse(response) as { readonly outcome: string }).outcome);
 
-test('D16: a long tree is taken up from its last snapshot, and goes on as it would have', async () => {
+test('D16: a long tree is loaded from its last snapshot, and continues as it would have', async () => {
   const state = new MemoryState();
   let last = new CountingStore(memoryStore({ state }));
   const store = (): LedgerStore => (last = new CountingStore(memoryStore({ state })));
-  const with16 = await life(store, () => undefined);
+  const with16 = await runLongTree(store, () => undefined);
   const [snapshot] = state.snapshots.values();
   expect(snapshot?.seq).toBeGreaterThan(state.head.size - 2 * EVERY - 30);
-  // Replay and verification read all entries; folding read the few behind the snapshot.
+  // Replay and verification read all entries; folding read the few after the snapshot.
   const replayed = state.head.size;
   expect(last.read).toBeLessThan(2 * replayed);
-  const without = await life(
+  const without = await runLongTree(
     () => memoryStore({ state: other }),
     () => undefined,
     Infinity,
@@ -96,7 +96,7 @@ test('D16: a long tree is taken up from its last snapshot, and goes on as it wou
 });
 const other = new MemoryState();
 
-test('D16: taking up a tree reads what lies behind its snapshot; the next one comes as far behind as any other', async () => {
+test('D16: loading a tree reads the entries after its snapshot; the next snapshot follows at the same distance', async () => {
   const state = new MemoryState();
   const stores: CountingStore[] = [];
   const upTo: number[] = [];
@@ -122,13 +122,13 @@ test('D16: taking up a tree reads what lies behind its snapshot; the next one co
 const agentOf = (state: MemoryState): string => `${[...state.snapshots.keys()][0] ?? ''}.1`;
 
 const BAD: Readonly<Record<string, (snapshot: StoredSnapshot) => StoredSnapshot>> = {
-  'whose text is not what was hashed': (snapshot) => ({
+  'whose text does not match its hash': (snapshot) => ({
     ...snapshot,
     text: snapshot.text.replace('"steps":', '"steps":9'),
   }),
-  'that is no JSON': (snapshot) => sealed(snapshot, 'half of a'),
+  'that is not JSON': (snapshot) => sealed(snapshot, 'half of a'),
   'of another entry': (snapshot) => ({ ...snapshot, seq: snapshot.seq - 1 }),
-  'that says another place than it stands at': (snapshot) =>
+  'that names another position than its own': (snapshot) =>
     sealed(snapshot, snapshot.text.replace(`"seq":${snapshot.seq}`, `"seq":${snapshot.seq - 1}`)),
   'of another tree': (snapshot) =>
     sealed(snapshot, snapshot.text.replace(`"tree_id":"${snapshot.tree_id}"`, '"tree_id":"run_another"')),
@@ -145,22 +145,19 @@ const sealed = (snapshot: StoredSnapshot, text: string): StoredSnapshot => ({
   sha256: sha256(text),
 });
 
-test.each(Object.keys(BAD))(
-  'D16: a snapshot %s is no snapshot: the tree is folded from its first entry',
-  async (name) => {
-    const state = new MemoryState();
-    const spoil = (): void => {
-      for (const [tree_id, snapshot] of state.snapshots) state.snapshots.set(tree_id, BAD[name]!(snapshot));
-    };
-    const responses = await life(() => memoryStore({ state }), spoil);
-    expect(outcomes(responses).slice(-3)).toEqual(['SUCCESS', 'SUCCESS', 'EXECUTION_ERROR']);
-  },
-);
+test.each(Object.keys(BAD))('D16: a snapshot %s is ignored: the tree is folded from its first entry', async (name) => {
+  const state = new MemoryState();
+  const spoil = (): void => {
+    for (const [tree_id, snapshot] of state.snapshots) state.snapshots.set(tree_id, BAD[name]!(snapshot));
+  };
+  const responses = await runLongTree(() => memoryStore({ state }), spoil);
+  expect(outcomes(responses).slice(-3)).toEqual(['SUCCESS', 'SUCCESS', 'EXECUTION_ERROR']);
+});
 
-test('D16: the SQLite store keeps them, one a tree', async () => {
+test('D16: the SQLite store stores them, one per tree', async () => {
   const at = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') };
   await createSqliteStore(at).close();
-  const responses = await life(
+  const responses = await runLongTree(
     () => openSqliteStore(at),
     () => undefined,
   );

@@ -31,20 +31,20 @@ const FOREIGN: Readonly<Record<string, () => AnyStateMachine>> = {
   'an inline action': () => createMachine({ entry: () => undefined }),
   'an inline guard': () =>
     createMachine({ initial: 'a', states: { a: { on: { X: { guard: never, target: 'b' } } }, b: {} } }),
-  'an action that nobody gave': () => createMachine({ entry: 'nobody' }),
+  'an action without an implementation': () => createMachine({ entry: 'nobody' }),
   'a wildcard for all events': () => createMachine({ initial: 'a', states: { a: { on: { '*': 'b' } }, b: {} } }),
   'a final state that is not at the top': () =>
     createMachine({ initial: 'a', states: { a: { initial: 'b', states: { b: { type: 'final' } } } } }),
-  'an edge that enters its own state again': () =>
+  'a transition that reenters its own state': () =>
     createMachine({ initial: 'a', states: { a: { on: { X: { target: 'a', reenter: true } } } } }),
-  'an edge that leaves the common parent to enter it again': () =>
+  'a transition that reenters the common parent': () =>
     createMachine({ initial: 'a', states: { a: { on: { X: { target: 'b', reenter: true } } }, b: {} } }),
-  'something done on the way to a first state': () =>
+  'an action of an initial transition': () =>
     setup({ actions: { note: assign({}) } }).createMachine({
       initial: 'a',
       states: { a: { initial: { target: 'b', actions: 'note' }, states: { b: {} } } },
     }),
-  'an edge without an event and without a target': () =>
+  'a transition without an event and a target': () =>
     setup({ actions: { note: assign({}) } }).createMachine({ always: { actions: 'note' } }),
   'a delayed message': () =>
     setup({ actions: { later: sendTo('x', { type: 'X' }, { delay: 5 }) } }).createMachine({ entry: 'later' }),
@@ -120,22 +120,22 @@ const parent = setup({
 });
 
 describe('actors of a chart', () => {
-  const lively = (): { heard: string[]; actors: ReturnType<typeof tableDrivenActors> } => {
-    const heard: string[] = [];
+  const lively = (): { received: string[]; actors: ReturnType<typeof tableDrivenActors> } => {
+    const received: string[] = [];
     const actors = tableDrivenActors(
       compileMachine(parent),
       'root',
       { input: {} },
-      ({ type }) => void heard.push(type),
+      ({ type }) => void received.push(type),
     );
-    return { heard, actors };
+    return { received, actors };
   };
 
   test('a stopped child first takes the messages sent to it before, and none after', () => {
-    const { heard, actors } = lively();
+    const { received, actors } = lively();
     expect(actors.isLive('kid')).toBe(true);
     expect(actors.send('root', { type: 'STOP' })).toBe(true);
-    expect(heard).toEqual(['hi']);
+    expect(received).toEqual(['hi']);
     expect(actors.isLive('kid')).toBe(false);
     expect(actors.send('kid', { type: 'GO' })).toBe(false);
     // And the children below it.
@@ -143,10 +143,10 @@ describe('actors of a chart', () => {
   });
 
   test('a reply to a busy actor waits until the actor is done', () => {
-    const { heard, actors } = lively();
+    const { received, actors } = lively();
     expect(actors.isLive('grandkid')).toBe(true);
     expect(actors.send('root', { type: 'ASK' })).toBe(true);
-    expect(heard).toEqual(['asked', 'answered']);
+    expect(received).toEqual(['asked', 'answered']);
   });
 
   test('R3: children end with their parent', () => {

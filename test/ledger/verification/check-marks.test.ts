@@ -44,25 +44,25 @@ const rulesOf = async (from: LedgerStore): Promise<readonly string[]> => {
 };
 
 /** What a store with lost or mixed-up marks returns for each key. */
-class Told extends ForwardingStore {
-  readonly #tell: Telling;
-  constructor(inner: LedgerStore, tell: Telling) {
+class EditedMarksStore extends ForwardingStore {
+  readonly #edit: MarkEdit;
+  constructor(inner: LedgerStore, editMark: MarkEdit) {
     super(inner);
-    this.#tell = tell;
+    this.#edit = editMark;
   }
 
   override marks = async <Key extends MarkKey>(keys: readonly Key[]) => {
     const marks = await this.inner.marks(keys);
-    return keys.map((key, at) => this.#tell(key, marks[at] ?? null) as MarkOf<Key> | null);
+    return keys.map((key, at) => this.#edit(key, marks[at] ?? null) as MarkOf<Key> | null);
   };
 }
 type Mark = InputMark | ProposalMark;
-type Telling = (key: MarkKey, mark: Mark | null) => Mark | null;
+type MarkEdit = (key: MarkKey, mark: Mark | null) => Mark | null;
 
-const forgetful: Telling = (key, mark) => ('input_id' in key && key.input_id === 'mine' ? null : mark);
-const confused: Telling = (key, mark) => ('input_id' in key ? { ...key, seq: (mark?.seq ?? 0) + 1 } : mark);
-const forgetting: Telling = (key, mark) => ('input_id' in key ? null : mark);
-const careless: Telling = (key, mark) => ('proposal_id' in key ? null : mark);
+const withoutOwnInputMark: MarkEdit = (key, mark) => ('input_id' in key && key.input_id === 'mine' ? null : mark);
+const withWrongSeq: MarkEdit = (key, mark) => ('input_id' in key ? { ...key, seq: (mark?.seq ?? 0) + 1 } : mark);
+const withoutInputMarks: MarkEdit = (key, mark) => ('input_id' in key ? null : mark);
+const withoutProposalMarks: MarkEdit = (key, mark) => ('proposal_id' in key ? null : mark);
 /** Returns for each step another proposal id than was recorded. */
 class Altered extends ForwardingStore {
   override log = (fromIndex?: number) => this.#altered(fromIndex);
@@ -76,8 +76,8 @@ class Altered extends ForwardingStore {
   }
 }
 /** Remembers every accepted id, but with the mark of another proposal. */
-const mistaken =
-  (as: Partial<ProposalMark>): Telling =>
+const withOtherProposal =
+  (as: Partial<ProposalMark>): MarkEdit =>
   (key, mark) =>
     'proposal_id' in key && mark !== null ? { ...mark, ...as } : mark;
 
@@ -86,19 +86,23 @@ test('C19 D4: an intact ledger has every mark: of accepted ids, and of inputs wi
 });
 
 test('D4: reports a lost or misplaced mark of an input id', async () => {
-  expect(await rulesOf(new Told(store, forgetful))).toEqual(['mark.input']);
-  expect(await rulesOf(new Told(store, confused))).toEqual(['mark.input', 'mark.input', 'mark.input']);
-  expect(await rulesOf(new Told(store, forgetting))).toEqual(['mark.input', 'mark.input', 'mark.input']);
+  expect(await rulesOf(new EditedMarksStore(store, withoutOwnInputMark))).toEqual(['mark.input']);
+  expect(await rulesOf(new EditedMarksStore(store, withWrongSeq))).toEqual(['mark.input', 'mark.input', 'mark.input']);
+  expect(await rulesOf(new EditedMarksStore(store, withoutInputMarks))).toEqual([
+    'mark.input',
+    'mark.input',
+    'mark.input',
+  ]);
 });
 
 test('C19: reports a lost mark of an accepted proposal id; an id that was rejected on receipt needs none', async () => {
-  expect(await rulesOf(new Told(store, careless))).toEqual(Array(4).fill('mark.proposal'));
+  expect(await rulesOf(new EditedMarksStore(store, withoutProposalMarks))).toEqual(Array(4).fill('mark.proposal'));
 });
 
 test.each([{ seq: 1 }, { run_id: 'run_other.1' }])(
   'C19: reports an accepted proposal id that is remembered with the wrong %j',
   async (as) => {
-    expect(await rulesOf(new Told(store, mistaken(as)))).toEqual(Array(4).fill('mark.proposal'));
+    expect(await rulesOf(new EditedMarksStore(store, withOtherProposal(as)))).toEqual(Array(4).fill('mark.proposal'));
   },
 );
 
@@ -113,7 +117,7 @@ test('C19: a replayed step needs no mark of its own: its id is remembered with t
   await turnpike.close();
   store = memoryStore({ state });
   expect(await rulesOf(store)).toEqual([]);
-  expect(await rulesOf(new Told(store, careless))).toEqual(['mark.proposal']);
+  expect(await rulesOf(new EditedMarksStore(store, withoutProposalMarks))).toEqual(['mark.proposal']);
 });
 
 test('reports an altered trace as altered, and not as a missing mark of its new content', async () => {

@@ -76,7 +76,7 @@ const countOf = (db: Database.Database) => db.prepare('SELECT count(*) FROM run_
 describe('S4-43 S4-70: a stored record that differs from its entries is a problem of its tree', () => {
   test.each<[string, () => string]>([
     [
-      'that says another state',
+      'that has another state',
       () => `UPDATE run_records SET record = replace(record, '"completed"', '"cancelled"') ${ofWrite()}`,
     ],
     ['that has other pins', () => `UPDATE run_records SET record = replace(record, '"lanes":"', '"lanes":"0')`],
@@ -86,7 +86,7 @@ describe('S4-43 S4-70: a stored record that differs from its entries is a proble
     ],
     ['that lacks an event', () => `UPDATE run_records SET record = json_remove(record, '$.audit.audit_event_ids[0]')`],
     ['with white space', () => `UPDATE run_records SET record = record || ' ' ${ofWrite()}`],
-    ['that is no JSON', () => `UPDATE run_records SET record = 'x' ${ofWrite()}`],
+    ['that is not JSON', () => `UPDATE run_records SET record = 'x' ${ofWrite()}`],
     ['that is too deep', () => `UPDATE run_records SET record = '${'['.repeat(9_000)}' ${ofWrite()}`],
     ['that is missing', () => `DELETE FROM run_records ${ofWrite()}`],
     ['of a run that there is not', () => `INSERT INTO run_records VALUES ('${treeOf(agent)}', '${agent}.9', '{}')`],
@@ -137,11 +137,11 @@ test.each([
 });
 
 test('S4-08: a record of a run that is not in the ledger is read only if its tree counts as recorded', async () => {
-  const nobody = 'run_nobody';
+  const unknownRun = 'run_nobody';
   const { read } = await after((db) => {
-    const text = JSON.stringify({ ...truth, run_id: nobody });
-    db.prepare('INSERT INTO run_records VALUES (?, ?, ?)').run(nobody, nobody, text);
-  }, nobody);
+    const text = JSON.stringify({ ...truth, run_id: unknownRun });
+    db.prepare('INSERT INTO run_records VALUES (?, ?, ?)').run(unknownRun, unknownRun, text);
+  }, unknownRun);
   expect(read).toBeNull();
 });
 

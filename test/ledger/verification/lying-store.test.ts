@@ -1,12 +1,12 @@
-// A store that lies: it serves a fork, an older state, a truncated log, or not the same to everybody. Each lie is told
-// to all who could see it, on real homes and a real SQLite:
+// A store that lies: it serves a fork, an older state, a truncated log, or different answers to different readers. Each
+// lie is shown to every party that could detect it, with real homes and a real SQLite:
 //
-//   opening   the next process that opens the home for writing: it has the head file, and reads the log where that is
-//             behind the ledger
+//   opening   the next process that opens the home for writing: it has the head file, and reads the log from there if
+//             the file is behind the ledger
 //   verify    `ledger verify`: it reads the whole log
-//   keeper    somebody else, who has the public key and kept a checkpoint: `ledger prove --from`, `check-proof`
+//   keeper    a third party with the public key and an earlier checkpoint: `ledger prove --from`, `check-proof`
 //
-// What is right within the house, because files and keys were exchanged together, only the keeper sees.
+// If files and keys were replaced together, the home is consistent in itself, and only the keeper detects it.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { cpSync, readFileSync, rmSync } from 'node:fs';
@@ -35,7 +35,7 @@ import { proposalId } from '../../fixtures/entries.js';
 import { EMPTY_HEAD } from '../../../src/ledger/proof/merkle.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 
-const NAME = 'example.org/house';
+const NAME = 'example.org/log';
 const MS_MAX = 60_000;
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const folder = tempFolder('lying');
@@ -70,16 +70,16 @@ async function checkpointOf(home: HomePaths): Promise<string> {
 
 /** The ledger at an early state, its current state, and a fork of the early state that is longer. */
 let early: string;
-let kept: string;
+let keptCheckpoint: string;
 let key: NonNullable<ReturnType<typeof noteVerifier>>;
 beforeAll(async () => {
-  const house = await createHome(join(folder, 'house'), generateLedgerKey(NAME));
-  await work(house, 'before', 2);
-  copy('house', 'early');
-  early = await checkpointOf(house);
-  await work(house, 'as it was', 2);
-  kept = await checkpointOf(house);
-  key = noteVerifier(readFileSync(house.ledgerKey.publicKey, 'utf8').trim())!;
+  const original = await createHome(join(folder, 'original'), generateLedgerKey(NAME));
+  await work(original, 'before', 2);
+  copy('original', 'early');
+  early = await checkpointOf(original);
+  await work(original, 'as it was', 2);
+  keptCheckpoint = await checkpointOf(original);
+  key = noteVerifier(readFileSync(original.ledgerKey.publicKey, 'utf8').trim())!;
   await work(copy('early', 'fork'), 'as it was not', 4);
 }, MS_MAX);
 
@@ -93,7 +93,7 @@ interface Seen {
 type Lie = (store: LedgerStore) => LedgerStore;
 const HONEST: Lie = (store) => store;
 
-async function seenOf(home: HomePaths, lie: Lie = HONEST, note = kept): Promise<Seen> {
+async function seenOf(home: HomePaths, lie: Lie = HONEST, note = keptCheckpoint): Promise<Seen> {
   const verify = await verified(home, lie);
   const keeper = await keeping(home, lie, note);
   return { opening: await opened(home, lie), verify, keeper };
@@ -152,13 +152,13 @@ const NOTHING: Seen = { opening: 'fine', verify: 'fine', keeper: 'fine' };
 
 describe('a store that serves a fork', () => {
   test('no party detects anything in the honest home', async () => {
-    expect(await seenOf(copy('house', 'own'))).toEqual(NOTHING);
-    expect(await seenOf(copy('house', 'own'), HONEST, early)).toEqual(NOTHING);
+    expect(await seenOf(copy('original', 'own'))).toEqual(NOTHING);
+    expect(await seenOf(copy('original', 'own'), HONEST, early)).toEqual(NOTHING);
   });
 
   test('D15: every party refuses a fork behind our head file', async () => {
     const home = copy('fork', 'forked');
-    cpSync(at('house').head, home.head);
+    cpSync(at('original').head, home.head);
     expect(await seenOf(home)).toEqual({
       opening: 'LEDGER_BELOW_HEAD',
       verify: 'head.differs',
@@ -172,7 +172,12 @@ describe('a store that serves a fork', () => {
     // A checkpoint from before the fork is true of both.
     expect(await seenOf(home, HONEST, early)).toEqual(NOTHING);
     // No consistency proof connects the two checkpoints, whatever hashes it contains.
-    const proof = { format: 'turnpike/consistency-proof@v1', older: kept, newer: await checkpointOf(home), proof: [] };
+    const proof = {
+      format: 'turnpike/consistency-proof@v1',
+      older: keptCheckpoint,
+      newer: await checkpointOf(home),
+      proof: [],
+    };
     expect(verifyProofFile(Buffer.from(JSON.stringify(proof)), key)).toMatchObject({ ok: false });
   });
 
@@ -180,7 +185,7 @@ describe('a store that serves a fork', () => {
     const home = await signedByAnother('early', 'strange');
     await work(home, 'as it was not', 4);
     const exchanged = copy('strange', 'exchanged');
-    cpSync(at('house').keys, exchanged.keys, { recursive: true });
+    cpSync(at('original').keys, exchanged.keys, { recursive: true });
     expect(await seenOf(exchanged)).toEqual({
       opening: 'LEDGER_TAMPERED',
       verify: 'LEDGER_TAMPERED',
@@ -200,7 +205,7 @@ describe('a store that serves a fork', () => {
 describe('a store that serves an older state', () => {
   test('D15: with the current head file every party refuses it', async () => {
     const home = copy('early', 'older');
-    cpSync(at('house').head, home.head);
+    cpSync(at('original').head, home.head);
     expect(await seenOf(home)).toEqual({
       opening: 'LEDGER_BELOW_HEAD',
       verify: 'head.below',
@@ -233,16 +238,16 @@ describe('a store that truncates the log', () => {
     ['half of it', (size: number) => size >> 1],
     ['all of it', () => 0],
   ])('D15: every party refuses a log without %s whose head includes it', async (_what, end) => {
-    expect(await seenOf(copy('house', 'cut'), upTo(end))).toEqual({
+    expect(await seenOf(copy('original', 'cut'), upTo(end))).toEqual({
       opening: 'LEDGER_TAMPERED',
       verify: expect.stringContaining('head.below') as unknown,
       keeper: 'LEDGER_TAMPERED',
     });
-    expect(await keeping(copy('house', 'cut'), upTo(end), early)).toBe('LEDGER_TAMPERED');
+    expect(await keeping(copy('original', 'cut'), upTo(end), early)).toBe('LEDGER_TAMPERED');
   });
 
   test('D15: and one whose head omits it too', async () => {
-    const home = copy('house', 'cut');
+    const home = copy('original', 'cut');
     const older = await ofHome(at('early'), (store) => store.head());
     const both: Lie = (store) => lying(upTo(() => older.size)(store), { head: () => Promise.resolve(older) });
     expect(await seenOf(home, both)).toEqual({
@@ -282,7 +287,7 @@ describe('a store that changes its answers between reads', () => {
 
   test('D15: a verdict covers one read of the log: the second read is refused', async () => {
     const lie = twoFaced(forked);
-    const home = copy('house', 'faces');
+    const home = copy('original', 'faces');
     const { store, anchor } = openHome(home, { readOnly: true });
     const reader = new LedgerReader(lie(store), anchor);
     expect(await reader.verify()).toMatchObject({ ok: true });
@@ -292,13 +297,13 @@ describe('a store that changes its answers between reads', () => {
 
   test('D15: an entry and its path to the root from different reads give no proof', async () => {
     const lie = twoFaced(forked);
-    const proof = ofHome(at('house'), (store, head) => proveEntry(whole(lie(store)), head, 3));
+    const proof = ofHome(at('original'), (store, head) => proveEntry(whole(lie(store)), head, 3));
     await expect(proof).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
   });
 
   test('D15: the check at opening does not vouch for later reads', async () => {
     // With a head file that is behind: the opening reads the beginning, the entries up to that head, and the end.
-    const home = copy('house', 'faces');
+    const home = copy('original', 'faces');
     cpSync(at('early').head, home.head);
     const { store, anchor } = openHome(home, { readOnly: false });
     const ground = { home, store: twoFaced(forked, 3)(store), anchor };
@@ -331,7 +336,7 @@ describe('a store whose head lies', () => {
     ],
   ])('D15: with %s: the opening and verify refuse it', async (_what, change, seen) => {
     // No proof depends on it: the keeper compares the entries with what was signed.
-    expect(await seenOf(copy('house', 'head'), saying(change))).toEqual({ ...NOTHING, ...seen });
+    expect(await seenOf(copy('original', 'head'), saying(change))).toEqual({ ...NOTHING, ...seen });
   });
 
   test('D15: a bundle states the head computed from its entries, whatever the stored head is', async () => {
@@ -343,8 +348,8 @@ describe('a store whose head lies', () => {
 function lying(store: LedgerStore, lies: Partial<LedgerStore>): LedgerStore {
   return new Proxy(store, {
     get(of, name) {
-      const told: unknown = Reflect.get(lies, name) ?? Reflect.get(of, name, of);
-      return typeof told === 'function' ? (told as () => unknown).bind(of) : told;
+      const member: unknown = Reflect.get(lies, name) ?? Reflect.get(of, name, of);
+      return typeof member === 'function' ? (member as () => unknown).bind(of) : member;
     },
   });
 }
@@ -378,8 +383,8 @@ async function ofHome<T>(
 /** The bundle that a store produces, as verified by a third party with our public key. */
 async function bundleOf(lie: Lie): Promise<string> {
   const lines: string[] = [];
-  const signer = readLedgerSigner(at('house').ledgerKey)!;
-  await ofHome(at('house'), (store, head) =>
+  const signer = readLedgerSigner(at('original').ledgerKey)!;
+  await ofHome(at('original'), (store, head) =>
     writeEvidence(lie(store), head!, signer, (line) => Promise.resolve(void lines.push(line))),
   );
   const path = join(folder, 'bundle');

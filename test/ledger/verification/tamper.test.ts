@@ -108,7 +108,7 @@ describe('a changed ledger in a file', () => {
 
   /** Attacks on the parts of one column of a block, and the places in it that must be named. */
   const EDITS: readonly [string, <T>(parts: readonly T[], at: number) => readonly T[], (at: number) => number][] = [
-    ['taken out', (parts, at) => parts.toSpliced(at, 1), (at) => at],
+    ['removed', (parts, at) => parts.toSpliced(at, 1), (at) => at],
     ['doubled', (parts, at) => parts.toSpliced(at, 0, parts[at]!), (at) => at + 1],
     [
       'exchanged with the next',

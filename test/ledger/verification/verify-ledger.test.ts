@@ -62,7 +62,7 @@ describe('an unchanged ledger', () => {
 
 describe('the text of an entry', () => {
   test.each<[string, LedgerRule, (entry: Members) => unknown]>([
-    ['is cut short', 'text.not_json', (entry) => canonicalJson(entry).slice(0, -1)],
+    ['is truncated', 'text.not_json', (entry) => canonicalJson(entry).slice(0, -1)],
     ['is empty', 'text.not_json', () => ''],
     [
       'has its members in another order',
@@ -83,8 +83,8 @@ describe('the text of an entry', () => {
     ['has one member more', 'entry.envelope', (entry) => ({ ...entry, note: 'x' })],
     ['has one member less', 'entry.envelope', (entry) => ({ ...entry, prev: undefined })],
     ['has a type that there is not', 'entry.envelope', (entry) => ({ ...entry, type: 'note' })],
-    ['has a body that is no object', 'entry.envelope', (entry) => ({ ...entry, body: 'x' })],
-    ['is no object', 'entry.envelope', () => '[1,2]'],
+    ['has a body that is not an object', 'entry.envelope', (entry) => ({ ...entry, body: 'x' })],
+    ['is not an object', 'entry.envelope', () => '[1,2]'],
     ['has a body with a member more', 'entry.body', (entry) => ({ ...entry, body: { ...entry.body, note: 'x' } })],
     ['has a body of another type', 'entry.body', (entry) => ({ ...entry, body: {} })],
   ])('an entry that %s is named: %s', async (_what, rule, edit) => {
@@ -207,7 +207,7 @@ test('a problem states its place and its rule', async () => {
         seq: 3,
         rule: 'entry.leaf_hash',
         kind: 'altered',
-        message: expect.stringMatching(/hashes to/),
+        message: expect.stringMatching(/^the leaf hash of the text is /),
       },
     ],
   });

@@ -61,7 +61,7 @@ const TWO = paying(2_000);
 const FIVE = paying(5_000);
 
 const human = (actor_id: string): Actor => ({ actor_type: 'human', actor_id });
-const asked = (...digests: string[]) =>
+const bookWith = (...digests: string[]) =>
   digests.reduce(
     (book, digest) => requestApproval(book, { digest, name: 'PAY', requested_by: AGENT, at: minute(0) }, PAY),
     emptyBook(RUN),
@@ -91,7 +91,7 @@ const rulesOf = (book: ApprovalBook, given: ApprovalBallot, by = policy): readon
 };
 /** The others need persons: voter-identity.test.ts. */
 const isByName = (rule: string): boolean => !/look_alike|person_unknown/.test(rule);
-const open = asked(TWO);
+const open = bookWith(TWO);
 const granted = after(open, ballot('ada', 1), ballot('bob', 2));
 
 describe('D7: the digest', () => {
@@ -138,7 +138,7 @@ const REFUSED: readonly (readonly [ApprovalRuleId, string, ApprovalBook, Approva
   ['approval.by_agent', 'an agent in no role', open, ballot(agent, 1, { role_id: 'NOBODY' })],
   ['approval.by_agent', 'an agent that rejects', open, ballot(agent, 1, { decision: 'reject' })],
   ['approval.by_agent', 'the agent that asked', open, ballot({ ...agent, actor_id: AGENT }, 1)],
-  ['approval.role_unknown', 'a role that is not there', open, ballot('ada', 1, { role_id: 'NOBODY' })],
+  ['approval.role_unknown', 'an unknown role', open, ballot('ada', 1, { role_id: 'NOBODY' })],
   ['approval.role_unknown', 'a name of every object', open, ballot('ada', 1, { role_id: 'constructor' })],
   ['approval.not_a_person', 'the system in a human role', open, ballot(system, 1)],
   ['approval.not_a_person', 'a system role that the rule names', open, ballot('ada', 1, { role_id: 'CLOCK' })],
@@ -156,7 +156,12 @@ const REFUSED: readonly (readonly [ApprovalRuleId, string, ApprovalBook, Approva
     open,
     ballot('ada', 1, { digests: [paying(2_000, OTHER_RUN)] }),
   ],
-  ['approval.role_not_allowed', 'a human role that is not named', open, ballot('ada', 1, { role_id: 'CLERK' })],
+  [
+    'approval.role_not_allowed',
+    'a human role that the rule does not list',
+    open,
+    ballot('ada', 1, { role_id: 'CLERK' }),
+  ],
   ['approval.by_requester', 'the requester as a human', open, ballot(AGENT, 1)],
   ['approval.by_requester', 'the requester, spelt otherwise', open, ballot(' Ａgent\u200b_7', 1)],
   ['approval.by_requester', 'the requester who rejects', open, ballot(AGENT, 1, { decision: 'reject' })],
@@ -167,9 +172,9 @@ const REFUSED: readonly (readonly [ApprovalRuleId, string, ApprovalBook, Approva
   ['approval.already_decided', 'the same ballot again', granted, ballot('bob', 2)],
   ['approval.already_decided', 'an approval after a rejection', no, ballot('bob', 2)],
   ['approval.already_decided', 'a second rejection', no, ballot('bob', 2, { decision: 'reject' })],
-  ['approval.expired', 'a request that nobody answered', open, ballot('ada', 60)],
+  ['approval.expired', 'a request without an answer', open, ballot('ada', 60)],
   ['approval.expired', 'a vote after the first has run out', once, ballot('bob', 61)],
-  ['approval.expired', 'a rejection of what nobody answered', open, ballot('ada', 60, { decision: 'reject' })],
+  ['approval.expired', 'a rejection of a request without an answer', open, ballot('ada', 60, { decision: 'reject' })],
   ['approval.expired', 'a vote at no time', open, ballot('ada', 1, { at: '2026-13-45T99:99:99.999Z' })],
   ['approval.consumed', 'the same ballot after the use', used, ballot('bob', 2)],
   ['approval.consumed', 'another person after the use', used, ballot('cleo', 4)],
@@ -214,16 +219,16 @@ describe('D7: a quorum', () => {
       [granted, 'cleo'],
       [granted, 'ada'],
     ] as const) {
-      const said = ballot(who, 5, { decision: 'reject' });
-      expect(rulesOf(book, said)).toEqual(['approval.rejected']);
-      const rejected = countBallot(book, said, policy).book;
+      const rejection = ballot(who, 5, { decision: 'reject' });
+      expect(rulesOf(book, rejection)).toEqual(['approval.rejected']);
+      const rejected = countBallot(book, rejection, policy).book;
       expect(rejected.entries[0]).toMatchObject({ state: 'rejected', approved_at: null });
       for (const when of [5, 500]) expect(approvalStatus(rejected, TWO, minute(when), PAY)).toBe('rejected');
     }
   });
 
   test('judges the digests of a batch one by one, in order', () => {
-    const book = after(asked(TWO, FIVE), ballot('ada', 1), ballot('bob', 1, { digests: [FIVE] }));
+    const book = after(bookWith(TWO, FIVE), ballot('ada', 1), ballot('bob', 1, { digests: [FIVE] }));
     const digests = [paying(9), FIVE, TWO, FIVE];
     expect(rulesOf(book, ballot('ada', 2, { digests }))).toEqual([
       'approval.unknown_digest',
@@ -304,7 +309,7 @@ describe('D7: an approval is used once', () => {
     ['open', once],
     ['rejected', no],
     ['consumed', used],
-  ] as const)('what is %s cannot be used', (found, book) => {
+  ] as const)('an approval that is %s cannot be used', (found, book) => {
     expect(() => consume(book, TWO, minute(3), PAY)).toThrow(
       new InvariantError(`an approval was used that is ${found}`),
     );
@@ -346,12 +351,12 @@ describe('D7: requesting', () => {
   });
 
   test('under the rule of another subject is a bug', () => {
-    const asked = { digest: TWO, name: 'PAY', requested_by: AGENT, at: minute(0) };
-    expect(() => requestApproval(emptyBook(RUN), asked, EXPORT)).toThrow(InvariantError);
+    const newRequest = { digest: TWO, name: 'PAY', requested_by: AGENT, at: minute(0) };
+    expect(() => requestApproval(emptyBook(RUN), newRequest, EXPORT)).toThrow(InvariantError);
   });
 
   test('a full book accepts no new request, and drops only expired ones', () => {
-    const full = asked(...Array.from({ length: APPROVALS_MAX }, (_, n) => paying(n)));
+    const full = bookWith(...Array.from({ length: APPROVALS_MAX }, (_, n) => paying(n)));
     expect(full.entries).toHaveLength(APPROVALS_MAX);
     expect(asking(full, FIVE, 59)).toBe(full);
     expect(approvalStatus(full, FIVE, minute(59), PAY)).toBe('missing');
@@ -368,7 +373,7 @@ describe('D7: requesting', () => {
   });
 
   test('a full book of decided requests stays unchanged', () => {
-    const full = asked(...Array.from({ length: APPROVALS_MAX }, (_, n) => paying(n)));
+    const full = bookWith(...Array.from({ length: APPROVALS_MAX }, (_, n) => paying(n)));
     const digests = full.entries.map(({ digest }) => digest);
     const no = after(full, ballot('ada', 1, { decision: 'reject', digests }));
     expect(asking(no, FIVE, 4_000)).toBe(no);
@@ -524,8 +529,8 @@ describe('D7: random histories of requests, ballots, uses and time', () => {
           } else if (step.type === 'vote') {
             const { digests, yes, approver, for_run } = step;
             const actor = { actor_type: approver.kind, actor_id: approver.id };
-            const said = { digests, decision: yes ? 'approve' : 'reject', at, for_run } as const;
-            const judged = countBallot(book, { ...said, approver: { actor, role_id: approver.role_id } }, policy);
+            const answer = { digests, decision: yes ? 'approve' : 'reject', at, for_run } as const;
+            const judged = countBallot(book, { ...answer, approver: { actor, role_id: approver.role_id } }, policy);
             history.push([now, step]);
             const rules = judged.verdicts.map(({ rule_id }) => rule_id);
             expect(rules).toEqual(digests.map((digest) => `approval.${reference.vote(digest, step, now)}`));

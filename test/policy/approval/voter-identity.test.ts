@@ -32,7 +32,7 @@ function person(name: string): Person {
   if (typeof found === 'string') throw new Error(`${name}: ${found}`);
   return found;
 }
-const asked = (by: string, requester: Person | undefined = person(by)) =>
+const bookRequestedBy = (by: string, requester: Person | undefined = person(by)) =>
   requestApproval(emptyBook('run_x.1'), { digest: DIGEST, name: 'export', requested_by: by, requester, at: AT }, RULE);
 const ballot = (name: string, of: Person = person(name)): ApprovalBallot => ({
   digests: [DIGEST],
@@ -47,7 +47,7 @@ const ballot = (name: string, of: Person = person(name)): ApprovalBallot => ({
 });
 /** The rules that judge one voter after the other, and whether the request is granted then. */
 function voted(requester: string, ...names: readonly string[]): readonly string[] {
-  let book = asked(requester);
+  let book = bookRequestedBy(requester);
   const rules = names.map((name) => {
     const { book: next, verdicts } = countBallot(book, ballot(name), policy);
     book = next;
@@ -85,11 +85,11 @@ describe('S4-78 a quorum of two', () => {
   test('a voter or a requester without a person, or of other tables, does not count', () => {
     const unknown = [{ rule_id: 'approval.person_unknown', counted: false }];
     const later = { ...person('berta'), tables: 'unicode-17.0.0' };
-    expect(countBallot(asked('anna'), ballot('berta', later), policy).verdicts).toMatchObject(unknown);
+    expect(countBallot(bookRequestedBy('anna'), ballot('berta', later), policy).verdicts).toMatchObject(unknown);
     const bare = ballot('berta');
     const nameless: ApprovalBallot = { ...bare, approver: { actor: bare.approver.actor, role_id: 'PARTNER' } };
-    expect(countBallot(asked('anna'), nameless, policy).verdicts).toMatchObject(unknown);
-    const [entry] = asked('anna').entries;
+    expect(countBallot(bookRequestedBy('anna'), nameless, policy).verdicts).toMatchObject(unknown);
+    const [entry] = bookRequestedBy('anna').entries;
     const older: ApprovalEntry = { ...(entry as ApprovalEntry) };
     delete older.requester;
     expect(countBallot({ run_id: 'run_x.1', entries: [older] }, ballot('berta'), policy).verdicts).toMatchObject(
@@ -98,7 +98,7 @@ describe('S4-78 a quorum of two', () => {
   });
 
   test('illegitimate votes do not count', () => {
-    const [entry] = asked('governor').entries as [ApprovalEntry];
+    const [entry] = bookRequestedBy('governor').entries as [ApprovalEntry];
     const votes = ['anna', '\u0430nna', 'ANNA'].map((name) => ({
       actor_id: name,
       role_id: 'PARTNER',
@@ -129,14 +129,14 @@ describe('S4-78 a quorum of two', () => {
   test('without flag 13 the same votes count as before: looks are not compared', () => {
     const before: ApprovalPolicy = { ...policy, byLooks: false };
     const old = (name: string): Person => withoutLooks(person(name));
-    const first = countBallot(asked('governor', old('governor')), ballot('paul ida'), before);
+    const first = countBallot(bookRequestedBy('governor', old('governor')), ballot('paul ida'), before);
     expect(first.book.entries[0]?.votes[0]?.person).toEqual(old('paul ida'));
     expect(countBallot(first.book, ballot('PAUL lDA'), before).verdicts).toMatchObject([{ counted: true }]);
   });
 
   test('without flag 6 the same votes count as before: one person had two', () => {
     const before: ApprovalPolicy = { ...policy, byPerson: false };
-    const first = countBallot(asked('governor'), ballot('Ren\u00e9e'), before);
+    const first = countBallot(bookRequestedBy('governor'), ballot('Ren\u00e9e'), before);
     expect(countBallot(first.book, ballot('Rene\u034f\u0301e'), before).verdicts).toMatchObject([{ counted: true }]);
   });
 });

@@ -141,7 +141,7 @@ const ROWS: readonly Row[] = [
   row('yaml.duplicate_key', 'a key twice', 'roles:8', edit('roles', 'class: agent', 'class: agent\n    class: human')),
   row(
     'yaml.number',
-    'a number that is 8 to some readers',
+    'a number that some readers parse as 8',
     'actions:18',
     edit('actions', 'bytes_max: 1,', 'bytes_max: 010,'),
   ),
@@ -162,8 +162,8 @@ const ROWS: readonly Row[] = [
   row('schema.missing_key', 'a key too few', 'roles:5', edit('roles', '    class: agent\n', '')),
   row('schema.type', 'a text for a list', 'roles:8', edit('roles', '[FILES]', 'FILES')),
   row('schema.type', 'no list at all', 'roles:8', edit('roles', '{ lanes: [FILES] }', '')),
-  row('schema.value', 'a class that there is not', 'roles:7', edit('roles', 'class: agent', 'class: robot')),
-  row('schema.value', 'an id that is none', 'roles:5', edit('roles', 'role_id: WORKER', 'role_id: WÖRKER')),
+  row('schema.value', 'an unknown class', 'roles:7', edit('roles', 'class: agent', 'class: robot')),
+  row('schema.value', 'an invalid id', 'roles:5', edit('roles', 'role_id: WORKER', 'role_id: WÖRKER')),
   row('schema.value', 'a limit of 0', 'actions:14', edit('actions', 'read_bytes_max: 1', 'read_bytes_max: 0')),
   row('schema.type', 'a limit without end', 'actions:14', edit('actions', 'read_bytes_max: 1', 'read_bytes_max: .inf')),
   row('schema.value', 'a limit beyond all limits', 'actions:11', edit('actions', 'depth_max: 8', 'depth_max: 65')),
@@ -199,7 +199,7 @@ const ROWS: readonly Row[] = [
   row('approval.duplicate', 'WRITE_FILE twice', 'actions:27', approvals('WRITE_FILE', 'BOSS')),
   row('approval.unknown_subject', 'THINK', 'actions:27', approvals('THINK', 'BOSS')),
   row('approval.unknown_subject', 'no action', 'actions:27', approvals('EXECUTE_SHELL', 'BOSS')),
-  row('approval.unknown_role', 'nobody', 'actions:27', approvals('promotion', 'GHOST')),
+  row('approval.unknown_role', 'an unknown role', 'actions:27', approvals('promotion', 'GHOST')),
   row('approval.unknown_role', 'an agent', 'actions:27', approvals('promotion', 'WORKER')),
   row(
     'limits.path_exceeds_payload',

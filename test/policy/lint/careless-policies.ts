@@ -275,7 +275,7 @@ export const CARELESS: readonly Careless[] = [
   misspelt('WRITE_MAPPING_OUTPUTS', 'evidence_map', 'evidence_mop', 'table.misspelt'),
   misspelt('SANDBOX_FILES', 'table: sandbox_files', 'table: sandbox_file', 'table.misspelt'),
   {
-    what: 'a tool that nobody registers',
+    what: 'a tool without a registration',
     edits: [lane('TOOL_INTERVIEW_CAPTURE', '- dictation.start', '- telephone.dial')],
     finds: {
       rule: 'tool.unknown',

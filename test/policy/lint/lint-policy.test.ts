@@ -50,8 +50,8 @@ describe('a careless policy', () => {
     const { texts, line, cautions } = LINTED.get(careless)!;
     expect(checkPolicy(filesOf(texts)).findings).toEqual([]);
     const { file, rule, severity = 'error' } = careless.finds;
-    const told = cautions.map((caution) => `${caution.file}:${caution.line} ${caution.severity} ${caution.rule}`);
-    expect(told).toContain(`${file}.yaml:${line} ${severity} ${rule}`);
+    const lines = cautions.map((caution) => `${caution.file}:${caution.line} ${caution.severity} ${caution.rule}`);
+    expect(lines).toContain(`${file}.yaml:${line} ${severity} ${rule}`);
   });
 
   test.each(LINT_RULE_IDS)('is not found by a linter without %s', (rule) => {

@@ -1,6 +1,6 @@
-// Simulation against the live engine: a random tree is lived under policy A, and the same inputs are given to a tree
-// that is really judged by B. As long as both go the same way, every decision of B is what simulating A under B says;
-// where they part, the decision at which they part is. Under A itself nothing flips, ever.
+// Simulation against the live engine: a random tree runs under policy A, and a second tree with the same inputs is
+// really judged by B. As long as both take the same course, every decision of B must equal the simulation of A under B;
+// where they diverge, the decision of the divergence must. Under A itself no decision flips.
 
 import { artifactRef } from '../../../src/contract/artifact-ref.js';
 import type { Entry, OpenInput, RecordedInput } from '../../../src/contract/run/entry.js';
@@ -14,11 +14,11 @@ import type { Pinned } from '../../trees/policies.js';
 import type { Plot } from '../../trees/turns.js';
 
 export interface Tally {
-  /** Decisions of A taken again under A. */
+  /** Decisions of A simulated under A. */
   same: number;
-  /** Decisions that a live tree under B has taken too. */
+  /** Decisions that a live tree under B has also made. */
   compared: number;
-  /** Of them, those that came out otherwise than under A. */
+  /** Those that differ from the decision under A. */
   flipped: number;
   undecidable: number;
   /** Those whose live verdict was the overlay's. */
@@ -37,17 +37,17 @@ export const newTally = (): Tally => ({
   faults: [],
 });
 
-/** The decisions of a lived tree, by its inputs. */
+/** The decisions of a recorded tree, by its inputs. */
 export function decisionsOf({ inputs, decisions }: Played): readonly RecordedDecision[][] {
   const fold = new DecisionFold(ROOT);
   return decisions.map(({ entries }, i) =>
     entries.flatMap(({ entry, text }) => {
       const artifacts = entry.type === 'input' ? (inputs[i]?.materials ?? []) : [];
-      const taken = fold.take(
+      const applied = fold.take(
         { log_index: entry.seq, tree_id: ROOT, seq: entry.seq, type: entry.type, text },
         artifacts,
       );
-      return taken === null ? [] : [taken];
+      return applied === null ? [] : [applied];
     }),
   );
 }
@@ -64,7 +64,7 @@ export function compare(plot: Plot, a: Pinned, b: Pinned, tally: Tally): void {
   live(played, decided, b, tally);
 }
 
-/** The tree of the same inputs under B, until it goes its own way. */
+/** The tree of the same inputs under B, until it diverges. */
 function live({ inputs, decisions }: Played, decided: readonly RecordedDecision[][], b: Pinned, tally: Tally): void {
   const tree = new Tree(ROOT);
   const reader = new VerdictReader();
@@ -74,11 +74,11 @@ function live({ inputs, decisions }: Played, decided: readonly RecordedDecision[
     if (ours === undefined) throw new Error('an input without a decision');
     if (!theirs.refused) reader.hear(input.recorded);
     const alike = commonLength(ours, theirs);
-    const parted = alike < Math.max(ours.entries.length, theirs.entries.length) || asked(ours) !== asked(theirs);
+    const parted = alike < Math.max(ours.entries.length, theirs.entries.length) || outputOf(ours) !== outputOf(theirs);
     const verdicts = theirs.entries.slice(0, alike + 2).map(({ entry }) => reader.verdict(entry));
-    // Behind a birth that the other has not, the first word is the verdict.
-    const born = theirs.entries[alike]?.entry.type === 'run_created';
-    for (const verdict of verdicts.slice(0, born ? alike + 2 : alike + 1)) {
+    // After the creation of a run that the other tree lacks, the next entry is the verdict.
+    const isCreated = theirs.entries[alike]?.entry.type === 'run_created';
+    for (const verdict of verdicts.slice(0, isCreated ? alike + 2 : alike + 1)) {
       if (verdict === null) continue;
       const decision = decided
         .slice(i)
@@ -88,9 +88,9 @@ function live({ inputs, decisions }: Played, decided: readonly RecordedDecision[
         if (!parted) tally.faults.push(`input ${i}: no decision about ${verdict.subject}`);
         return;
       }
-      // What ends a run is its course: the policy was not asked whether to go on.
+      // The course of a run ends it: the policy was not asked whether to continue.
       if (verdict.said.rule_id === ENDING && decision.said.rule_id !== ENDING) return;
-      // What was read is a fact; a lane without a case makes other facts of the same reads, and another course.
+      // Labels are facts; in a lane without a case, the same reads give other facts and another course.
       if (verdict.label !== null && readIn(decision) !== verdict.label) return;
       if (!agrees(decision, verdict.said, b, tally)) return;
     }
@@ -108,7 +108,7 @@ function live({ inputs, decisions }: Played, decided: readonly RecordedDecision[
 
 const ENDING = 'lifecycle.run_ending';
 
-const asked = ({ commands, refused }: Decision): string =>
+const outputOf = ({ commands, refused }: Decision): string =>
   JSON.stringify([commands.map((command) => [command.kind, command.run_id]), refused]);
 
 function commonLength({ entries: one }: Decision, { entries: other }: Decision): number {
@@ -136,7 +136,7 @@ function agrees(decision: RecordedDecision, said: RecordedVerdict, b: Pinned, ta
   return false;
 }
 
-/** An input as the tree of another policy is given it. */
+/** An input in the form that the tree of another policy gets. */
 function under(input: TreeInput, { materials }: Pinned): TreeInput {
   if (input.recorded.kind !== 'open') return input;
   const [lanes, roles, actions, machines] = materials.map(artifactRef);
@@ -158,10 +158,10 @@ function under(input: TreeInput, { materials }: Pinned): TreeInput {
   };
 }
 
-/** What went on, without the rules that were named. */
+/** What happened, without the rule ids. */
 function stepOf(entry: Entry): readonly unknown[] {
   if (entry.type === 'audit_event') {
-    // With the digest that people are asked about: it names the case, which is a lane's to leave.
+    // Without the digest for approvers: it includes the case, which a lane may drop.
     const { run_id, action_type, outcome, request_hash_sha256, authz } = entry.body;
     return [entry.type, run_id, action_type, outcome, authz === undefined ? null : (request_hash_sha256 ?? null)];
   }
@@ -171,11 +171,11 @@ function stepOf(entry: Entry): readonly unknown[] {
 interface LiveVerdict {
   readonly subject: string;
   readonly said: RecordedVerdict;
-  /** Of a mediated run: what its agent had read. */
+  /** For a mediated run: the label of what its agent had read. */
   readonly label: string | null;
 }
 
-/** What the agent had read when this was decided, where it came to a mediated run. */
+/** The label of what the agent had read at this decision, if it led to a mediated run. */
 function readIn({ facts }: RecordedDecision): string | null {
   if (facts.kind === 'step') return JSON.stringify(facts.input.label);
   if (facts.kind === 'retry') return JSON.stringify(facts.act.label);
@@ -187,10 +187,10 @@ const readStarted = (facts: RecordedDecision['facts']): string | null => {
   return started.kind === 'run' ? JSON.stringify(started.event.facts.label) : null;
 };
 
-/** The verdicts in a live tree's entries, and what each is about. */
+/** The verdicts in a live tree's entries, and the subject of each. */
 class VerdictReader {
   readonly #agents = new Set<string>();
-  /** When the agent has last proposed something. */
+  /** When the agent last proposed something. */
   readonly #proposed = new Map<string, string>();
   readonly #labels = new Map<string, string | null>();
   #now = '';
@@ -210,8 +210,10 @@ class VerdictReader {
     }
     if (entry.type === 'step_trace') {
       const { run_id, received_at, mediated_run_id, decision, rule_id } = entry.body;
-      const said = { decision: decision === 'ALLOW' ? ('allow' as const) : ('deny' as const), rule_id };
-      return mediated_run_id === null ? { subject: proposalOf(run_id, received_at), said, label: null } : null;
+      const recordedVerdict = { decision: decision === 'ALLOW' ? ('allow' as const) : ('deny' as const), rule_id };
+      return mediated_run_id === null
+        ? { subject: proposalOf(run_id, received_at), said: recordedVerdict, label: null }
+        : null;
     }
     if (entry.type !== 'audit_event' || entry.body.authz === undefined) return null;
     const { run_id, parent_run_id = '', authz, target } = entry.body;
@@ -224,17 +226,17 @@ class VerdictReader {
         label: null,
       };
     }
-    const said = { decision: rule_id === 'approval.required' ? ('deny' as const) : decision, rule_id };
+    const recordedVerdict = { decision: rule_id === 'approval.required' ? ('deny' as const) : decision, rule_id };
     const proposal = this.#agents.has(parent_run_id) ? this.#proposed.get(parent_run_id) : undefined;
     const subject = proposal === undefined ? runAt(run_id) : proposalOf(parent_run_id, proposal);
-    return { subject, said, label: this.#labels.get(run_id) ?? null };
+    return { subject, said: recordedVerdict, label: this.#labels.get(run_id) ?? null };
   }
 }
 
 const proposalOf = (agent: string, at: string): string => `proposal of ${agent} at ${at}`;
 const runAt = (run_id: string): string => `run ${run_id}`;
 
-/** A step that comes to a mediated run under one policy may come to none under another. */
+/** A step that leads to a mediated run under one policy may lead to none under another. */
 function subjectOf({ facts, run_id }: RecordedDecision): string {
   if (facts.kind === 'ballot') return `ballot ${facts.nth + 1} of ${run_id} at ${facts.event.ballot.at}`;
   if (facts.kind === 'step') return proposalOf(facts.input.agent.run_id, facts.input.received_at);

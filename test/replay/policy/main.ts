@@ -1,6 +1,6 @@
 // npm run policies -- [--requests N] [--seed N]
 //
-// Random trees under random policies until so many decisions were taken again under their own policy, and as many by a
+// Random trees under random policies, until N decisions were simulated under their own policy and N were also made by a
 // live tree under another one. Exit code 1 when simulation and live engine differ anywhere.
 
 import fc from 'fast-check';
@@ -16,7 +16,7 @@ const { values } = parseArgs({
 const [requests, seed] = [Number(values.requests), Number(values.seed)];
 const started = performance.now();
 const tally = newTally();
-// A pool is as large as the policies that the kernel remembers.
+// A pool is as large as the kernel's cache of policies.
 const POOL = 48;
 const TREES = 400;
 let trees = 0;

@@ -1,4 +1,4 @@
-// Policies by chance: a policy of the random trees with some of its words changed, each valid as `policy check` has it.
+// Random policies: a policy of the random trees with some of its words changed, each valid by `policy check`.
 
 import { parse } from 'yaml';
 import type { ActionsPolicy } from '../../../src/contract/policy/actions-policy.js';
@@ -29,7 +29,7 @@ const FLAGS = ['other_case', 'any_case', 'contains_pii', 'contains_phi', 'contai
 const LANES = ['CASE_WORK', 'CROSS_READ', 'STRICT', 'NO_CASE', 'SANDBOX_FILES', 'EXPORT_CASE_DATA'];
 const SUBJECTS = ['promotion', 'export', 'CALL_TOOL', 'WRITE_FILE', 'WRITE_RECORD', 'READ_RECORDS', 'STAMP', 'TELL'];
 
-/** In the list or out of it. */
+/** Adds the value to the list, or removes it. */
 function toggle<T>(list: T[], value: T): void {
   const at = list.findIndex((known) => JSON.stringify(known) === JSON.stringify(value));
   if (at < 0) list.push(value);
@@ -136,7 +136,7 @@ const EDITS: readonly Edit[] = [
   },
 ];
 
-/** The same seed is the same policy. */
+/** The same seed gives the same policy. */
 export function randomPolicy(seed: number): Pinned {
   const random = seeded(seed);
   for (;;) {
@@ -146,12 +146,12 @@ export function randomPolicy(seed: number): Pinned {
     try {
       return pinTexts([parts.lanes, parts.roles, parts.actions].map((part) => JSON.stringify(part)));
     } catch (error) {
-      // Some words contradict others: another policy, then.
+      // Some changes contradict others: try another policy then.
       if (!(error instanceof PolicyError)) throw error;
     }
   }
 }
 
-/** So many policies, made once. */
+/** Policies that are generated once. */
 export const policyPool = (seed: number, count: number): readonly Pinned[] =>
   Array.from({ length: count }, (_, i) => randomPolicy(seed * 1_000 + i));

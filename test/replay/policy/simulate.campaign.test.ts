@@ -1,3 +1,3 @@
-// The decisions of 500 random trees, taken again.
+// The decisions of 500 random trees, simulated.
 
 import './simulate.test.js';

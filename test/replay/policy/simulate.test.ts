@@ -1,4 +1,4 @@
-// Simulation in small. `npm run policies` is the whole of it: 100,000 decisions.
+// A small simulation. `npm run policies` runs all of it: 100,000 decisions.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -7,7 +7,7 @@ import { PLOT } from '../../trees/turns.js';
 import { compare, newTally } from './agreement.js';
 import { policyPool } from './random-policies.js';
 
-describe('D1 S4-31..35: decisions of random trees, taken again', () => {
+describe('D1 S4-31..35: simulated decisions of random trees', () => {
   const tally = newTally();
   const pool = policyPool(5, 24);
   for (const [i, plot] of fc.sample(PLOT, { seed: 5, numRuns: sized(80, 500) }).entries()) {
@@ -15,11 +15,11 @@ describe('D1 S4-31..35: decisions of random trees, taken again', () => {
     if (a !== undefined && b !== undefined) compare(plot, a, b, tally);
   }
 
-  test('under the policy that they were taken by, none flips; under another, each is what the live engine decides', () => {
+  test("do not flip under their own policy; under another one, each equals the live engine's decision", () => {
     expect(tally.faults).toEqual([]);
   });
 
-  test('there was something to see: flips, denials of the overlay, and most of the rules', () => {
+  test('include flips, denials of the overlay, and most of the rules', () => {
     expect(tally.same).toBeGreaterThan(sized(450, 3_000));
     expect(tally.compared).toBeGreaterThan(sized(220, 1_500));
     expect(tally.flipped).toBeGreaterThan(sized(20, 150));

@@ -53,10 +53,10 @@ describe('shape', () => {
     ['no phases', changed({ '/phases': undefined }), ['schema.missing_key ']],
     ['no phase', changed({ '/phases': [] }), ['schema.value /phases']],
     ['a phase without tasks', changed({ '/phases/1/tasks': [] }), ['schema.value /phases/1/tasks']],
-    ['a phase that is none', changed({ '/phases/1': 'b' }), ['schema.type /phases/1']],
-    ['a task that is none', changed({ '/phases/0/tasks/1': 7 }), ['schema.type /phases/0/tasks/1']],
+    ['a malformed phase', changed({ '/phases/1': 'b' }), ['schema.type /phases/1']],
+    ['a malformed task', changed({ '/phases/0/tasks/1': 7 }), ['schema.type /phases/0/tasks/1']],
     ['an id that is a path', changed({ '/phases/0/tasks/1/id': '../a' }), ['schema.value /phases/0/tasks/1/id']],
-    ['a type that is none', changed({ '/phases/0/tasks/0/type': 'deploy' }), ['schema.value /phases/0/tasks/0/type']],
+    ['an invalid type', changed({ '/phases/0/tasks/0/type': 'deploy' }), ['schema.value /phases/0/tasks/0/type']],
     [
       'C63 a task without an instruction',
       changed({ '/phases/0/tasks/0/instruction': undefined }),
@@ -68,7 +68,7 @@ describe('shape', () => {
       ['schema.value /phases/0/tasks/0/instruction'],
     ],
     [
-      'a command on a task that is to be made',
+      'a command on an implementation task',
       changed({ '/phases/0/tasks/0/command': ['rm'] }),
       ['schema.unknown_key /phases/0/tasks/0/command'],
     ],
@@ -144,7 +144,7 @@ describe('ids', () => {
 describe('dependencies', () => {
   test.each<readonly [string, SessionSpec, readonly string[], string]>([
     [
-      'on a task that is not there',
+      'on a missing task',
       spec(phase('a', [make('a1', ['nowhere']), verify('a2')])),
       ['task.unknown_dependency /phases/0/tasks/0/depends_on/0'],
       'task "a1" depends on "nowhere", which is no task of this spec',
@@ -214,16 +214,16 @@ describe('dependencies', () => {
   });
 
   test('accepts a spec exactly if it can be completed', () => {
-    const taken = { yes: 0, no: 0 };
+    const counts = { yes: 0, no: 0 };
     fc.assert(
       fc.property(anySpec, (value) => {
         const { spec: sound } = checkSpec(value, null);
-        taken[sound === null ? 'no' : 'yes'] += 1;
+        counts[sound === null ? 'no' : 'yes'] += 1;
         expect(sound !== null).toBe(canBeFinished(value));
       }),
       { numRuns: sized(1_000, 2_000), seed: 1 },
     );
-    expect(Math.min(taken.yes, taken.no)).toBeGreaterThan(200);
+    expect(Math.min(counts.yes, counts.no)).toBeGreaterThan(200);
   });
 });
 

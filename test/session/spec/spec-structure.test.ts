@@ -38,7 +38,7 @@ describe('not part of the structure', () => {
       ),
     ],
     ['the order of tasks in a phase', spec(phase('a', [verify('a3'), make('a2'), make('a1')]), before.phases[1]!)],
-    ['that a task says its type', spec(phase('a', [make('a1', [], { type: 'implement' }), make('a2'), verify('a3')]), before.phases[1]!)], // prettier-ignore
+    ['an explicit task type', spec(phase('a', [make('a1', [], { type: 'implement' }), make('a2'), verify('a3')]), before.phases[1]!)], // prettier-ignore
   ])('%s', (_what, after) => {
     expect(structureHash(after)).toBe(structureHash(before));
     expect(diffStructure(before, after)).toEqual(diff({}));
@@ -54,7 +54,7 @@ describe('part of the structure', () => {
       diff({ tasks: { added: [{ id: 'b3', phase_id: 'b' }] } }),
     ],
     [
-      'a task that is gone',
+      'a removed task',
       spec(phase('a', [make('a1'), verify('a3')]), b),
       diff({ tasks: { removed: [{ id: 'a2', phase_id: 'a' }] } }),
     ],
@@ -64,7 +64,7 @@ describe('part of the structure', () => {
       diff({ tasks: { moved: [{ id: 'a2', from: 'a', to: 'b' }] } }),
     ],
     [
-      'a task that is a verification now',
+      'a task that became a verification',
       spec(phase('a', [make('a1'), verify('a2'), verify('a3')]), b),
       diff({ tasks: { retyped: ['a2'] } }),
     ],
@@ -74,7 +74,7 @@ describe('part of the structure', () => {
       diff({ phases: { added: ['n'] }, tasks: { added: [{ id: 'n1', phase_id: 'n' }] } }),
     ],
     [
-      'a phase that is gone',
+      'a removed phase',
       spec(b),
       diff({
         phases: { removed: ['a'] },
