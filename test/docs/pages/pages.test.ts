@@ -1,0 +1,151 @@
+// What holds for every tutorial and guide without following it, and the runner that follows them.
+
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { tempFolder } from '../../fixtures/temp-folder.js';
+import { textOf } from '../../sources.js';
+import { MS_MAX } from '../programs.js';
+import { blocksOf, proseOf } from './blocks.js';
+import { followFile, followPage, installPackage } from './follow-page.js';
+import { GUIDES, PAGES, SOURCE_GUIDES, TUTORIALS } from './pages.js';
+
+const wordsOf = (path: string): number => proseOf(textOf(path)).split(/\s+/).filter(Boolean).length;
+
+describe('pages', () => {
+  test.each(PAGES)('%s has commands, and no block that nothing executes', (path) => {
+    const consoles = blocksOf(textOf(path)).filter((block) => block.kind === 'console');
+    expect(consoles.length).toBeGreaterThan(0);
+  });
+
+  test('tutorials have 800 to 1500 words, guides 150 to 500', () => {
+    const lengths = (paths: readonly string[], min: number, max: number): readonly string[] =>
+      paths
+        .map((path) => `${path} ${wordsOf(path)}`)
+        .filter((_line, index) => {
+          const words = wordsOf(paths[index] ?? '');
+          return words < min || words > max;
+        });
+    expect(lengths(TUTORIALS, 800, 1500)).toEqual([]);
+    expect(lengths([...GUIDES, ...SOURCE_GUIDES], 150, 500)).toEqual([]);
+  });
+
+  test('every row of the README on what to do leads to a guide, and to every guide one row', () => {
+    const [, table = ''] = /\| I want to \| I go to \|\n\|---\|---\|\n((?:\|.*\n)+)/.exec(textOf('README.md')) ?? [];
+    const rows = table.trimEnd().split('\n');
+    const linked = rows.map((row) => /^\| \[[^\]]+\]\((docs\/how-to\/[^)]+)\)/.exec(row)?.[1] ?? row);
+    expect([...linked].sort()).toEqual([...GUIDES, ...SOURCE_GUIDES].sort());
+  });
+
+  test('a guide has a goal, what comes before, a result and errors', () => {
+    const parts = [/^\*\*Goal\.\*\* /m, /^\*\*Before\.\*\* /m, /^## (?:Result|Archive)$/m, /^## Errors$/m];
+    const lacking = [...GUIDES, ...SOURCE_GUIDES].filter((path) => !parts.every((part) => part.test(textOf(path))));
+    expect(lacking).toEqual([]);
+  });
+});
+
+describe('the runner', () => {
+  const fence = (info: string, ...lines: readonly string[]): string => ['```' + info, ...lines, '```', ''].join('\n');
+  const follow = (page: string): Promise<void> =>
+    followPage(page, { folder: tempFolder('page'), packageFolder: tempFolder('page') });
+
+  test.each([
+    ['prints what it shows', fence('console', '$ echo one', 'one')],
+    [
+      'runs in one shell',
+      fence('console', '$ mkdir a && cd a', '$ WORD=two', '', '$ basename $PWD; echo $WORD', 'a', 'two'),
+    ],
+    ['writes files', fence('text name=a/b.txt', 'one', 'two') + fence('console', '$ cat a/b.txt', 'one', 'two')],
+    [
+      'edits files',
+      fence('text name=a', 'one', 'two', 'three') +
+        fence('diff name=a', ' one', '-two', '+2', ' three') +
+        fence('console', '$ cat a', 'one', '2', 'three'),
+    ],
+    ['shows the exit code of what fails', fence('console', '$ false', '$ echo $?', '1')],
+    ['leaves lines out', fence('console', '$ seq 9', '1', '...', '9')],
+    ['continues a command', fence('console', '$ echo one \\', '> two', 'one two')],
+    [
+      'ends what runs in another terminal',
+      fence('console terminal=b', '$ sh -c "trap \'exit 0\' INT; echo up; while :; do :; done"', 'up') +
+        fence('console terminal=b', '^C'),
+    ],
+    [
+      'repeats a value',
+      fence(
+        'console',
+        `$ R=run_$(printf %021d 7); echo $R`,
+        `run_${'A'.repeat(21)}`,
+        '$ echo $R',
+        `run_${'A'.repeat(21)}`,
+      ),
+    ],
+    [
+      'gives commands the value of a stand-in',
+      fence(
+        'console',
+        '$ printf "run_%021d\\n" 8',
+        `run_${'A'.repeat(21)}`,
+        `$ echo run_${'A'.repeat(21)}.1 | tail -c 4`,
+        '8.1',
+      ),
+    ],
+  ])('follows a page that %s', async (_what, page) => {
+    await expect(follow(page)).resolves.toBeUndefined();
+  });
+
+  test.each([
+    ['shows other output', fence('console', '$ echo one', 'two'), /should print\ntwo\nand printed\none/],
+    ['shows less output', fence('console', '$ seq 2', '1'), /should print/],
+    ['hides that a command fails', fence('console', '$ false'), /ended with 1, and no `echo \$\?`/],
+    ['edits lines that are not there', fence('text name=a', 'one') + fence('diff name=a', '-two', '+2'), /0 times/],
+    [
+      'shows two values as one',
+      fence('console', '$ printf "run_%021d\\n" 7 8', `run_${'A'.repeat(21)}`, `run_${'A'.repeat(21)}`),
+      /should print/,
+    ],
+    [
+      'shows one value as two',
+      fence('console', '$ printf "run_%021d\\n" 7 7', `run_${'A'.repeat(21)}`, `run_${'B'.repeat(21)}`),
+      /should print/,
+    ],
+    ['has a block that nothing executes', fence('js', 'one();'), /line 1: a block is a console or has a name/],
+  ])('refuses a page that %s', async (_what, page, message) => {
+    await expect(follow(page)).rejects.toThrow(message);
+  });
+
+  test('writes the outputs of a run into a page', async () => {
+    const page = fence('console', '$ printf "run_%021d\\n" 7', '', '$ echo @run1', '?');
+    let written = '';
+    const write = (text: string): void => void (written = text);
+    await followPage(page, { folder: tempFolder('page'), packageFolder: tempFolder('page'), write });
+    const id = `run_${'7'.padStart(21, '0')}`;
+    expect(written).toBe(fence('console', '$ printf "run_%021d\\n" 7', id, '', `$ echo ${id}`, id));
+  });
+});
+
+describe('a page with the built package', () => {
+  const PAGE = 'docs/how-to/inspect-live-runs.md';
+  let packageFolder: string;
+  beforeAll(async () => {
+    packageFolder = await installPackage();
+  }, 300_000);
+
+  test('is followed', () => followFile(PAGE, packageFolder), MS_MAX);
+
+  test(
+    'fails when a block of it is changed',
+    async () => {
+      const follow = (name: string, from: string, to: string): Promise<void> => {
+        const folder = join(packageFolder, name);
+        mkdirSync(folder);
+        const page = textOf(PAGE);
+        expect(page).toContain(from);
+        return followPage(page.replace(from, to), { folder, packageFolder });
+      };
+      await expect(follow('output', '"RESPOND" done', '"RESPOND" active')).rejects.toThrow('should print');
+      await expect(follow('program', "'LIST_FILES'", "'THINK'")).rejects.toThrow('should print');
+    },
+    MS_MAX,
+  );
+});
