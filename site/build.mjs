@@ -9,7 +9,7 @@ import { Application } from 'typedoc';
 import { undocumented } from './documented.mjs';
 import { deadLinks } from './links.mjs';
 import { filesBelow, ROOT, stagePages, START } from './pages.mjs';
-import { completePages, openParts, SiteRouter, SiteTheme } from './theme.mjs';
+import { completePages, openParts, readHeadingCode, SiteRouter, SiteTheme } from './theme.mjs';
 
 const OUT = join(ROOT, 'dist/docs');
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
@@ -37,8 +37,11 @@ const app = await Application.bootstrap({
   customCss: join(ROOT, 'site/site.css'),
   headings: { readme: false, document: false },
   useFirstParagraphOfCommentAsSummary: true,
+  markdownItLoader: readHeadingCode,
   searchInComments: true,
   searchInDocuments: true,
+  lightHighlightTheme: 'github-light-default',
+  darkHighlightTheme: 'github-dark-default',
   favicon: join(ROOT, 'site/favicon.svg'),
   customFooterHtml: `Turnpike ${PACKAGE.version}, Apache License 2.0`,
   sortEntryPoints: false,

@@ -52,6 +52,24 @@ const CELL = /<td[^>]*>.*?<\/td>/g;
 const CODE = /<code>([^<]*)<\/code>/g;
 const DIAGRAM = /<img src="(?:\.\.\/)*(media\/[^"]+\.svg)"[^>]*>/g;
 
+/**
+ * Gives code in headings to typedoc as text, from which it makes anchors and the list of headings; it omits code.
+ *
+ * @param parser - the markdown-it parser of typedoc
+ */
+export function readHeadingCode(parser) {
+  parser.core.ruler.push('heading-code', ({ tokens, Token }) => {
+    const headings = tokens.filter((_token, index) => tokens[index - 1]?.type === 'heading_open');
+    for (const heading of headings) {
+      heading.children = heading.children.flatMap((child) => {
+        if (child.type !== 'code_inline') return [child];
+        const html = (content) => Object.assign(new Token('html_inline', '', 0), { content });
+        return [html('<code>'), Object.assign(new Token('text', '', 0), { content: child.content }), html('</code>')];
+      });
+    }
+  });
+}
+
 /** Adds the script that opens parts of the sidebar. */
 export function openParts(renderer) {
   const script = JSX.createElement('script', null, JSX.createElement(JSX.Raw, { html: OPENING }));
