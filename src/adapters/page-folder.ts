@@ -55,13 +55,13 @@ const readPageFile = (path: string, immutable: boolean): PageFile => ({
   immutable,
 });
 
-/** The page that was built with this package; null if there is none, for example when run from the sources. */
+/** The page that was built with this package; null without a build, for example when run from the sources. */
 export function readBuiltPage(): ReadonlyMap<string, PageFile> | null {
   const folder = findBuiltFolder();
   return folder === null ? null : readPageFolder(folder);
 }
 
-/** The same page as one file, with a placeholder for a ledger; null if there is none. */
+/** The same page as one file, with a placeholder for a ledger; null without a build. */
 export function readBuiltTemplate(): string | null {
   const folder = findBuiltFolder();
   return folder === null ? null : readFileSync(join(folder, 'one-file.html'), 'utf8');

@@ -1,4 +1,4 @@
-// The one file that knows the AI SDK, against the SDK's own mock model: what goes in, what comes out, what goes wrong.
+// The adapter to the AI SDK, against the mock model of the SDK: input, output, errors.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { APICallError } from 'ai';
@@ -28,7 +28,7 @@ const never = (): Promise<never> => new Promise(() => undefined);
 type StreamPart =
   Awaited<ReturnType<MockLanguageModelV3['doStream']>>['stream'] extends ReadableStream<infer Part> ? Part : never;
 
-/** A model that streams these parts, one when it is asked for one. */
+/** A model that streams these parts, each on request. */
 const streaming = (parts: Iterable<StreamPart>, more: { onCancel?: () => void } = {}): MockLanguageModelV3 =>
   new MockLanguageModelV3({
     doStream: () => {
@@ -53,8 +53,8 @@ const deltas = (...texts: readonly string[]): StreamPart[] => [
   { type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage: generated('').usage },
 ];
 
-describe('what the model is told', () => {
-  test('the system text has instructions and schemas, the task is the first message, the id is in the last one', async () => {
+describe('the prompt of the model', () => {
+  test('the system text contains instructions and schemas, the task is the first message, the id is in the last one', async () => {
     const model = modelThat(() => '{}');
     await ask({ model });
     const [called] = model.doGenerateCalls;
@@ -65,7 +65,7 @@ describe('what the model is told', () => {
     ]);
   });
 
-  test('the conversation in turns; a gap is named, and a proposal without text has one', async () => {
+  test('the conversation in turns; a gap is named, and an empty proposal gets a text', async () => {
     const model = modelThat(() => '{}');
     const conversation = [
       { proposal: '{"a":1}', response: '{"r":1}', left_out: 0 },
@@ -95,7 +95,7 @@ describe('what the model is told', () => {
   });
 });
 
-describe('S2-04: what the model says is handed on as it is', () => {
+describe('S2-04: the text of the model is proposed unchanged', () => {
   const said = [
     ...['{"a":1}', '```json\n{"a":1}\n```', '  {"a":1}\n', '', '\u0000', '\ufeff{}', '\u202e{}', '\ud800', '{}{}'],
     '{"__proto__":{}}',
@@ -113,7 +113,7 @@ describe('S2-04: what the model says is handed on as it is', () => {
 
   test.each<readonly [string, Generated['content'], string]>([
     [
-      'reasoning is no part of it',
+      'reasoning is not part of it',
       [
         { type: 'reasoning', text: 'Hm.' },
         { type: 'text', text: '{}' },
@@ -129,7 +129,7 @@ describe('S2-04: what the model says is handed on as it is', () => {
       '{"a":1}',
     ],
     [
-      'a tool call is no part of it, and calls nothing',
+      'a tool call is not part of it, and calls nothing',
       [{ type: 'tool-call', toolCallId: '1', toolName: 'rm', input: '{"path":"/"}' }],
       '',
     ],
@@ -138,12 +138,12 @@ describe('S2-04: what the model says is handed on as it is', () => {
   ])('%s', async (_what, content, raw) => {
     const model = modelThat(() => ({ ...generated(''), content }));
     expect(await ask({ model })).toEqual({ raw, tokens: 10 });
-    // One call of the provider is one proposal, whatever it wants to be called again for.
+    // One call of the provider is one proposal, even if it requests further calls.
     expect(model.doGenerateCalls).toHaveLength(1);
   });
 });
 
-describe('what it has cost', () => {
+describe('token usage', () => {
   const usage = (input: number | undefined, output: number | undefined): Generated['usage'] => ({
     inputTokens: { total: input, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
     outputTokens: { total: output, text: undefined, reasoning: undefined },
@@ -164,7 +164,7 @@ describe('what it has cost', () => {
 });
 
 describe('an answer that is too large', () => {
-  test('is an error at the first byte too many, and not before', async () => {
+  test('is an error at the first byte beyond the limit, and not before', async () => {
     const text = 'é'.repeat(50);
     const model = modelThat(() => text);
     expect(await ask({ model, outputBytesMax: 100 })).toMatchObject({ raw: text });
@@ -174,7 +174,7 @@ describe('an answer that is too large', () => {
     await expect(ask({ ...streamed, outputBytesMax: 99 })).rejects.toMatchObject({ code: 'AGENT_OUTPUT_TOO_LARGE' });
   });
 
-  test('so is one that reasons without end', async () => {
+  test('is also one with endless reasoning', async () => {
     const thinking = function* (): Generator<StreamPart> {
       yield { type: 'reasoning-start', id: '1' };
       for (;;) yield { type: 'reasoning-delta', id: '1', delta: '' };
@@ -183,7 +183,7 @@ describe('an answer that is too large', () => {
     await expect(asked).rejects.toMatchObject({ code: 'AGENT_OUTPUT_TOO_LARGE' });
   });
 
-  test('of a hundred megabytes that are streamed, no more is read than the limit and a little', async () => {
+  test('of a hundred streamed megabytes is read only slightly beyond the limit', async () => {
     const megabyte = 'x'.repeat(1_000_000);
     let pulled = 0;
     const endless = function* (): Generator<StreamPart> {
@@ -200,7 +200,7 @@ describe('an answer that is too large', () => {
   });
 });
 
-describe('what goes wrong is one class of errors, and its message has no word of the provider', () => {
+describe('every failure is one class of errors, and its message contains no text of the provider', () => {
   const apiError = (statusCode: number, isRetryable = false, more: object = {}): APICallError =>
     new APICallError({
       ...{ message: 'secret words', url: 'https://provider.example', requestBodyValues: { prompt: 'case' } },
@@ -229,7 +229,7 @@ describe('what goes wrong is one class of errors, and its message has no word of
     }
   });
 
-  test('the cause is what the provider said', async () => {
+  test('the cause is the error of the provider', async () => {
     const error = apiError(500);
     await expect(ask({ model: failingModel(error) })).rejects.toMatchObject({ cause: error });
   });
@@ -240,7 +240,7 @@ describe('what goes wrong is one class of errors, and its message has no word of
     await expect(failed).rejects.toMatchObject({ message: "the model's provider failed with status 529" });
   });
 
-  test('a stream that breaks off', async () => {
+  test('a stream that ends early', async () => {
     const failed = ask({ model: streaming(deltas('{}').slice(0, -1)), stream: true });
     await expect(failed).rejects.toMatchObject({ code: 'AGENT_FAILED' });
   });
@@ -253,7 +253,7 @@ describe('what goes wrong is one class of errors, and its message has no word of
     },
   );
 
-  test('what the provider calls retryable is tried again, so often and no more', async () => {
+  test('a retryable error of the provider is retried up to the limit', async () => {
     const soon = { responseHeaders: { 'retry-after-ms': '1' } };
     const model = failingModel(apiError(429, true, soon));
     const failed = ask({ model, maxRetries: 2 });
@@ -268,14 +268,14 @@ describe('what goes wrong is one class of errors, and its message has no word of
 describe('a model that hangs', () => {
   const hanging = (): MockLanguageModelV3 => new MockLanguageModelV3({ doGenerate: never, doStream: never });
 
-  test.each([false, true])('is let go when its time is over (streamed: %s)', async (stream) => {
+  test.each([false, true])('is abandoned when its time is over (streamed: %s)', async (stream) => {
     const model = hanging();
     await expect(ask({ model, stream, timeoutMs: 5 })).rejects.toMatchObject({ code: 'AGENT_TIMEOUT' });
     const [called] = [...model.doGenerateCalls, ...model.doStreamCalls];
     expect(called?.abortSignal?.aborted).toBe(true);
   });
 
-  test.each([false, true])('is let go when nobody waits any more (streamed: %s)', async (stream) => {
+  test.each([false, true])('is abandoned when the caller aborts (streamed: %s)', async (stream) => {
     const caller = new AbortController();
     const model = hanging();
     const asked = ask({ model, stream }, {}, caller.signal);
@@ -296,7 +296,7 @@ describe('a model that hangs', () => {
     await expect(asked).rejects.toMatchObject({ code: 'AGENT_ABORTED' });
   });
 
-  test('where nobody waits to begin with, it is not asked', async () => {
+  test('is not called if the caller has aborted before', async () => {
     const model = hanging();
     await expect(ask({ model }, {}, AbortSignal.abort())).rejects.toMatchObject({ code: 'AGENT_ABORTED' });
     expect(model.doGenerateCalls).toHaveLength(0);
@@ -306,12 +306,12 @@ describe('a model that hangs', () => {
 describe('options', () => {
   const model = modelThat(() => '{}');
   test.each<readonly [string, Partial<AiSdkAgentOptions>]>([
-    ['a bare model name, for which the SDK would ask a gateway', { model: 'openai/gpt-5' as never }],
+    ['a bare model name, which the SDK would resolve through a gateway', { model: 'openai/gpt-5' as never }],
     ['no model', { model: null as never }],
     ['no output', { maxOutputTokens: 0 }],
     ['retries without end', { maxRetries: Infinity }],
     ['no time', { timeoutMs: 0 }],
-    ['more than can be proposed', { outputBytesMax: 33_554_433 }],
+    ['more bytes than a proposal may have', { outputBytesMax: 33_554_433 }],
   ])('%s is a usage error', (_what, options) => {
     expect(() => aiSdkAgent({ model, ...options })).toThrow(expect.objectContaining({ code: 'USAGE' }));
   });
@@ -321,7 +321,7 @@ describe('the console', () => {
   const { info, warn, error } = console;
   afterEach(() => void Object.assign(console, { info, warn, error }));
 
-  test.each([false, true])('is not written to, whatever a provider warns of (streamed: %s)', async (stream) => {
+  test.each([false, true])('is not written to, whatever warnings a provider sends (streamed: %s)', async (stream) => {
     const printed: unknown[] = [];
     const print = (...line: unknown[]): void => void printed.push(line);
     Object.assign(console, { info: print, warn: print, error: print });

@@ -1,5 +1,5 @@
-// The records of an archive, one lie at a time: what the rules of zip-layout.ts and zip-content.ts say by themselves,
-// without the library that finds the directory, which would refuse some of this before.
+// The records of an archive, with one wrong value at a time: the rules of zip-layout.ts and zip-content.ts by
+// themselves, without the library that finds the directory, which would refuse some of these before.
 
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { closeSync, openSync, writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ const LISTED: ListedEntry = {
 };
 const DIRECTORY = Buffer.alloc(10);
 
-/** A byte of some records, changed. */
+/** A changed byte of some records. */
 function flipped(records: Buffer, field: number): Buffer {
   records[field]! ^= 1;
   return records;
@@ -42,17 +42,17 @@ function flipped(records: Buffer, field: number): Buffer {
 
 interface Archive {
   readonly flags?: number;
-  /** Changes the header before the data. */
+  /** Changes the local header. */
   readonly local?: (header: Buffer) => void;
   readonly extra?: Buffer;
-  /** What follows the data. */
+  /** Replaces what follows the data. */
   readonly descriptor?: Buffer;
   readonly entries?: number;
-  /** Changes the records behind the directory. */
+  /** Changes the records after the directory. */
   readonly end?: (records: Buffer) => Buffer;
 }
 
-/** An archive of one entry. @returns what is wrong with it; null for a good one */
+/** An archive of one entry. @returns its error; null for a valid one */
 function wrong(archive: Archive): string | null {
   const { flags = 0x800, extra = Buffer.alloc(0), descriptor = Buffer.alloc(0), entries = 1 } = archive;
   const header = localHeader({ name: NAME, crc: CRC, bytes: DATA.length });
@@ -77,8 +77,8 @@ function wrong(archive: Archive): string | null {
 const CONTRADICTS = 'it contradicts itself about a.txt';
 const BAD_END = 'its end records do not describe its directory, or bytes follow them';
 
-describe('Z2: the header before the data', () => {
-  test('says what the directory says', () => {
+describe('Z2: the local header', () => {
+  test('agrees with the directory', () => {
     expect(wrong({})).toBeNull();
   });
 
@@ -132,16 +132,16 @@ describe('Z2: sizes that follow the data', () => {
     }
   });
 
-  test.each([false, true])('have their own signature, or none; wide: %s', (wide) => {
+  test.each([false, true])('have their own signature or omit it; wide: %s', (wide) => {
     expect(followed(descriptor({ wide, signature: 0x04034b50 }))).toBe(CONTRADICTS);
   });
 
-  test('are as long as one of the forms: no byte is hidden behind them', () => {
+  test('have the length of one of the forms, so that no byte is hidden after them', () => {
     expect(followed(Buffer.concat([descriptor({ signature: null }), Buffer.from('x')]))).toBe(CONTRADICTS);
     expect(followed(Buffer.alloc(0))).toBe(CONTRADICTS);
   });
 
-  test.each([14, 18, 22])('are said before the data as well, or there is zero: byte %i', (field) => {
+  test.each([14, 18, 22])('are in the local header as well, or zero there: byte %i', (field) => {
     expect(followed(descriptor(), () => undefined)).toBeNull();
     const lie = (header: Buffer): void => {
       unsized(header);
@@ -151,16 +151,16 @@ describe('Z2: sizes that follow the data', () => {
   });
 });
 
-describe('Z3: the records behind the directory', () => {
-  test.each([4, 6])('know of no other disk: byte %i', (field) => {
+describe('Z3: the records after the directory', () => {
+  test.each([4, 6])('refer to no other disk: byte %i', (field) => {
     expect(wrong({ end: (end) => flipped(end, field) })).toBe(BAD_END);
   });
 
-  test.each([8, 10])('say that a number stands elsewhere only where it does: byte %i', (field) => {
+  test.each([8, 10])('refer to the long record only if it exists: byte %i', (field) => {
     expect(wrong({ end: (end) => end.fill(0xff, field, field + 2) })).toBe(BAD_END);
   });
 
-  test('have a comment of the length that they say, in which no record can begin', () => {
+  test('have a comment of the stated length, in which no record can begin', () => {
     const commented = (comment: string, length = comment.length) =>
       wrong({
         end: (end) => {
@@ -174,23 +174,23 @@ describe('Z3: the records behind the directory', () => {
     expect(commented('PK\u0001\u0002')).toBe(BAD_END);
   });
 
-  test('are the long ones where a number does not fit into the short one', () => {
+  test('are the long ones if a number does not fit into the short one', () => {
     expect(wrong({ entries: 70_000 })).toBeNull();
   });
 
-  // Size, disks, entries, size and place of the directory; then the locator: signature, disk, place, disks.
-  test.each([4, 16, 20, 24, 32, 40, 48, 56, 60, 64, 72])('say the same in the long ones: byte %i', (field) => {
+  // Size, disks, entries, size and offset of the directory; then the locator: signature, disk, offset, disks.
+  test.each([4, 16, 20, 24, 32, 40, 48, 56, 60, 64, 72])('agree in the long records: byte %i', (field) => {
     const end = (records: Buffer): Buffer => flipped(records, field);
     expect(wrong({ entries: 70_000, end })).toBe(BAD_END);
   });
 
-  test.each([84, 86, 88, 92])('say the same in the short one behind a long one: byte %i', (field) => {
+  test.each([84, 86, 88, 92])('agree in the short record after a long one: byte %i', (field) => {
     const end = (records: Buffer): Buffer => flipped(records, field);
     expect(wrong({ entries: 70_000, end })).toBe(BAD_END);
   });
 });
 
-/** All of the content that is given before it ends, or fails. */
+/** All content that is yielded before it ends or fails. */
 async function given(bytes: Buffer, item: Partial<ZipItem>): Promise<{ content: Buffer; error: unknown }> {
   writeFileSync(at('content'), bytes);
   const fd = openSync(at('content'), 'r');
@@ -212,7 +212,7 @@ describe('the content of an entry', () => {
   test.each([
     ['small', 1_000],
     ['large', 300_000],
-  ])('that is %s is what its CRC-32 says', async (_size, length) => {
+  ])('that is %s matches its CRC-32', async (_size, length) => {
     for (const method of [STORED, DEFLATED]) {
       const content = Buffer.alloc(length, 'x');
       const data = method === STORED ? content : deflateRawSync(content);
@@ -224,14 +224,14 @@ describe('the content of an entry', () => {
     }
   });
 
-  test.each([1_000, 300_000])('of %i bytes ends where its deflated data does', async (length) => {
+  test.each([1_000, 300_000])('of %i bytes ends with its deflated data', async (length) => {
     const content = Buffer.alloc(length, 'x');
     const data = Buffer.concat([deflateRawSync(content), Buffer.from('slack')]);
     const item = { method: DEFLATED, bytes: length, crc: crc32(content) };
     expect((await given(data, item)).error).toEqual(CORRUPT);
   });
 
-  test('that grows beyond what it says is not inflated further', async () => {
+  test('that exceeds its stated size is not inflated further', async () => {
     const data = deflateRawSync(Buffer.alloc(3_000_000));
     const small = await given(data, { method: DEFLATED, bytes: 1_000 });
     expect(small).toMatchObject({ content: Buffer.alloc(0), error: { code: 'ERR_BUFFER_TOO_LARGE' } });
@@ -253,7 +253,7 @@ describe('an archive', () => {
     }
   };
 
-  test('whose directory is larger than may be read is refused', async () => {
+  test('whose directory is larger than the limit is refused', async () => {
     const bytes = forgeZip([{ name: 'bag/a', content: 'a' }]);
     writeFileSync(at('directory.zip'), bytes);
     const directory = bytes.length - bytes.readUInt32LE(bytes.length - 6);
@@ -263,7 +263,7 @@ describe('an archive', () => {
     });
   });
 
-  test('with content in a directory contradicts itself', async () => {
+  test('with content in a directory is contradictory', async () => {
     writeFileSync(at('content.zip'), forgeZip([{ name: 'bag/a/', content: 'a', mode: 0o040700 }, { name: 'bag/b' }]));
     expect(await listing('content.zip')).toContainEqual({ kind: 'refused', path: 'a', reason: 'contradiction' });
   });

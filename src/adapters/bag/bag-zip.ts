@@ -113,7 +113,7 @@ class ZipTree implements BagTree {
   readonly #open: OpenZip;
   readonly #limits: ZipLimits;
   readonly #items = new Map<string, ZipItem>();
-  /** The one directory that contains a zipped bag (RFC 8493 4), with a slash; empty if there is none. */
+  /** The one directory that contains a zipped bag (RFC 8493 4), with a slash; else empty. */
   #base = '';
   #listed: Promise<readonly BagTreeEntry[]> | null = null;
   #closed = false;
@@ -243,7 +243,7 @@ function itemOf(entry: ListedEntry | undefined, start: number): ZipItem {
   return { start, compressed, bytes, crc, method };
 }
 
-/** The directory that contains all entries, with a slash: then the bag is this directory. Empty if there is none. */
+/** The directory that contains all entries, with a slash: then the bag is this directory. Else empty. */
 function baseOf(listed: readonly BagTreeEntry[]): string {
   const entries = listed.filter(({ kind }) => kind !== 'refused');
   const first = entries[0]?.path.split('/')[0] ?? '';

@@ -112,7 +112,7 @@ export const seenEpochOf = (overlay: Overlay): SeenEpoch => ({
 export const isSuccessor = (now: SeenEpoch, before: SeenEpoch): boolean =>
   now.epoch > before.epoch || (now.epoch === before.epoch && now.hash === before.hash);
 
-/** @returns the stored epoch, or null if there is none @throws PolicyError for a damaged file */
+/** @returns the stored epoch, or null if no epoch is stored @throws PolicyError for a damaged file */
 export function readSeenEpoch(path: string): SeenEpoch | null {
   const bytes = readSmallFile(path, { bytesMax: SEEN_BYTES_MAX });
   if (bytes === null) return null;

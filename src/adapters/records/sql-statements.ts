@@ -34,7 +34,7 @@ export interface PageQuery {
   /** Key values after which the page begins. */
   readonly after: readonly SqlValue[] | null;
   readonly limit: number;
-  /** If the rows have more bytes than this in total, none is returned. */
+  /** If the rows have more bytes than this in total, no row is returned. */
   readonly bytes_max: number;
 }
 
@@ -70,7 +70,7 @@ export class SqlStatements {
     return effects.where('idempotency_key', '=', idempotency_key).compile();
   }
 
-  /** Rows in key order. If there are none, or they are too large, a single row that only contains count and size. */
+  /** Rows in key order. Without rows, or if they are too large: a single row that only contains count and size. */
   page(table: Table, { equal, after, limit, bytes_max }: PageQuery): CompiledQuery {
     const { sql } = kysely();
     const names = table.columns.map(({ name }) => name);

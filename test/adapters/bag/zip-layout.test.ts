@@ -1,4 +1,4 @@
-// Archives that two readers would read in two ways: by the directory at the end, or by the headers before the data.
+// Archives that two readers would read differently: by the directory at the end, or by the headers before the data.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ const CENTRAL = Buffer.from('PK\u0001\u0002');
 const END = Buffer.from('PK\u0005\u0006');
 const startOf = (bytes: Buffer): number => bytes.readUInt32LE(bytes.lastIndexOf(END) + 16);
 
-/** The archive with `bytes` put in at `index`, and all offsets behind it right again. */
+/** The archive with `bytes` inserted at `index`, and all offsets after it adjusted. */
 function inserted(archive: Buffer, index: number, bytes: Buffer): Buffer {
   const result = Buffer.concat([archive.subarray(0, index), bytes, archive.subarray(index)]);
   const end = result.lastIndexOf(END);
@@ -50,7 +50,7 @@ const hidden = (): Buffer => {
   return Buffer.concat([localHeader({ name: 'bag/data/a.txt', crc: crc32(content), bytes: content.length }), content]);
 };
 
-/** A byte of the n-th header of this kind, changed. */
+/** A changed byte of the n-th header of this kind. */
 function flipped(archive: Buffer, signature: Buffer, n: number, field: number): Buffer {
   const result = Buffer.from(archive);
   let found = -1;
@@ -66,27 +66,27 @@ async function verifying(bytes: Buffer) {
 }
 
 describe('an archive', () => {
-  test('that the platform wrote is what its directory lists', async () => {
+  test('written by this platform matches its directory', async () => {
     expect(await verifying(good)).toMatchObject({ valid: true, findings: [] });
   });
 
-  test('with an entry that the directory does not list is refused, wherever it lies', async () => {
+  test('with an entry that the directory does not list is refused, wherever that is', async () => {
     const second = good.indexOf(LOCAL, 4);
     for (const index of [0, second, startOf(good)]) {
       await expect(verifying(inserted(good, index, hidden()))).rejects.toMatchObject(hostile);
     }
     await expect(verifying(inserted(good, startOf(good), Buffer.from('x')))).rejects.toMatchObject(hostile);
-    // Between the directory and its end record, where it moves nothing.
+    // Between the directory and its end record, where it shifts nothing.
     await expect(verifying(inserted(good, good.lastIndexOf(END), hidden()))).rejects.toMatchObject(hostile);
   });
 
-  test('that was put behind another one is refused, with right and with wrong offsets', async () => {
+  test('appended to another archive is refused, with adjusted and with original offsets', async () => {
     await expect(verifying(Buffer.concat([good, good]))).rejects.toMatchObject(hostile);
     await expect(verifying(inserted(good, 0, good))).rejects.toMatchObject(hostile);
     await expect(verifying(Buffer.concat([good, Buffer.alloc(10)]))).rejects.toMatchObject({ code: 'BAG_UNREADABLE' });
   });
 
-  test('with a comment is read, unless a record could begin in it', async () => {
+  test('with a comment is accepted, unless a record could begin in it', async () => {
     const commented = (comment: string): Buffer => {
       const bytes = Buffer.concat([good, Buffer.from(comment)]);
       bytes.writeUInt16LE(comment.length, good.lastIndexOf(END) + 20);
@@ -97,14 +97,14 @@ describe('an archive', () => {
   });
 
   test.each([4, 6, 8, 10, 12, 14, 18, 22, 26, 28, 30])(
-    'whose header before the data differs at byte %i is refused',
+    'whose local header differs at byte %i is refused',
     async (field) => {
       for (const n of [0, 3]) {
         const outcome = await verifying(flipped(good, LOCAL, n, field)).then(
           ({ valid }) => (valid ? 'valid' : 'refused'),
           (error: unknown) => (error as { code: string }).code,
         );
-        // What version a reader needs says nothing about the content.
+        // The version that a reader needs does not affect the content.
         expect([field, outcome]).toEqual([field, field === 4 ? 'valid' : 'BAG_HOSTILE']);
       }
     },
@@ -118,7 +118,7 @@ describe('an archive', () => {
     await expect(verifying(flipped(good, END, 0, field))).rejects.toThrow();
   });
 
-  test('with bytes behind the deflated data of an entry is refused', async () => {
+  test('with bytes after the deflated data of an entry is refused', async () => {
     const entry = { name: 'bag/bagit.txt', content: 'x'.repeat(100), deflate: true };
     const bytes = forgeZip([entry]);
     const slack = inserted(bytes, startOf(bytes), Buffer.from('slack'));
@@ -129,7 +129,7 @@ describe('an archive', () => {
     expect(report.findings.map(({ rule_id }) => rule_id)).toContain('tree.unreadable');
   });
 
-  test('whose entries together would grow too much is refused before any is inflated', async () => {
+  test('whose entries together are too large is refused before any is inflated', async () => {
     const entries = Array.from({ length: 150 }, (_, n) => ({
       name: `bag/data/${n}`,
       content: Buffer.alloc(1_048_576, 0),

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('reserves exactly what is asked for, in a file that does not compress, and gives it back', () => {
+test('reserves exactly the requested bytes, in a file that cannot be compressed, and releases them', () => {
   const file = join(folder, 'reserve');
   const space = diskSpace(file);
   expect(space.reservedBytes()).toBe(0);
@@ -30,19 +30,19 @@ test('reserves exactly what is asked for, in a file that does not compress, and 
   expect(existsSync(file)).toBe(false);
 });
 
-test('says how much is free, and null of a folder that is not there', () => {
+test('returns the free space, and null for a missing folder', () => {
   const now = diskSpace(join(folder, 'reserve')).measure();
   expect(now?.total).toBeGreaterThan(now?.free ?? Infinity);
   expect(diskSpace(join(folder, 'none/reserve')).measure()).toBeNull();
 });
 
-test('does not wait for a FIFO in the place of the file, and removes it', () => {
+test('does not wait for a FIFO at the path of the file, and removes it', () => {
   execFileSync('mkfifo', [join(folder, 'reserve')]);
   expect(diskSpace(join(folder, 'reserve')).reserve(10)).toBe(false);
   expect(diskSpace(join(folder, 'reserve')).reserve(10)).toBe(true);
 });
 
-test('says that nothing is reserved where the file cannot be written', () => {
+test('returns false if the file cannot be written', () => {
   mkdirSync(join(folder, 'reserve'));
   rmSync(join(folder, 'reserve'), { recursive: true });
   expect(diskSpace(join(folder, 'none/reserve')).reserve(10)).toBe(false);

@@ -1,4 +1,4 @@
-// Every path that a caller names, or that lies in a home, is opened in one way.
+// Every path that a caller names, or that is in a home directory, is opened by the same functions.
 
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -52,7 +52,7 @@ const WAYS: readonly (readonly [string, (path: string) => unknown])[] = [
   ['a ledger', (path) => openDatabase(path, true)],
 ];
 
-describe('refuses what is no regular file, at once', () => {
+describe('refuses anything but a regular file, at once', () => {
   test.each(WAYS)('%s', async (_name, open) => {
     await listening;
     for (const path of [at('fifo'), at('link'), at('socket'), at('folder'), '/dev/zero', '/dev/tty']) {
@@ -61,14 +61,14 @@ describe('refuses what is no regular file, at once', () => {
     }
   });
 
-  test('a cache of the past is then in memory', async () => {
+  test('a history cache is then in memory', async () => {
     execFileSync('mkfifo', [at('cache')]);
     const cache = sqliteHistoryCache(at('cache'));
     expect(await cache.snapshot('run_x', 0)).toBeNull();
     await cache.close();
   });
 
-  test('an archive is not written over one', async () => {
+  test('an archive is not written over such a path', async () => {
     await expect(createArchiveDraft(at('fifo'))).rejects.toMatchObject({ code: 'USAGE' });
   });
 });
@@ -81,7 +81,7 @@ test('a regular file is read up to its limit', async () => {
   expect(() => openRegularSync(at('fifo'))).toThrow(NotAFile);
 });
 
-/** Files that open in another way, each with its reason. One that is no longer needed fails the test. */
+/** Files that use other functions, each with its reason. One that is no longer needed fails the test. */
 const OTHERS: Readonly<Record<string, string>> = {
   'src/adapters/files/open-file.ts': 'it is the way',
   'src/adapters/commands/command-environment.ts': 'descriptors of this process, in /proc',
@@ -115,7 +115,7 @@ const OTHERS: Readonly<Record<string, string>> = {
 };
 const OPENING = ['open', 'openSync', 'readFile', 'readFileSync', 'createReadStream'];
 
-test('no other source opens files by itself', () => {
+test('no other source file opens files directly', () => {
   const found = filesIn('src', /\.ts$/).filter((path) =>
     nodesOf(parse(path)).some(
       (node) =>

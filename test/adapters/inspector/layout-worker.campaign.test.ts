@@ -1,5 +1,4 @@
-// Charts as they are laid out: nothing lies over anything else, every process makes the same, and nobody who recorded a
-// machine can hold up a service with it.
+// Layouts of charts: nothing overlaps, every process computes the same, and no recorded machine can block a service.
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -43,7 +42,7 @@ const areaOf = (b: { x: number; y: number; width: number; height: number }): Are
   right: b.x + b.width,
   bottom: b.y + b.height,
 });
-/** By more than two pixels, so that what touches does not count. */
+/** By more than two pixels, so that boxes that touch do not count. */
 const overlap = (a: Area, b: Area): boolean =>
   a.left < b.right - 2 && b.left < a.right - 2 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
 const segment = ([x1, y1]: readonly [number, number], [x2, y2]: readonly [number, number]): Area => ({
@@ -60,7 +59,7 @@ describe.each(charts.flatMap(({ machine }) => [[machine, 'down'] as const, [mach
     const layout = () => laidOut.get(machine)![direction];
     const isFrame = (id: string): boolean => chart.nodes.some(({ parent }) => parent === id);
 
-    test('U-05: has every state and every edge that leads somewhere, inside its measures', () => {
+    test('U-05: contains every state and every edge with a target, within its bounds', () => {
       const { boxes, lines, width, height } = layout();
       const rootIsDrawn = chart.edges.some(({ source, target }) => source === '' && target !== null);
       const states = chart.nodes.filter(({ id }) => id !== '' || rootIsDrawn).map(({ id }) => id);
@@ -79,7 +78,7 @@ describe.each(charts.flatMap(({ machine }) => [[machine, 'down'] as const, [mach
       }
     });
 
-    test('U-05: no box lies over another, and no line goes through one', () => {
+    test('U-05: no box overlaps another, and no line crosses one', () => {
       const { boxes, lines } = layout();
       const atoms = boxes.filter(({ id }) => !isFrame(id));
       for (const [n, one] of atoms.entries()) {
@@ -90,7 +89,7 @@ describe.each(charts.flatMap(({ machine }) => [[machine, 'down'] as const, [mach
       }
     });
 
-    test('U-05: labels lie over no box, and not over each other', () => {
+    test('U-05: labels overlap no box, and not each other', () => {
       const { boxes, lines } = layout();
       const byId = new Map(chart.edges.map((edge) => [edge.id, edge]));
       const labels = lines.flatMap((line) =>
@@ -107,7 +106,7 @@ describe.each(charts.flatMap(({ machine }) => [[machine, 'down'] as const, [mach
       }
     });
 
-    test('U-05: states in which a machine ends come last', () => {
+    test('U-05: final states come last', () => {
       const { boxes } = layout();
       const endOf = (id: string): number => {
         const { bottom, right } = areaOf(boxes.find((box) => box.id === id)!);
@@ -121,7 +120,7 @@ describe.each(charts.flatMap(({ machine }) => [[machine, 'down'] as const, [mach
   },
 );
 
-test('U-05: the phases of a step stand in one column, and a state is 28 pixels high', () => {
+test('U-05: the phases of a step are in one column, and a state is 28 pixels high', () => {
   const { boxes } = laidOut.get('step')!.down;
   const phases = ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA', 'VALIDATE_ACTION', 'VALIDATE_ARGS'];
   const middles = phases.map((id) => {
@@ -135,7 +134,7 @@ test('U-05: the phases of a step stand in one column, and a state is 28 pixels h
   }
 });
 
-test('U-05: three processes lay out the same, to the byte, and so does the build', async () => {
+test('U-05: three processes compute the same layout, to the byte, and so does the build', async () => {
   await built();
   const shipped = JSON.stringify([...readShippedCharts().values()]);
   const program = `
@@ -158,7 +157,7 @@ test('U-05: three processes lay out the same, to the byte, and so does the build
   expect(readShippedCharts().size).toBe(charts.length);
 }, 300_000);
 
-describe('a chart that somebody recorded to do harm', () => {
+describe('a malicious recorded chart', () => {
   const wide = (states: number, edges: number) => {
     const names = Array.from({ length: states }, (_, n) => `s${n}`);
     const on = (n: number): JsonObject =>
@@ -167,14 +166,14 @@ describe('a chart that somebody recorded to do harm', () => {
     return machineChartOf('wide', { id: 'wide', initial: 's0', states: inner });
   };
 
-  test('is refused when it is too large', async () => {
+  test('is refused if it is too large', async () => {
     expect(await worker.layOut(wide(LAYOUT_LIMITS.nodes + 1, 1))).toBeNull();
     expect(await worker.layOut(wide(100, 13))).toBeNull();
     const [node] = wide(1, 0).nodes;
     expect(await worker.layOut({ nodes: [{ ...node!, entry: ['x'.repeat(300_000)] }], edges: [] })).toBeNull();
   });
 
-  test('is given up when it takes too long, and the next one is laid out', async () => {
+  test('is aborted if it takes too long, and the next one is laid out', async () => {
     const hasty = new LayoutWorker({ ...LAYOUT_LIMITS, ms: 4_000 });
     const [slow, next] = await Promise.all([hasty.layOut(wide(290, 4)), hasty.layOut(charts[0]!)]);
     expect(slow).toBeNull();
@@ -182,7 +181,7 @@ describe('a chart that somebody recorded to do harm', () => {
     await hasty.close();
   });
 
-  test('keeps others waiting only up to a number, and holds up no event loop', async () => {
+  test('blocks others only up to a limit, and does not block the event loop', async () => {
     const one = new LayoutWorker({ ...LAYOUT_LIMITS, waiting: 1 });
     let beats = 0;
     const beat = setInterval(() => (beats += 1), 1);
@@ -190,13 +189,13 @@ describe('a chart that somebody recorded to do harm', () => {
     expect(await one.layOut(charts[0]!)).toBeNull();
     expect(await first).not.toBeNull();
     clearInterval(beat);
-    // A loop that is held up for all of it has none.
+    // An event loop that is blocked all the time has none.
     expect(beats).toBeGreaterThan(20);
     await one.close();
     expect(await one.layOut(charts[0]!)).toBeNull();
   });
 
-  test('a machine that ELK cannot lay out has no layout, and the thread goes on', async () => {
+  test('a machine that ELK cannot lay out has no layout, and the thread continues', async () => {
     const [chart] = charts;
     const broken = { ...chart!, edges: [{ ...chart!.edges[0]!, target: 'nowhere at all' }] };
     expect(elkGraph(broken, 'DOWN').edges).toHaveLength(1);

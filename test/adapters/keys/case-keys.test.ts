@@ -23,7 +23,7 @@ const thrownBy = (work: () => unknown): unknown => {
 describe('the cipher of a case', () => {
   const [one, other] = [caseCipher(Buffer.alloc(32, 1)), caseCipher(Buffer.alloc(32, 2))];
 
-  test.each([0, 1, 15, 16, 17, 4_096, 1_000_000])('%i bytes come back, and only to whoever has the key', (size) => {
+  test.each([0, 1, 15, 16, 17, 4_096, 1_000_000])('%i bytes come back, and only with the same key', (size) => {
     const content = Buffer.alloc(size, 'content');
     const hash = Buffer.from(sha256(content), 'hex');
     const sealed = one.seal(content, hash);
@@ -33,7 +33,7 @@ describe('the cipher of a case', () => {
     expect(one.open(sealed, HASH)).toBeNull();
   });
 
-  test('no byte can be changed, and nothing be cut or added', () => {
+  test('no byte can be changed, removed or added', () => {
     const sealed = one.seal(TEXT, HASH);
     for (const at of sealed.keys()) {
       const changed = Buffer.from(sealed);
@@ -44,7 +44,7 @@ describe('the cipher of a case', () => {
     expect(one.open(Buffer.concat([sealed, Buffer.alloc(1)]), HASH)).toBeNull();
   });
 
-  test('another content is sealed with another nonce: two ciphertexts tell nothing of the contents', () => {
+  test('different content is sealed with a different nonce: two ciphertexts reveal nothing about the contents', () => {
     const [zeros, ones] = [Buffer.alloc(64), Buffer.alloc(64, 1)];
     const [a, b] = [zeros, ones].map((content) => one.seal(content, Buffer.from(sha256(content), 'hex')));
     const xor = a!.subarray(0, 64).map((byte, at) => byte ^ b![at]!);
@@ -64,7 +64,7 @@ describe('the keys of cases', () => {
   const open = (seal: ReturnType<typeof createErasureSeal> = createErasureSeal(signer)): CaseKeys =>
     new CaseKeys(folder, () => seal);
 
-  test('a key is made once, is for nobody but its owner, and is found again', () => {
+  test('a key is created once, only its owner can read it, and it is found again', () => {
     const { no, cipher } = open().currentKey('case-1');
     expect(no).toBe(1);
     expect([statSync(folder).mode & 0o777, statSync(join(folder, 'case-1.1.key')).mode & 0o777]).toEqual([
@@ -77,7 +77,7 @@ describe('the keys of cases', () => {
     expect(second.open(sealed, HASH)).toBeNull();
   });
 
-  test('D14: destroyed, nothing of it is left but a signed note; the case goes on with another key', () => {
+  test('D14: a destroyed key leaves only a signed note; the case continues with another key', () => {
     const keys = open();
     const { cipher } = keys.currentKey('case-1');
     const line = readFileSync(join(folder, 'case-1.1.key'), 'utf8');
@@ -96,7 +96,7 @@ describe('the keys of cases', () => {
     expect(open().get('case-1', 2)).toEqual({ erased_below: 20 });
   });
 
-  test('a reader that has a key at hand has it no more when another process has destroyed it', () => {
+  test('a reader with a cached key cannot use it after another process has destroyed it', () => {
     const writer = open();
     writer.currentKey('case-1');
     const reader = open();
@@ -105,7 +105,7 @@ describe('the keys of cases', () => {
     expect(reader.get('case-1', 1)).toEqual({ erased_below: 3 });
   });
 
-  test('a key that is merely gone, or damaged, or open to others, is not an erased one', () => {
+  test('a key that is missing without a note, damaged, or readable by others does not count as erased', () => {
     open().currentKey('case-1');
     const path = join(folder, 'case-1.1.key');
     const key = readFileSync(path);
@@ -119,7 +119,7 @@ describe('the keys of cases', () => {
     expect(thrownBy(() => open().get('case-1', 1))).toEqual(tampered);
   });
 
-  test('only the ledger key can say that a case was erased', () => {
+  test('only the ledger key can sign that a case was erased', () => {
     const keys = open();
     keys.currentKey('case-1');
     const stranger = noteSigner(notePrivateKey('test/log', Buffer.alloc(32, 8))!)!;
@@ -140,7 +140,7 @@ describe('the keys of cases', () => {
     expect(open().get('case-1', 1)).toEqual({ erased_below: 99 });
   });
 
-  test('an erasure that was cut short behind its note is finished by the next writer', () => {
+  test('an erasure that was interrupted after its note is finished by the next writer', () => {
     const keys = open();
     keys.currentKey('case-1');
     keys.currentKey('case-10');
@@ -155,7 +155,7 @@ describe('the keys of cases', () => {
     open().finishErasures();
   });
 
-  test('a note that is not vouched for takes no key away: whoever takes it away again has lost nothing', () => {
+  test('an unsigned note removes no key: after its removal nothing is lost', () => {
     open().currentKey('case-1');
     const note = join(folder, 'case-1.1.erased');
     writeFileSync(note, 'turnpike erasure\ncase-1\n1\n99\n2026\nme\n', { mode: 0o600 });
@@ -166,18 +166,18 @@ describe('the keys of cases', () => {
     expect(open().get('case-1', 1)).toHaveProperty('open');
   });
 
-  test('an erasure that fails behind its note leaves nobody a key to encrypt with that is erased', () => {
+  test('after an erasure that fails after its note, no content is encrypted with the erased key', () => {
     const keys = open();
     keys.currentKey('case-1');
     rmSync(join(folder, 'case-1.1.key'));
-    // What cannot be overwritten.
+    // This cannot be overwritten.
     mkdirSync(join(folder, 'case-1.1.key'));
     expect(thrownBy(() => keys.destroy('case-1', 3, ERASURE))).toMatchObject({ code: 'EISDIR' });
     expect(keys.get('case-1', 1)).toEqual({ erased_below: 3 });
     expect(keys.currentKey('case-1').no).toBe(2);
   });
 
-  test('a case id out of a database that somebody changed leads nowhere else', () => {
+  test('a case id from a tampered database leads to no other path', () => {
     mkdirSync(folder, { recursive: true });
     for (const id of ['../x', '..', '.', 'a/b', '', '_system']) {
       expect(thrownBy(() => open().get(id, 1))).toEqual(tampered);

@@ -1,4 +1,4 @@
-// The key pair of the overlay on a real disk: how it is made, and which keys are refused.
+// The key pair of the overlay on a real disk: how it is created, and which keys are refused.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -34,8 +34,8 @@ const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(
 const UNREADABLE = expect.objectContaining({ code: 'POLICY_UNREADABLE' });
 const INVALID = expect.objectContaining({ code: 'POLICY_INVALID' });
 
-describe('making a key', () => {
-  test('the private key is for nobody but the owner, the public one for everybody to read; nothing else is left', () => {
+describe('creating a key', () => {
+  test('only the owner can read the private key, everybody the public one; no other file is left', () => {
     open(true);
     expect(modeOf(privateKeyPath)).toBe('600');
     expect(modeOf(publicKeyPath)).toBe('644');
@@ -44,7 +44,7 @@ describe('making a key', () => {
     expect(readdirSync(folder).sort()).toEqual(['overlay.key', 'overlay.pub']);
   });
 
-  test('it is made only where that is asked for, and only once', () => {
+  test('it is created only on request, and only once', () => {
     expect(() => open()).toThrow(UNREADABLE);
     expect(readdirSync(folder)).toEqual([]);
     const { key_id } = open(true);
@@ -52,20 +52,20 @@ describe('making a key', () => {
     expect(open().key_id).toBe(key_id);
   });
 
-  test('two keys are two keys', () => {
+  test('two generated keys differ', () => {
     const { key_id } = open(true);
     rmSync(privateKeyPath);
     expect(open(true).key_id).not.toBe(key_id);
   });
 
-  test('a public key that is missing comes back from the private one', () => {
+  test('a missing public key is derived from the private one', () => {
     const { key_id } = open(true);
     rmSync(publicKeyPath);
     expect(open().key_id).toBe(key_id);
     expect(readVerifyingKey(publicKeyPath).key_id).toBe(key_id);
   });
 
-  test('the public key of another pair is replaced only where that is asked for', () => {
+  test('the public key of another pair is replaced only on request', () => {
     const { publicKey } = generateKeyPairSync('ed25519');
     open(true);
     writeFileSync(publicKeyPath, publicKey.export({ format: 'pem', type: 'spki' }));
@@ -89,7 +89,7 @@ describe('signing', () => {
     expect(key.verify('a text ü', signature)).toBe(true);
   });
 
-  test('no other text, no other key and no other form of the signature passes', () => {
+  test('no other text, no other key and no other form of the signature is accepted', () => {
     const key = open(true);
     const signature = key.sign('a text');
     const bytes = Buffer.from(signature, 'base64');
@@ -99,7 +99,7 @@ describe('signing', () => {
       flipped[bit >> 3]! ^= 1 << (bit & 7);
       expect(key.verify('a text', flipped.toString('base64'))).toBe(false);
     }
-    // The same 64 bytes, spelt otherwise: bits to spare, no padding, white space, the other alphabet.
+    // The same 64 bytes in other spellings: unused bits, no padding, white space, the other alphabet.
     const spare = signature.replace(/(.)==$/, (_all, digit: string) => {
       const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
       return `${digits[digits.indexOf(digit) + 1]!}==`;
@@ -113,7 +113,7 @@ describe('signing', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('refused files', () => {
   beforeEach(() => void open(true));
 
   test.each(['640', '604', '620', '666'])('a private key with mode %s', (mode) => {
@@ -134,7 +134,7 @@ describe('what is refused', () => {
     if (name === 'overlay.pub') expect(() => readVerifyingKey(publicKeyPath)).toThrow(UNREADABLE);
   });
 
-  test('a FIFO, which is not waited for, and a folder', () => {
+  test('a FIFO, without waiting for it, and a folder', () => {
     rmSync(publicKeyPath);
     execFileSync('mkfifo', [publicKeyPath]);
     expect(() => readVerifyingKey(publicKeyPath)).toThrow(UNREADABLE);
@@ -143,7 +143,7 @@ describe('what is refused', () => {
     expect(() => readVerifyingKey(publicKeyPath)).toThrow(UNREADABLE);
   });
 
-  test('no key, another kind of key, too large a file', () => {
+  test('a file without a key, with another kind of key, or too large', () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 1_024 });
     const x25519 = generateKeyPairSync('x25519');
     const others = [rsa, x25519].map(({ publicKey }) => publicKey.export({ format: 'pem', type: 'spki' }).toString());
@@ -157,7 +157,7 @@ describe('what is refused', () => {
     expect(() => readVerifyingKey(publicKeyPath)).toThrow(UNREADABLE);
   });
 
-  test('a damaged private key is not replaced, and what is said of it does not quote it', () => {
+  test('a damaged private key is not replaced, and the error message does not quote it', () => {
     const damaged = readFileSync(privateKeyPath, 'latin1').replace('MC4', 'MC5');
     writeFileSync(privateKeyPath, damaged);
     expect(() => open(true)).toThrow(INVALID);

@@ -1,4 +1,4 @@
-// How every ledger store lets go of what is in an archive file.
+// How every ledger store removes an archived prefix.
 
 import { expect, test } from '@jest/globals';
 import { sha256 } from '../../../src/contract/hash.js';
@@ -13,7 +13,7 @@ import { requireContent } from '../../../src/ledger/require-content.js';
 const D = treeId(4);
 const LARGE = new Uint8Array(300_000).fill(7);
 
-/** Of what is in the store now, everything below `size`. */
+/** The removal of everything below `size`, from the current content of the store. */
 export async function archivingOf(bench: Bench, size: number): Promise<ArchiveRemoval> {
   const [former = { size: 0, root: '', frontier: [] }] = (await bench.store.archives.parts()).slice(-1);
   const trees = new Map<string, number>();
@@ -52,13 +52,13 @@ const lay = async (bench: Bench): Promise<void> => {
 };
 
 export function archivesContract(bench: Bench): void {
-  test('nothing is archived in a new ledger', async () => {
+  test('a new ledger has no archived entries', async () => {
     const { archives } = bench.store;
     expect([await archives.parts(), await archives.treeCount()]).toEqual([[], 0]);
     expect([await archives.tree(A), await archives.hasCase('case-0001')]).toEqual([null, false]);
   });
 
-  test('what is removed is gone, what stays is as it was, and the head does not move', async () => {
+  test('the archived prefix is removed, the rest stays unchanged, and the head does not move', async () => {
     await lay(bench);
     const before = await all(bench.store.log());
     const head = await bench.store.head();
@@ -79,7 +79,7 @@ export function archivesContract(bench: Bench): void {
     }
   });
 
-  test('whatever is asked of what is archived is LEDGER_ARCHIVED, and never answered by halves', async () => {
+  test('every query for archived data is LEDGER_ARCHIVED, and never answered partly', async () => {
     await lay(bench);
     await remove(bench, 11);
     const archived = code('LEDGER_ARCHIVED');
@@ -91,7 +91,7 @@ export function archivesContract(bench: Bench): void {
       await expect(store.artifact(null, sha256('unknown'))).rejects.toEqual(archived);
       expect(await store.artifact('case-9999', sha256('unknown'))).toBeNull();
       expect(await all(store.tree(D))).toEqual([]);
-      // Policies came again with the trees that stay.
+      // Policies are attached to the remaining trees too.
       expect(await store.artifact(null, sha256('lanes: of the tests'))).not.toBeNull();
     }
   });
@@ -103,7 +103,7 @@ export function archivesContract(bench: Bench): void {
     expect(await inputOf(bench.store, A, 'mine')).toBe(1);
   });
 
-  test('the ledger goes on: new trees, contents that were there before, another archive', async () => {
+  test('the ledger continues: new trees, contents that were there before, another archive', async () => {
     await lay(bench);
     await remove(bench, 11);
     const again = content('result', LARGE);
@@ -129,7 +129,7 @@ export function archivesContract(bench: Bench): void {
     expect(await all(bench.store.trees())).toMatchObject([{ tree_id: treeId(5), log_index: 19 }]);
   });
 
-  test('a boundary that cuts a tree is refused, and nothing is removed', async () => {
+  test('a boundary inside a tree is refused, and nothing is removed', async () => {
     for (const size of [5, 12, 14]) {
       bench.scribe.epoch = await bench.store.acquire();
       if (size === 5) await lay(bench);
@@ -155,7 +155,7 @@ export function archivesContract(bench: Bench): void {
     );
   });
 
-  test('an archived tree is not begun anew', async () => {
+  test('an archived tree cannot be opened again', async () => {
     await lay(bench);
     await remove(bench, 11);
     const batch = bench.scribe.prepare([opening(D)]);
@@ -166,7 +166,7 @@ export function archivesContract(bench: Bench): void {
     await expect(bench.store.commit({ ...batch, trees })).rejects.toEqual(code('LEDGER_ARCHIVED'));
   });
 
-  test('who reads while it is archived is told, or reads on', async () => {
+  test('a reader during archiving either gets LEDGER_ARCHIVED or continues', async () => {
     await lay(bench);
     const reader = bench.keep(bench.ledger.openReader());
     expect(await all(reader.tree(A))).toHaveLength(11);

@@ -1,5 +1,5 @@
-// What a store promises of commits, and of what is read after them, as checks that any store can be given: also one
-// with a fault in it, which they must find.
+// The promises of a store about commits, and about reads after them, as checks for any store. They must also find every
+// fault of a store that has one.
 
 import { expect } from '@jest/globals';
 import { extendHead } from '../../../src/ledger/proof/merkle.js';
@@ -15,7 +15,7 @@ export interface CommitCheck {
 
 const conflict = code('LEDGER_CONFLICT');
 
-/** Two trees of one case, one of another and one of none, with steps in them. */
+/** Two trees of one case, one of another and one without a case, with steps in them. */
 async function layTrees(ground: CommitGround): Promise<void> {
   const { scribe } = ground;
   await ground.commit(scribe.next([opening(A, 'case-1'), ...stepOf(A), opening(B, 'case-2')]));

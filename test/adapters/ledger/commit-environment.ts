@@ -1,4 +1,4 @@
-// A ledger that a check writes to, and what must be in it: everything is read back and compared.
+// A ledger that a check writes to, and its expected content: everything is read back and compared.
 
 import { expect } from '@jest/globals';
 import type { SealedEntry } from '../../../src/contract/run/entry.js';
@@ -22,15 +22,15 @@ import type {
 import { all, scribeOf, type Draft, type Scribe } from '../../fixtures/entries.js';
 import type { LedgerUnderTest } from './ledger-bench.js';
 
-/** A batch is sent so often at most: answers may be lost. */
+/** Maximum number of times that a batch is sent, because answers may be lost. */
 const SENDS_MAX = 50;
 
 const isLost = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_COMMIT_UNKNOWN';
 
-/** What one tree must have. */
+/** The expected content of one tree. */
 interface Tree {
   readonly entries: SealedEntry[];
-  /** Hashes of the content that an entry brought, by seq. */
+  /** Hashes of the attached content, by seq. */
   readonly brought: Map<number, string[]>;
 }
 
@@ -62,7 +62,7 @@ export class CommitGround {
     return this.ledger.integrates !== false;
   }
 
-  /** Commits a batch, and expects to find it. */
+  /** Commits a batch, and expects to read it back. */
   async commit(batch: Batch): Promise<CommitResult> {
     const result = await this.send(batch);
     expect(result.head === null).toBe(result.first_log_indexes === null);
@@ -104,7 +104,7 @@ export class CommitGround {
     return this.#trees.get(tree_id)?.entries ?? [];
   }
 
-  /** Integrates all that is pending. */
+  /** Integrates all pending appends. */
   integrate(): Promise<void> {
     return new Sequencer(this.store, () => undefined).run();
   }
@@ -120,7 +120,7 @@ export class CommitGround {
     }
   }
 
-  /** Integrates these appends, until it is known whether that was done. */
+  /** Integrates these appends, until the outcome is known. */
   async integrateThese(appends: readonly PendingAppend[]): Promise<boolean> {
     const before = await this.store.head();
     const leaves = appends.flatMap(({ leaf_hashes }) => leaf_hashes);
@@ -154,7 +154,7 @@ export class CommitGround {
     expect(listed.toSorted()).toEqual([...this.#trees.keys()].toSorted());
   }
 
-  /** Every entry has its own content, wherever the caller takes it to stand in the log. */
+  /** Every entry has its own content, whatever log index the caller passes. */
   async auditContent(): Promise<void> {
     for (const [tree_id, { entries, brought }] of this.#trees) {
       for (const seq of entries.keys()) {
@@ -195,7 +195,7 @@ export class CommitGround {
     expect(found).toEqual(expected);
   }
 
-  /** The log has every entry once, each tree in its order, and its head is that of just these. */
+  /** The log has every entry once, each tree in its order, and its head is that of exactly these entries. */
   async auditLog(): Promise<void> {
     await this.integrate();
     expect(await this.store.pending(1)).toEqual([]);

@@ -1,14 +1,14 @@
-// What every ledger store must do after a commit has failed, wherever it failed.
+// What every ledger store must do after a failed commit.
 
 import { expect, test } from '@jest/globals';
 import { audited, opening, proposalId } from '../../fixtures/entries.js';
 import { A, B, code, ledgerBench, mark, stepOf, type LedgerUnderTest } from './ledger-bench.js';
 
-/** Runs the tests of failed commits over one kind of store, as part of the whole contract or by themselves. */
+/** Runs the tests of failed commits over one kind of store, as part of the whole contract or alone. */
 export function failedCommitContract(makeLedger: () => LedgerUnderTest): void {
   const bench = ledgerBench(makeLedger);
 
-  test('a commit that fails is LEDGER_UNAVAILABLE; nothing is written until the ledger is opened anew', async () => {
+  test('a failed commit is LEDGER_UNAVAILABLE; nothing is written until the ledger is reopened', async () => {
     await bench.scribe.write(bench.store, [opening(A)]);
     bench.ledger.breakCommits();
     await expect(bench.scribe.write(bench.store, stepOf(A), { proposals: [mark(1)] })).rejects.toEqual(
@@ -26,7 +26,7 @@ export function failedCommitContract(makeLedger: () => LedgerUnderTest): void {
     await bench.checkLedger(10);
   });
 
-  test('a store whose commit failed is opened anew: it keeps the lock, and goes on in a new epoch', async () => {
+  test('a store is reopened after a failed commit: it keeps the lock, and continues in a new epoch', async () => {
     await bench.scribe.write(bench.store, [opening(A)], { proposals: [mark(1)] });
     bench.ledger.breakCommits();
     await expect(bench.scribe.write(bench.store, stepOf(A))).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
@@ -44,13 +44,13 @@ export function failedCommitContract(makeLedger: () => LedgerUnderTest): void {
     await bench.scribe.write(bench.store, stepOf(A), { proposals: [mark(2)] });
     const keys = [1, 2].map((n) => ({ root_run_id: A, proposal_id: proposalId(n) }));
     expect(await bench.store.marks(keys)).toEqual([mark(1), mark(2)]);
-    // Who was reading goes on where it was.
+    // An open iteration continues where it was.
     expect(await reading.next()).toMatchObject({ value: { log_index: 0 } });
     expect(await reading.next()).toMatchObject({ value: { log_index: 1 } });
     await bench.checkLedger(10);
   });
 
-  test('D2: after a commit that failed no run record is written', async () => {
+  test('D2: after a failed commit no run record is written', async () => {
     await bench.scribe.write(bench.store, [opening(A)]);
     await bench.scribe.write(bench.store, [audited(A)], { ended: [A] });
     bench.ledger.breakCommits();

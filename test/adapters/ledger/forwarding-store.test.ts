@@ -1,4 +1,4 @@
-// The store that the doubles of other suites extend: it has every member of the store below it, also the optional ones.
+// The store that test doubles extend has every member of the store below it, also the optional ones.
 
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -25,7 +25,7 @@ test('has every member that the SQLite store has', async () => {
   await store.close();
 });
 
-test('passes the seal of erasures on, and has no such member where the store has none', () => {
+test('forwards the erasure seal, and lacks that member if the store lacks it', () => {
   const given: (() => ErasureSeal | null)[] = [];
   const store: LedgerStore = Object.assign(memoryStore(), {
     sealErasures: (seal: () => ErasureSeal | null) => void given.push(seal),

@@ -37,12 +37,12 @@ describe('the head file', () => {
 
   const readAgain = () => headFile(path).read();
 
-  test('D15: before the first write there is none, and reading makes none', async () => {
+  test('D15: before the first write there is no head, and reading creates no file', async () => {
     expect(await file.read()).toBeNull();
     expect(existsSync(path)).toBe(false);
   });
 
-  test('D15: what was written is read, by this one and by another', async () => {
+  test('D15: a written head is read by the same and by another instance', async () => {
     for (const size of [0, 1, 2, 3, 10, 4_294_967_297]) {
       await file.write(headOf(size));
       expect(await file.read()).toEqual(headOf(size));
@@ -53,7 +53,7 @@ describe('the head file', () => {
     expect(statSync(path).size).toBeLessThanOrEqual(8_192);
   });
 
-  test('a file of another process is gone on with', async () => {
+  test('continues the head file of another process', async () => {
     await file.write(headOf(5));
     const next = headFile(path);
     await next.write(headOf(6));
@@ -61,7 +61,7 @@ describe('the head file', () => {
     expect(await readAgain()).toEqual(headOf(6));
   });
 
-  test('C61: a head that goes back, or differs at its size, is LEDGER_BELOW_HEAD, and is not written', async () => {
+  test('C61: a head that goes back, or differs at the same size, is LEDGER_BELOW_HEAD and is not written', async () => {
     await file.write(headOf(5));
     const another = headFile(path);
     for (const one of [file, another]) {
@@ -77,7 +77,7 @@ describe('the head file', () => {
     await another.close();
   });
 
-  test('D15: a head that waits for the pause to end is written when the file is closed', async () => {
+  test('D15: a head that waits for the end of the pause is written when the file is closed', async () => {
     await file.write(headOf(1));
     const written = [file.write(headOf(2)), file.write(headOf(3))];
     await file.close();
@@ -85,7 +85,7 @@ describe('the head file', () => {
     await Promise.all(written);
   });
 
-  describe('in a time that stands still', () => {
+  describe('while time stands still', () => {
     beforeEach(() => {
       jest.useFakeTimers({
         doNotFake: ['Date', 'hrtime', 'nextTick', 'queueMicrotask', 'setImmediate', 'setInterval'],
@@ -96,7 +96,7 @@ describe('the head file', () => {
       for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
     };
 
-    test('D15 H5: a head that comes at once after another waits for the pause to end', async () => {
+    test('D15 H5: a head right after another one waits for the end of the pause', async () => {
       await file.write(headOf(1));
       const written = file.write(headOf(2));
       await turns();
@@ -106,7 +106,7 @@ describe('the head file', () => {
       expect(await readAgain()).toEqual(headOf(2));
     });
 
-    test('D15 H5: closing does not wait for the pause to end', async () => {
+    test('D15 H5: closing does not wait for the end of the pause', async () => {
       await file.write(headOf(1));
       const written = file.write(headOf(2));
       await turns();
@@ -115,12 +115,12 @@ describe('the head file', () => {
       expect(await readAgain()).toEqual(headOf(2));
     });
 
-    test('D15 H5: a head that waits for a write which is under way when the file is closed has no pause', async () => {
+    test('D15 H5: a head that waits for a write in flight when the file is closed has no pause', async () => {
       await file.write(headOf(1));
       const written = [file.write(headOf(2))];
       await turns();
       jest.advanceTimersByTime(5);
-      // So far that it has left the queue, and not so far that it is done.
+      // Long enough to leave the queue, and not long enough to complete.
       for (let tick = 0; tick < 5; tick += 1) await Promise.resolve();
       written.push(file.write(headOf(3)));
       await file.close();
@@ -129,7 +129,7 @@ describe('the head file', () => {
     });
   });
 
-  test('a file that was closed is open no more', async () => {
+  test('a closed file has no open descriptor', async () => {
     const held = (): number => descriptorsOf(path).length;
     await file.write(headOf(1));
     expect(held()).toBe(1);
@@ -137,7 +137,7 @@ describe('the head file', () => {
     expect(held()).toBe(0);
   });
 
-  test('of writes at the same time the newest is durable when any of them resolves after the first', async () => {
+  test('of concurrent writes the newest is durable when any but the first resolves', async () => {
     const written = Array.from({ length: 50 }, (_, size) => file.write(headOf(size)));
     await written[1];
     expect(await readAgain()).toEqual(headOf(49));
@@ -165,7 +165,7 @@ describe('the head file', () => {
     }
   });
 
-  test('a slot with any bit flipped does not count: the other one does', async () => {
+  test('a slot with any bit flipped is ignored, and the other one counts', async () => {
     await file.write(headOf(1));
     await file.write(headOf(2));
     const whole = readFileSync(path);
@@ -198,7 +198,7 @@ describe('the head file', () => {
     },
   );
 
-  test('what a crash left of the first write is no head file, and no hindrance', async () => {
+  test('the draft that a crash left of the first write is not a head file, and does no harm', async () => {
     writeFileSync(`${path}.new`, 'torn');
     expect(await file.read()).toBeNull();
     await file.write(headOf(1));
@@ -206,7 +206,7 @@ describe('the head file', () => {
     expect(existsSync(`${path}.new`)).toBe(false);
   });
 
-  test('after a write has failed none is made any more, even where it could be', async () => {
+  test('after a failed write nothing is written any more, even if it would succeed', async () => {
     const later = join(folder, 'later');
     const lost = headFile(join(later, 'ledger.head'));
     await expect(lost.write(headOf(1))).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
@@ -219,7 +219,7 @@ describe('the head file', () => {
     await lost.close();
   });
 
-  test('D15 H4: after `reopen` a head goes where one failed, so that the last durable one stays until then', async () => {
+  test('D15 H4: after `reopen` a head goes to the slot that failed, so that the last durable one stays until then', async () => {
     await file.write(headOf(1));
     await file.write(headOf(2));
     for (const descriptor of descriptorsOf(path)) closeSync(descriptor);
@@ -239,7 +239,7 @@ describe('the head file', () => {
   });
 });
 
-/** Those of this process that are open for a file. */
+/** The descriptors of this process that are open for a file. */
 const descriptorsOf = (path: string): readonly number[] =>
   readdirSync('/proc/self/fd')
     .filter((descriptor) => {

@@ -1,4 +1,4 @@
-// One ledger under test, which several stores can open, each as a process of its own would.
+// One ledger under test, which several stores can open, each like a separate process.
 
 import { afterEach, beforeEach, expect } from '@jest/globals';
 import type { Artifact } from '../../../src/contract/artifact-ref.js';
@@ -12,20 +12,20 @@ import type {
 } from '../../../src/ports/ledger/ledger-store.js';
 import { content, proposalId, scribeOf, step, treeId, type Draft, type Scribe } from '../../fixtures/entries.js';
 
-/** What a kind of store gives to be tested. */
+/** The functions that a kind of store provides for its tests. */
 export interface LedgerUnderTest {
   open(): LedgerStore;
   /** A store that never writes. */
   openReader(): LedgerStore;
-  /** Frees the writer's lock behind the writer's back, so that another store can take it. */
+  /** Releases the writer lock without the knowledge of the writer, so that another store can take it. */
   loseLock(): void;
-  /** Lets every commit fail from now on, until `repair`. */
+  /** Makes every commit fail from now on, until `repair`. */
   breakCommits(): void;
   repair(): void;
   remove(): void;
-  /** False where appends wait to be integrated. @default true */
+  /** False if appends wait to be integrated. @default true */
   readonly integrates?: boolean;
-  /** Integrates what waits. */
+  /** Integrates what is pending. */
   settle?(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export const mark = (n: number, root_run_id = A): ProposalMark => ({
 export const stepOf = (tree_id: string, n = 0): readonly Draft[] =>
   step(tree_id, content('raw_payload', `{"n":${n}}`), content('result', `result ${n}`));
 
-/** Where an entry of a tree stands. */
+/** The position of an entry in its tree. */
 export const at = (tree_id: string, seq: number): EntryPlace => ({ tree_id, seq });
 
 export const brought = (entry: number, artifact: Artifact): AttachedArtifact => ({
@@ -62,14 +62,14 @@ export interface Bench {
   readonly store: LedgerStore;
   readonly scribe: Scribe;
   /** Closes a store after the test. */
-  /** Closes the writer's store, and opens it anew. */
+  /** Closes the store of the writer, and opens it again. */
   readonly reopen: () => Promise<void>;
   readonly keep: (store: LedgerStore) => LedgerStore;
   /** Verifies the whole ledger as another process sees it. */
   readonly checkLedger: (size: number) => Promise<void>;
 }
 
-/** Sets up a ledger before each test of the block that calls it. @returns what stands for the present one */
+/** Sets up a ledger before each test of the calling block. @returns a handle to the current one */
 export function ledgerBench(makeLedger: () => LedgerUnderTest): Bench {
   let ledger: LedgerUnderTest;
   let store: LedgerStore;

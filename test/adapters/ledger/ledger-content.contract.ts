@@ -1,4 +1,4 @@
-// How every ledger store keeps contents and marks.
+// How every ledger store stores contents and marks.
 
 import { expect, test } from '@jest/globals';
 import { sha256 } from '../../../src/contract/hash.js';
@@ -10,7 +10,7 @@ import { requireContent } from '../../../src/ledger/require-content.js';
 const INLINE_BYTES_MAX = 256 * 1_024;
 
 export function contentContract(bench: Bench): void {
-  test('the content of an entry comes back in its order, whole, with its kind and case', async () => {
+  test('the contents of an entry come back complete and in order, with kind and case', async () => {
     const contents = [
       content('file_content', 'first'),
       content('result', new Uint8Array()),
@@ -49,7 +49,7 @@ export function contentContract(bench: Bench): void {
     expect(await Promise.all(cases)).toEqual(['case-1', 'case-2', 'case-1']);
   });
 
-  test('D14: an erased case has no content, only its hashes; every other case, and the platform, has its own', async () => {
+  test('D14: an erased case has no content, only its hashes; all other content stays', async () => {
     const large = content('file_content', Uint8Array.from({ length: INLINE_BYTES_MAX + 1 }), 'case-1');
     const drafts = [
       opening(A),
@@ -74,7 +74,7 @@ export function contentContract(bench: Bench): void {
     }
     expect(await bench.store.erase(erasure)).toEqual({ contents: 0, bytes: 0 });
     await bench.checkLedger(4);
-    // The case goes on, with content of its own, also where that is what it was before.
+    // The case continues with new content, even if it equals the erased content.
     await bench.scribe.write(bench.store, [answered(A, content('result', 'gone', 'case-1'))]);
     expect(bytesOf(requireContent(await bench.store.artifactsOf(at(A, 4))))).toEqual(['gone']);
     expect(await bench.store.artifactsOf(at(A, 1))).toEqual([lost]);
@@ -91,7 +91,7 @@ export function contentContract(bench: Bench): void {
   });
 
   test.each([INLINE_BYTES_MAX, INLINE_BYTES_MAX + 1, 2_000_000])(
-    'content of %i bytes comes back whole',
+    'content of %i bytes comes back complete',
     async (size) => {
       const bytes = Uint8Array.from({ length: size }, (_, place) => (place * 31) % 251);
       const large = content('file_content', bytes);
@@ -105,7 +105,7 @@ export function contentContract(bench: Bench): void {
     },
   );
 
-  test('content is found by hash from the first to the last that was committed', async () => {
+  test('content is found by hash from the first to the last commit', async () => {
     await bench.scribe.write(bench.store, [opening(A)]);
     for (let round = 0; round < 3; round += 1) {
       const results = Array.from({ length: 700 }, (_, n) => answered(A, content('result', `${round}:${n}`)));
@@ -117,7 +117,7 @@ export function contentContract(bench: Bench): void {
     }
   });
 
-  test('what the caller does to the bytes later does not change what is stored', async () => {
+  test('a later change of the bytes by the caller does not change the stored content', async () => {
     const bytes = Buffer.from('as committed');
     await bench.scribe.write(bench.store, [opening(A), answered(A, { kind: 'result', case_id: 'case-1', bytes })]);
     bytes.fill(0);
@@ -127,7 +127,7 @@ export function contentContract(bench: Bench): void {
     expect(bytesOf(requireContent(await bench.store.artifactsOf(at(A, 1))))).toEqual(['as committed']);
   });
 
-  test('C19: a proposal id is remembered per root run', async () => {
+  test('C19: a proposal id is stored per root run', async () => {
     await bench.scribe.write(bench.store, [opening(A), opening(B)], { proposals: [mark(1), mark(2), mark(1, B)] });
     await bench.scribe.write(bench.store, [audited(A)], { proposals: [mark(3)] });
     for (const n of [1, 2, 3]) expect(await proposalOf(bench.store, A, proposalId(n))).toEqual(mark(n));
@@ -141,7 +141,7 @@ export function contentContract(bench: Bench): void {
     await expect(proposalOf(bench.store, A, proposalId(10).toUpperCase())).rejects.toEqual(code('INVARIANT'));
   });
 
-  test('D4: an input id is remembered per tree, with its place', async () => {
+  test('D4: an input id is stored per tree, with its position', async () => {
     const inputs = [
       { tree_id: A, input_id: 'mine', seq: 0 },
       { tree_id: B, input_id: 'mine', seq: 4 },

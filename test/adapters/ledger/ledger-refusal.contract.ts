@@ -1,4 +1,4 @@
-// What every ledger store refuses, and what then becomes of it.
+// What every ledger store refuses, and how it continues afterwards.
 
 import { expect, test } from '@jest/globals';
 import { sha256 } from '../../../src/contract/hash.js';
@@ -8,7 +8,7 @@ import { all, answered, audited, content, opening, proposalId } from '../../fixt
 import { inputOf, proposalOf } from '../../fixtures/marks.js';
 import { A, at, B, brought, code, mark, stepOf, type Bench } from './ledger-bench.js';
 
-/** The same batch, with its one append changed. */
+/** The same batch, with its only append changed. */
 const changed =
   (change: (append: TreeAppend) => Partial<TreeAppend>) =>
   (batch: Batch): Batch => ({ ...batch, trees: batch.trees.map((append) => ({ ...append, ...change(append) })) });
@@ -17,9 +17,9 @@ export function refusalContract(bench: Bench): void {
   test.each<[string, (batch: Batch) => Batch]>([
     ['begins after the end of its tree', renumbered(1)],
     ['begins before the end of its tree', renumbered(-1)],
-    ['is of an epoch that is over', ({ epoch, trees }) => ({ epoch: epoch - 1, trees })],
-    ['is of an epoch that never was', ({ epoch, trees }) => ({ epoch: epoch + 1, trees })],
-  ])('S4-86: a batch that %s is LEDGER_CONFLICT: nothing is written, and the store goes on', async (_what, wrong) => {
+    ['is of an earlier epoch', ({ epoch, trees }) => ({ epoch: epoch - 1, trees })],
+    ['is of a future epoch', ({ epoch, trees }) => ({ epoch: epoch + 1, trees })],
+  ])('S4-86: a batch that %s is LEDGER_CONFLICT: nothing is written, and the store continues', async (_what, wrong) => {
     await bench.scribe.write(bench.store, [opening(A), audited(A)]);
     const batch = bench.scribe.prepare(stepOf(A), { proposals: [mark(1)] });
     await expect(bench.store.commit(wrong(batch))).rejects.toEqual(code('LEDGER_CONFLICT'));
@@ -31,7 +31,7 @@ export function refusalContract(bench: Bench): void {
 
   test.each<[string, (batch: Batch) => Batch]>([
     ['repeats a proposal id', changed(() => ({ proposals: [mark(2), mark(7)] }))],
-    ['repeats a proposal id in itself', changed(() => ({ proposals: [mark(2), mark(2)] }))],
+    ['contains a proposal id twice', changed(() => ({ proposals: [mark(2), mark(2)] }))],
     ['repeats an input id', changed(() => ({ inputs: [{ tree_id: A, input_id: 'mine', seq: 9 }] }))],
   ])('S4-86: a batch that %s is refused as a whole, and so is every one after it', async (_what, wrong) => {
     const first = { proposals: [mark(7)], inputs: [{ tree_id: A, input_id: 'mine', seq: 0 }] };
@@ -49,13 +49,13 @@ export function refusalContract(bench: Bench): void {
     ['two appends of one tree', (batch) => ({ ...batch, trees: [...batch.trees, ...batch.trees] })],
     ['an entry of another tree', changed(({ entries }) => ({ entries: moved(entries, { tree_id: B }) }))],
     ['a gap between its entries', changed(({ entries }) => ({ entries: [...entries, ...moved(entries, { seq: 2 })] }))],
-    ['a new tree that is not opened', changed(() => ({ opened: null }))],
+    ['a new tree without `opened`', changed(() => ({ opened: null }))],
     [
       'a tree that is opened in the middle',
       changed(({ entries }) => ({ from: 1, entries: moved(entries, { seq: 1 }) })),
     ],
     ['a mark of an input of another tree', changed(() => ({ inputs: [{ tree_id: B, input_id: 'x', seq: 0 }] }))],
-    ['content of an entry that is not there', changed(() => ({ artifacts: [brought(9, content('result', 'r'))] }))],
+    ['content of a missing entry', changed(() => ({ artifacts: [brought(9, content('result', 'r'))] }))],
     ['a case id that is a path', changed(() => ({ artifacts: [brought(0, content('result', 'r', '../../etc'))] }))],
     ...['_system', 'a.b', 'x'.repeat(81)].map((case_id): readonly [string, (batch: Batch) => Batch] => [
       `the case id ${case_id}`,
@@ -79,8 +79,8 @@ export function refusalContract(bench: Bench): void {
       'a proposal id in capitals',
       changed(() => ({ proposals: [{ ...mark(1), proposal_id: proposalId(10).toUpperCase() }] })),
     ],
-    ['a proposal id that is none', changed(() => ({ proposals: [{ ...mark(1), proposal_id: 'p1' }] }))],
-  ])('%s is a bug of the caller: nothing is written, and the store goes on', async (_what, wrong) => {
+    ['a proposal id that is not a UUID', changed(() => ({ proposals: [{ ...mark(1), proposal_id: 'p1' }] }))],
+  ])('%s is a bug of the caller: nothing is written, and the store continues', async (_what, wrong) => {
     const batch = bench.scribe.prepare([opening(A)]);
     await expect(bench.store.commit(wrong(batch))).rejects.toEqual(code('INVARIANT'));
     await bench.checkLedger(0);
@@ -88,13 +88,13 @@ export function refusalContract(bench: Bench): void {
     await bench.checkLedger(1);
   });
 
-  test('a store that is not the writer is not opened anew, nor one that was closed', async () => {
+  test('a store that is not the writer, or was closed, cannot be reopened', async () => {
     await expect(bench.keep(bench.ledger.open()).reopen()).rejects.toEqual(code('LEDGER_CONFLICT'));
     await bench.store.close();
     await expect(bench.store.reopen()).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
   });
 
-  test('a store that was closed answers nothing, and can be closed again', async () => {
+  test('a closed store answers no call, and can be closed again', async () => {
     const batch = await bench.scribe.write(bench.store, [opening(A)]);
     const iteration = bench.store.log()[Symbol.asyncIterator]();
     await bench.store.close();
@@ -117,11 +117,11 @@ export function refusalContract(bench: Bench): void {
   });
 }
 
-/** The same entries, elsewhere. */
+/** The same entries at other positions. */
 const moved = (entries: readonly SealedEntry[], place: Partial<EntryPlace>): readonly SealedEntry[] =>
   entries.map((sealed) => ({ ...sealed, entry: { ...sealed.entry, ...place } }));
 
-/** The same batch, further on or back in its tree. */
+/** The same batch, later or earlier in its tree. */
 const renumbered = (by: number) =>
   changed(({ from, entries }) => ({
     from: from + by,

@@ -1,4 +1,4 @@
-// What every ledger store must do, whatever it is made of.
+// What every ledger store must do, whatever its storage.
 
 import { describe, expect, test } from '@jest/globals';
 import { sha256 } from '../../../src/contract/hash.js';
@@ -33,7 +33,7 @@ export function ledgerStoreContract(name: string, makeLedger: () => LedgerUnderT
     const bench = ledgerBench(makeLedger);
     describe('reading and writing', () => readingContract(bench));
     describe('one writer', () => writerContract(bench));
-    describe('what is refused', () => refusalContract(bench));
+    describe('refused calls', () => refusalContract(bench));
     describe('content and marks', () => contentContract(bench));
     describe('commits', () => commitContract(makeLedger));
     describe('failed commits', () => failedCommitContract(makeLedger));
@@ -43,7 +43,7 @@ export function ledgerStoreContract(name: string, makeLedger: () => LedgerUnderT
 }
 
 function readingContract(bench: Bench): void {
-  test('a new ledger is empty: size 0, the root of nothing', async () => {
+  test('a new ledger is empty: size 0, the root of the empty log', async () => {
     expect(await bench.store.head()).toEqual(EMPTY_HEAD);
     expect(await all(bench.store.log())).toEqual([]);
     expect(await all(bench.store.tree(A))).toEqual([]);
@@ -51,7 +51,7 @@ function readingContract(bench: Bench): void {
     expect(requireContent(await bench.store.artifactsOf(at(A, 0)))).toEqual([]);
   });
 
-  test('S4-09: entries come back as they were committed, in the order of the log and of their tree', async () => {
+  test('S4-09: entries come back as committed, in the order of the log and of their tree', async () => {
     const first = await bench.scribe.write(bench.store, [opening(A), opening(B), ...stepOf(A)]);
     const second = await bench.scribe.write(bench.store, [...stepOf(B), ...stepOf(A, 1)]);
     const expected = [...first.entries, ...second.entries].map(({ entry, text, leaf_hash }, log_index) => ({
@@ -73,7 +73,7 @@ function readingContract(bench: Bench): void {
     await bench.checkLedger(expected.length);
   });
 
-  test('trees are listed from a place of the log on', async () => {
+  test('trees are listed from a log index on', async () => {
     await bench.scribe.write(bench.store, [opening(A), ...stepOf(A), opening(B), opening(C)]);
     const whole = await all(bench.store.trees());
     expect(whole.map(({ tree_id }) => tree_id)).toEqual([A, B, C]);
@@ -83,7 +83,7 @@ function readingContract(bench: Bench): void {
     expect(await all(bench.store.trees({ from: second + 2 }))).toEqual([]);
   });
 
-  test('a cursor whose signal is aborted throws its reason, and reads no further page', async () => {
+  test('a cursor with an aborted signal throws its reason, and reads no further page', async () => {
     await bench.scribe.write(bench.store, [opening(A), opening(B), opening(C)]);
     await bench.scribe.write(
       bench.store,
@@ -105,13 +105,13 @@ function readingContract(bench: Bench): void {
       const rest = async (): Promise<void> => {
         while ((await read.next()).done !== true);
       };
-      // What was read with the first page is there already: here that may be all of it.
+      // Entries of the first page are loaded already; here that may be all of them.
       if (cursor === cursors[0]) await expect(rest()).rejects.toThrow('left');
       else await rest().catch(() => undefined);
     }
   });
 
-  test('more entries than a store reads at a time come back without a gap', async () => {
+  test('more entries than one page come back without a gap', async () => {
     await bench.scribe.write(bench.store, [opening(A), opening(B)]);
     const many = Array.from({ length: 600 }, (_, n) => audited(n % 3 === 0 ? B : A));
     await bench.scribe.write(bench.store, many);
@@ -124,7 +124,7 @@ function readingContract(bench: Bench): void {
     await bench.checkLedger(602);
   });
 
-  test('an iteration does not keep the writer from writing, and comes to what was written meanwhile', async () => {
+  test('an open iteration does not block the writer, and reaches entries written in the meantime', async () => {
     await bench.scribe.write(bench.store, [opening(A), ...Array.from({ length: 300 }, () => audited(A))]);
     let seen = 0;
     for await (const { log_index } of bench.store.log()) {
@@ -134,13 +134,13 @@ function readingContract(bench: Bench): void {
     expect(seen).toBe(302);
   });
 
-  test('a batch without entries is one', async () => {
+  test('a batch without entries is accepted', async () => {
     await bench.scribe.write(bench.store, [opening(A)]);
     await bench.scribe.write(bench.store, []);
     await bench.checkLedger(1);
   });
 
-  test('another store sees what is committed, at once, while the writer is open', async () => {
+  test('another store sees committed entries at once, while the writer is open', async () => {
     const reader = bench.keep(bench.ledger.openReader());
     expect(await reader.head()).toEqual(EMPTY_HEAD);
     const batch = await bench.scribe.write(bench.store, [opening(A), proposed(A, content('raw_payload', 'p'))], {
@@ -155,7 +155,7 @@ function readingContract(bench: Bench): void {
     expect(await inputOf(reader, A, 'mine')).toBe(1);
   });
 
-  test('trees are listed in the order of their first entry, and say whether they have ended', async () => {
+  test('trees are listed in the order of their first entry, with whether they have ended', async () => {
     await bench.scribe.write(bench.store, [opening(B), opening(A)]);
     await bench.scribe.write(bench.store, [opening(C), audited(B), audited(A)], { ended: [A] });
     const expected = [
@@ -168,7 +168,7 @@ function readingContract(bench: Bench): void {
     expect(await all(bench.store.trees())).toEqual(expected);
   });
 
-  test('more trees than a store reads at a time are listed', async () => {
+  test('more trees than one page are listed', async () => {
     const ids = Array.from({ length: 300 }, (_, n) => treeId(n));
     await bench.scribe.write(
       bench.store,
@@ -179,7 +179,7 @@ function readingContract(bench: Bench): void {
 }
 
 function writerContract(bench: Bench): void {
-  test('D13: while one store writes, another is LEDGER_LOCKED at once; after its close it is next', async () => {
+  test('D13: while one store writes, another gets LEDGER_LOCKED at once; after its close it can write', async () => {
     const second = bench.keep(bench.ledger.open());
     const since = performance.now();
     await expect(second.acquire()).rejects.toEqual(code('LEDGER_LOCKED'));
@@ -189,7 +189,7 @@ function writerContract(bench: Bench): void {
     expect(await second.acquire()).toBeGreaterThan(bench.scribe.epoch);
   });
 
-  test('who acquires again gets a higher epoch, and the former one is over', async () => {
+  test('acquiring again gives a higher epoch and ends the former one', async () => {
     const batch = bench.scribe.prepare([opening(A)]);
     const epoch = await bench.store.acquire();
     expect(epoch).toBeGreaterThan(batch.epoch);
@@ -210,7 +210,7 @@ function writerContract(bench: Bench): void {
     await bench.checkLedger(2);
   });
 
-  test('a store that is not the writer cannot commit, whatever epoch it says', async () => {
+  test('a store that is not the writer cannot commit, with any epoch', async () => {
     const second = bench.keep(bench.ledger.open());
     await expect(second.commit(bench.scribe.prepare([opening(A)]))).rejects.toEqual(code('LEDGER_CONFLICT'));
     await bench.checkLedger(0);

@@ -1,4 +1,4 @@
-// The checks of commits find what is wrong with a store: each planted fault fails the check that is named for it.
+// The commit checks find faulty stores: each planted fault fails the check that is named for it.
 
 import { describe, expect, test } from '@jest/globals';
 import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
@@ -19,12 +19,12 @@ async function failedBy(plant: PlantedStore['plant'], losses: number): Promise<r
   return failed;
 }
 
-describe.each([0, 0.2])('of a slow store that loses %f of its answers', (losses) => {
-  test('no check fails where nothing is planted', async () => {
+describe.each([0, 0.2])('a slow store that loses %f of its answers', (losses) => {
+  test('passes all checks without a fault', async () => {
     expect(await failedBy((store) => store, losses)).toEqual([]);
   });
 
-  test.each(PLANTED_STORES)('one that $name is found', async ({ plant, found_by }) => {
+  test.each(PLANTED_STORES)('is found to have the fault: $name', async ({ plant, found_by }) => {
     expect(await failedBy(plant, losses)).toContain(found_by);
   });
 });

@@ -1,4 +1,4 @@
-// Faults that a store could have, each put into a real one: the checks of commits must find every one of them.
+// Faults that a store could have, each planted in a real one: the commit checks must find every one of them.
 
 import { EMPTY_HEAD, extendHead } from '../../../src/ledger/proof/merkle.js';
 import type {
@@ -14,7 +14,7 @@ import { all } from '../../fixtures/entries.js';
 
 export interface PlantedStore {
   readonly name: string;
-  /** Finds the fault, besides others. */
+  /** A check that finds the fault; others may too. */
   readonly found_by: string;
   readonly plant: (store: LedgerStore) => LedgerStore;
 }
@@ -24,7 +24,7 @@ const AWAITED = { head: null, first_log_indexes: null };
 const replaced = (inner: LedgerStore, methods: Partial<LedgerStore>): LedgerStore =>
   Object.assign(new ForwardingStore(inner), methods);
 
-/** Every batch of more than one tree is told as committed, and goes nowhere. */
+/** Reports every batch of more than one tree as committed, and drops it. */
 const unwritten = (inner: LedgerStore): LedgerStore =>
   replaced(inner, {
     commit: (batch) => (batch.trees.length > 1 ? Promise.resolve(AWAITED) : inner.commit(batch)),
@@ -33,7 +33,7 @@ const unwritten = (inner: LedgerStore): LedgerStore =>
 const halved = (inner: LedgerStore): LedgerStore =>
   replaced(inner, { commit: ({ epoch, trees }) => inner.commit({ epoch, trees: trees.slice(0, 1) }) });
 
-/** A batch that comes again is written behind what there is. */
+/** Appends a repeated batch again. */
 function twice(inner: LedgerStore): LedgerStore {
   const seen = new Set<string>();
   const lengths = new Map<string, number>();
@@ -59,7 +59,7 @@ const behind = (append: TreeAppend, from: number): TreeAppend => ({
   inputs: [],
 });
 
-/** The entries of an append are written from the last to the first. */
+/** Writes the entries of an append in reverse order. */
 const backwards = (inner: LedgerStore): LedgerStore =>
   replaced(inner, {
     commit: ({ epoch, trees }) =>
@@ -74,7 +74,7 @@ const backwards = (inner: LedgerStore): LedgerStore =>
       }),
   });
 
-/** The log as `change` has it, with a head that fits. */
+/** The log changed by `change`, with a matching head. */
 function logged(inner: LedgerStore, change: (log: readonly StoredEntry[]) => readonly StoredEntry[]): LedgerStore {
   const entries = async (): Promise<readonly StoredEntry[]> =>
     change(await all(inner.log())).map((entry, log_index) => ({ ...entry, log_index }));

@@ -1,4 +1,4 @@
-// What every ledger store must do with run records, whatever it is made of.
+// What every ledger store must do with run records, whatever its storage.
 
 import { expect, test } from '@jest/globals';
 import type { EndedTree, RecordBatch } from '../../../src/ports/ledger/run-records.js';
@@ -25,7 +25,7 @@ export function runRecordsContract(bench: Bench): void {
     });
   };
 
-  test('S4-43: a tree that has ended is to be recorded, in the order of the ends, once', async () => {
+  test('S4-43: trees that have ended are listed for recording, in the order of their ends, once', async () => {
     expect(await unrecorded()).toEqual([]);
     await bench.scribe.write(bench.store, [opening(A), opening(B), opening(C)]);
     expect(await unrecorded()).toEqual([]);
@@ -43,7 +43,7 @@ export function runRecordsContract(bench: Bench): void {
     );
   });
 
-  test('what is written is read, by everybody', async () => {
+  test('every store reads the written records', async () => {
     await bench.scribe.write(bench.store, [opening(A), opening(B)]);
     await end(A);
     const reader = bench.keep(bench.ledger.openReader());
@@ -58,7 +58,7 @@ export function runRecordsContract(bench: Bench): void {
     expect(await reader.runRecords.recorded(B)).toBeNull();
   });
 
-  test('of a tree that is not recorded yet the last record of a run counts', async () => {
+  test('until a tree is recorded, the last record of a run counts', async () => {
     await bench.scribe.write(bench.store, [opening(A)]);
     await end(A);
     await save({ records: [record(A, `${A}.1`, '{"n":1}')], trees: [] });
@@ -82,7 +82,7 @@ export function runRecordsContract(bench: Bench): void {
     expect(await bench.store.runRecords.count(B)).toBe(0);
   });
 
-  test('a failure to write them is nobody else’s: the ledger goes on', async () => {
+  test('a failed write of run records does not affect the ledger', async () => {
     await bench.scribe.write(bench.store, [opening(A)]);
     await end(A);
     await recordAs(A, 2, A);
@@ -94,7 +94,7 @@ export function runRecordsContract(bench: Bench): void {
     await bench.checkLedger(4);
   });
 
-  test('who is not the writer writes none', async () => {
+  test('only the writer writes run records', async () => {
     await bench.scribe.write(bench.store, [opening(A)]);
     await end(A);
     const other = bench.keep(bench.ledger.open());
@@ -103,13 +103,13 @@ export function runRecordsContract(bench: Bench): void {
     expect(await bench.store.runRecords.count(A)).toBe(0);
   });
 
-  test('more trees than a store reads at a time are to be recorded, and listed', async () => {
+  test('more trees than one page are listed for recording, and listed as recorded', async () => {
     const ids = Array.from({ length: 2_500 }, (_, n) => treeId(n + 10));
     await bench.scribe.write(
       bench.store,
       ids.map((id) => opening(id)),
     );
-    // Every other commit ends none.
+    // Every second commit ends no tree.
     for (let from = 0; from < ids.length; from += 2) {
       if (from % 20 === 0) await end(...ids.slice(from, from + 20));
       const tree_id = ids[from]!;

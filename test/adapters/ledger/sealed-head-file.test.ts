@@ -1,6 +1,5 @@
-// The head file as a home has it: its heads are signed. What is torn is passed over; what is whole and not signed by
-// the
-// ledger's key stops the opening.
+// The head file of a home directory: its heads are signed. A torn slot is ignored; a complete slot that the key of this
+// ledger has not signed prevents opening.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -26,7 +25,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Writes heads of these sizes, one after the other. The last one lies in the second slot where they are two. */
+/** Writes heads of these sizes, one after the other. The last one of two is in the second slot. */
 async function written(sizes: readonly number[], seal = own): Promise<void> {
   const file = headFile(path, seal);
   for (const size of sizes) await file.write(headOf(size));
@@ -40,7 +39,7 @@ function patched(change: (bytes: Buffer) => Buffer): void {
 }
 const slotAt = (bytes: Buffer, at: number): Buffer => bytes.subarray(at, at + 1_024);
 
-/** A slot whose own hash is right. */
+/** A slot with a correct hash of its own. */
 function slotOf(note: string): Buffer {
   const slot = Buffer.alloc(1_024);
   slot.write(`turnpike-head 2 ${Buffer.byteLength(note)} ${sha256(note)}\n${note}`);
@@ -48,7 +47,7 @@ function slotOf(note: string): Buffer {
 }
 
 describe('D15: a signed head file', () => {
-  test('holds the two newest heads, each as a signed checkpoint', async () => {
+  test('contains the two newest heads, each as a signed checkpoint', async () => {
     expect(await read()).toMatchObject(headOf(2));
     const bytes = readFileSync(path);
     const notes = SLOTS.map((at) =>
@@ -62,7 +61,7 @@ describe('D15: a signed head file', () => {
     expect(notes.map((head) => head?.size).sort()).toEqual([1, 2]);
   });
 
-  test('in which a write of the newest head was torn anywhere has the head before it', async () => {
+  test('returns the previous head if a write of the newest one was torn anywhere', async () => {
     const whole = readFileSync(path);
     const newest = SLOTS.find((at) => slotAt(whole, at).includes('\n2\n'))!;
     const length = slotAt(whole, newest).indexOf(0);
@@ -76,18 +75,18 @@ describe('D15: a signed head file', () => {
       const damaged = Buffer.from(whole);
       damaged[newest + at]! ^= 1;
       patched(() => damaged);
-      // Its hash covers the note and not itself: where the line before the note was damaged, there is no slot at all.
+      // The hash covers the note only: if the line before the note is damaged, the slot does not count.
       expect([at, (await read())?.size]).toEqual([at, 1]);
     }
   });
 
-  test('with both slots torn says nothing, and is not believed to be empty', async () => {
+  test('is not taken for an empty one if both slots are torn', async () => {
     patched((bytes) => bytes.fill(0, SLOTS[0] + 100, SLOTS[0] + 110).fill(0, SLOTS[1] + 100, SLOTS[1] + 110));
     await expect(read()).rejects.toEqual(code('LEDGER_TAMPERED'));
   });
 
   test.each(SLOTS)(
-    'with a whole head of another key in the slot at %i is refused, however old the head is',
+    'is refused if the slot at %i has a complete head signed by another key, however old that head is',
     async (at) => {
       for (const size of [1, 2, 3]) {
         const slot = slotOf(foreign.seal(headOf(size)));
@@ -108,10 +107,10 @@ describe('D15: a signed head file', () => {
   });
 });
 
-test('D15: a head whose flush fails was not written: a file that cannot be flushed takes no head', async () => {
+test('D15: a head whose flush fails was not written: a device that cannot be flushed stores no head', async () => {
   const file = headFile(path, own);
   await file.write(headOf(3));
-  // What is written to this device is taken, and flushing it fails.
+  // This device accepts writes, and fails to flush.
   rmSync(path);
   symlinkSync('/dev/null', path);
   await file.reopen();

@@ -9,9 +9,9 @@ export interface SlowLedgerOptions {
   readonly state: MemoryState;
   readonly seed: number;
   readonly losses?: number;
-  /** As the state was made. @default true */
+  /** As configured in the state. @default true */
   readonly integrates?: boolean;
-  /** Puts a fault into the store that answers behind the delays. */
+  /** Plants a fault in the store behind the delays. */
   readonly plant?: (store: LedgerStore) => LedgerStore;
 }
 

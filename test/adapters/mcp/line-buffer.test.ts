@@ -1,4 +1,4 @@
-// Bytes cut into lines, wherever they are torn, and an end to what is held of a line that has none.
+// Splits bytes into lines, wherever the pieces end, with a limit for a line without an end.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -6,7 +6,7 @@ import { LineBuffer } from '../../../src/adapters/mcp/line-buffer.js';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text, 'utf8');
 
-test('lines are the same, however the bytes come', () => {
+test('lines do not depend on how the bytes are split', () => {
   const texts = fc.array(fc.string({ unit: fc.constantFrom('a', 'é', '😀', '\n', '\r') }), { maxLength: 6 });
   fc.assert(
     fc.property(texts, fc.integer({ min: 1, max: 7 }), (pieces, size) => {
@@ -20,7 +20,7 @@ test('lines are the same, however the bytes come', () => {
 });
 
 describe('a line', () => {
-  test('of as many bytes as are allowed is taken, and of one more is not', () => {
+  test('of the maximum length is accepted, and one byte more is not', () => {
     const line = 'x'.repeat(100_000);
     expect(new LineBuffer(100_000).push(bytes(`${line}\n`))).toEqual([line]);
     const buffer = new LineBuffer(100_000);
@@ -29,11 +29,11 @@ describe('a line', () => {
     expect(() => new LineBuffer(100_000).push(bytes(`${line}x\n`))).toThrow('more than 100000 bytes');
   });
 
-  test('that is not UTF-8 is none', () => {
+  test('that is not UTF-8 is an error', () => {
     expect(() => new LineBuffer(10).push(Buffer.from([0x61, 0xff, 0x0a]))).toThrow('not valid');
   });
 
-  test('may begin with a byte order mark, which stays', () => {
+  test('may begin with a byte order mark, which is kept', () => {
     expect(new LineBuffer(10).push(bytes('\ufeffa\n'))).toEqual(['\ufeffa']);
   });
 });

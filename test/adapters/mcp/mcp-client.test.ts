@@ -1,5 +1,5 @@
-// Connections to upstream MCP servers that keep to no rule: over stdio to processes of their own, over HTTP to a server
-// of this process. What a call came to is never guessed, and nothing is left behind.
+// Connections to upstream MCP servers that break every rule: over stdio to child processes, over HTTP to a server in
+// this process. The outcome of a call is never guessed, and no process is left behind.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { spawn } from 'node:child_process';
@@ -40,7 +40,7 @@ async function connect(server: Server, signal = never()): Promise<UpstreamLink> 
 const call = (link: UpstreamLink, signal = never()) =>
   link.callTool({ tool: 'act', input: {}, idempotency_key: 'key-1' }, signal);
 
-/** NOT_EXECUTED, FAILED, or that nobody can tell. */
+/** NOT_EXECUTED, FAILED, or an unknown outcome. */
 const cameTo = async (work: Promise<unknown>): Promise<unknown> =>
   work.then(
     (answer) => answer,
@@ -56,7 +56,7 @@ describe('a server that cannot be connected to', () => {
     await expect(connect(ground.hostile(mode))).rejects.toThrow(why);
   });
 
-  test('one that never greets is given up, and is gone', async () => {
+  test('a server that never completes the handshake is given up and killed', async () => {
     const abort = new AbortController();
     const connecting = connect(ground.hostile('silent'), abort.signal);
     await until(() => ground.notes().includes('initialize'));
@@ -65,7 +65,7 @@ describe('a server that cannot be connected to', () => {
     await until(() => !ground.alive());
   });
 
-  test('its last words are told without what we told it in secret', async () => {
+  test('its last stderr output is reported without the secrets that we passed to it', async () => {
     process.env['TURNPIKE_TEST_SECRET'] = 'sesame-sesame';
     const command = [process.execPath, '-e', 'console.error("no entry for", process.env.TURNPIKE_TEST_SECRET)'];
     const server: Server = { name: 'x', transport: 'stdio', command, env: ['TURNPIKE_TEST_SECRET'] };
@@ -74,15 +74,15 @@ describe('a server that cannot be connected to', () => {
   });
 
   test.each([
-    ['a program that is not there', { command: ['/nowhere/at-all'] }, /ENOENT/],
-    ['a folder that is not there', { cwd: 'nowhere' }, /ENOENT/],
+    ['a missing program', { command: ['/nowhere/at-all'] }, /ENOENT/],
+    ['a missing folder', { cwd: 'nowhere' }, /ENOENT/],
     ['a variable that is not set', { env: ['TURNPIKE_TEST_NEVER_SET'] }, /TURNPIKE_TEST_NEVER_SET is not set/],
   ])('%s', async (_what, more, why) => {
     await expect(connect({ ...ground.hostile('fine'), ...more })).rejects.toThrow(why);
   });
 });
 
-describe('a list of tools without end, form or measure', () => {
+describe('a list of tools without end, with a wrong shape, or too large', () => {
   test.each([
     ['huge_list', /more than 256 tools/],
     ['endless_pages', /more than 64 pages/],
@@ -94,8 +94,8 @@ describe('a list of tools without end, form or measure', () => {
     await expect(listDefinitions(link, never())).rejects.toThrow(why);
   });
 
-  test('the SDK compiles no schema that it sends', async () => {
-    // Compiled by the SDK's own client, this pattern would be a RegExp of ours.
+  test('the SDK compiles no schema of the server', async () => {
+    // Compiled by the client of the SDK, this pattern would become a RegExp in this process.
     const outputSchema = { type: 'object', properties: { a: { type: 'string', pattern: '(' } } };
     const link = await connect(ground.spy({ tools: [{ name: 'act', inputSchema: { type: 'object' }, outputSchema }] }));
     const { definitions } = await listDefinitions(link, never());
@@ -103,7 +103,7 @@ describe('a list of tools without end, form or measure', () => {
   });
 });
 
-describe('what becomes of a call', () => {
+describe('the outcome of a call', () => {
   test.each([
     ['dies', 'UNKNOWN', false],
     ['huge_line', 'UNKNOWN', false],
@@ -130,7 +130,7 @@ describe('what becomes of a call', () => {
     await until(() => !ground.alive());
   });
 
-  test('one that is never answered ends when its caller gives it up, and the server is told', async () => {
+  test('a call that is never answered ends when its caller aborts it, and the server gets a cancellation', async () => {
     const link = await connect(ground.hostile('never_answers'));
     const abort = new AbortController();
     const answer = cameTo(call(link, abort.signal));
@@ -141,7 +141,7 @@ describe('what becomes of a call', () => {
     expect(link.isOpen).toBe(true);
   });
 
-  test('what a server asks of us is refused, but for a ping', async () => {
+  test('requests of a server are refused, except a ping', async () => {
     const link = await connect(ground.hostile('asks'));
     await call(link);
     expect(ground.notes().filter((note) => note.startsWith('answer'))).toEqual([
@@ -151,7 +151,7 @@ describe('what becomes of a call', () => {
     ]);
   });
 
-  test('a call over a connection that has ended is not sent', async () => {
+  test('a call over a closed connection is not sent', async () => {
     const link = await connect(ground.hostile('fine'));
     await link.close();
     expect(await cameTo(call(link))).toBe('NOT_EXECUTED');
@@ -159,15 +159,15 @@ describe('what becomes of a call', () => {
   });
 });
 
-test('closing ends a process that does not want to end, and what it has started', async () => {
+test('closing ends a process that ignores it, with its child processes', async () => {
   const link = await connect(ground.hostile('stubborn'));
   expect(ground.alive()).toBe(true);
   await link.close();
   await until(() => !ground.alive());
 });
 
-test('a process that ends without closing its servers takes them along', async () => {
-  // The adapter itself, as JavaScript that a process of its own can run.
+test('a process that ends without closing its servers kills them', async () => {
+  // The adapter itself, as JavaScript for a separate process.
   for (const name of ['adapters/mcp/child-lines', 'adapters/mcp/line-buffer', 'errors']) {
     const { outputText } = ts.transpileModule(textOf(`src/${name}.ts`), {
       compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
@@ -207,7 +207,7 @@ describe('over HTTP', () => {
     expect(await call(link)).toMatchObject({ content: [{ type: 'text', text: 'done' }] });
     expect(upstream.calls).toEqual([{ name: 'act', arguments: {}, _meta: { [IDEMPOTENCY_KEY]: 'key-1' } }]);
     await link.close();
-    // No stream was held open for it, and it was told of the end.
+    // No stream was opened for unsolicited messages, and the session was ended.
     expect(upstream.methods).toEqual(['POST', 'POST', 'POST', 'POST', 'DELETE']);
     const [first, ...later] = upstream.headers;
     expect(first).not.toHaveProperty('mcp-session-id');
@@ -217,7 +217,7 @@ describe('over HTTP', () => {
     }
   });
 
-  test('the token is that of the server, from the environment', async () => {
+  test('the token is the one configured for the server, from the environment', async () => {
     process.env['TURNPIKE_TEST_TOKEN'] = 'for-the-server';
     upstream.behave({ token: 'for-the-server' });
     const link = await connect(server({ token_env: 'TURNPIKE_TEST_TOKEN' }));
@@ -234,11 +234,11 @@ describe('over HTTP', () => {
 
   test.each([
     ['no address', 'example', /is none/],
-    ['in the clear to another machine', 'http://example.org/mcp', /begin with https/],
-    ['what only looks like this machine', 'http://localhost.example.org/mcp', /begin with https/],
+    ['unencrypted to another machine', 'http://example.org/mcp', /begin with https/],
+    ['a name that only looks like this machine', 'http://localhost.example.org/mcp', /begin with https/],
     ['a file', 'file:///etc/hostname', /begin with https/],
     ['a password in it', 'https://user:secret@example.org/', /must not hold a password/],
-  ])('an address that is refused: %s', async (_what, url, why) => {
+  ])('refuses an address: %s', async (_what, url, why) => {
     await expect(connect(server({ url }))).rejects.toThrow(why);
   });
 
@@ -270,14 +270,14 @@ describe('over HTTP', () => {
     expect(upstream.elsewhere).toBe(0);
   });
 
-  test('a session that the server has forgotten is over: the next connection greets anew', async () => {
+  test('a session that the server has forgotten is over: the next connection initializes again', async () => {
     const link = await connect(server());
     upstream.behave({ mode: 'status_404' });
     expect(await cameTo(call(link))).toBe('NOT_EXECUTED');
     expect(link.isOpen).toBe(false);
   });
 
-  test('an answer that never ends is given up with its call, and its stream with it', async () => {
+  test('an endless answer is aborted with its call, and its stream is closed', async () => {
     const link = await connect(server());
     upstream.behave({ mode: 'drips' });
     const abort = new AbortController();
@@ -289,7 +289,7 @@ describe('over HTTP', () => {
     expect(link.isOpen).toBe(true);
   });
 
-  test('nobody there: certainly not executed', async () => {
+  test('without a server, the call was certainly not executed', async () => {
     const link = await connect(server());
     await upstream.close();
     expect(await cameTo(call(link))).toBe('NOT_EXECUTED');

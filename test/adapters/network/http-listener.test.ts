@@ -20,7 +20,7 @@ const until = async (holds: () => boolean): Promise<void> => {
 };
 const get = ['GET / HTTP/1.1', 'Host: x'];
 
-test('a handler that throws closes the connection, and is told of', async () => {
+test('a handler that throws closes the connection, and the error is reported', async () => {
   await listen(() => Promise.reject(new Error('broken')));
   await expect(rawRequest(listener.port, get)).rejects.toThrow('no answer');
   expect(failures).toEqual([new Error('broken')]);
@@ -31,7 +31,7 @@ test('headers have a limit', async () => {
   expect((await rawRequest(listener.port, [...get, `X: ${'x'.repeat(20_000)}`])).status).toBe(431);
 });
 
-test('connections have a limit: for one more, the one is closed that has been idle longest', async () => {
+test('the number of connections is limited: a new one beyond it closes the one that has been idle longest', async () => {
   await listen((_request, response) => {
     response.end('here');
     return Promise.resolve();
@@ -42,7 +42,7 @@ test('connections have a limit: for one more, the one is closed that has been id
     sockets.push(socket);
     await once(socket, 'connect');
   }
-  // The second is not the one that has been idle longest any more.
+  // The second one is no longer the one that has been idle longest.
   sockets[1]?.write(`${get.join('\r\n')}\r\n\r\n`);
   expect(String(await once(sockets[1]!, 'data'))).toContain('200');
   const closed = Promise.all([sockets[0], sockets[2]].map((socket) => once(socket!, 'close')));
@@ -54,7 +54,7 @@ test('connections have a limit: for one more, the one is closed that has been id
   for (const socket of sockets) socket.destroy();
 });
 
-test('of connections that all have requests under way none is closed: one more is hung up on', async () => {
+test('if all connections have requests in flight, none of them is closed and the new one is refused', async () => {
   await listen(() => new Promise(() => undefined));
   const sockets: Socket[] = [];
   for (let i = 0; i < CONNECTIONS_MAX; i += 1) {
@@ -69,7 +69,7 @@ test('of connections that all have requests under way none is closed: one more i
   for (const socket of sockets) socket.destroy();
 });
 
-test('of requests that were sent together few are parsed before there are answers, and all get theirs', async () => {
+test('of pipelined requests only a few are parsed before the first answers, and all are answered', async () => {
   let [begun, most, outstanding] = [0, 0, 0];
   await listen((_request, response) => {
     begun += 1;
@@ -87,12 +87,12 @@ test('of requests that were sent together few are parsed before there are answer
   socket.write(`${get.join('\r\n')}\r\n\r\n`.repeat(1_000));
   await until(() => begun === 1_000 && outstanding === 0);
   await until(() => text.match(/200 OK/g)?.length === 1_000);
-  // A piece of 512 bytes has 17 of them.
+  // A piece of 512 bytes contains 17 of them.
   expect(most).toBeLessThan(25);
   socket.destroy();
 });
 
-test('a client that sends on and on without waiting for answers is hung up on after the answers that it has', async () => {
+test('a client that keeps sending without reading answers is disconnected after the answers to its parsed requests', async () => {
   let begun = 0;
   await listen((_request, response) => {
     begun += 1;
@@ -108,7 +108,7 @@ test('a client that sends on and on without waiting for answers is hung up on af
   expect(begun).toBeLessThan(25);
 });
 
-test('a large body comes whole, however it is cut into pieces, and requests follow it on the same connection', async () => {
+test('a large body arrives complete, however it is split, and requests follow it on the same connection', async () => {
   const bodies: string[] = [];
   await listen(async (request, response) => {
     let body = '';
@@ -126,7 +126,7 @@ test('a large body comes whole, however it is cut into pieces, and requests foll
   socket.destroy();
 });
 
-test('closing hangs up on whoever is not done in time', async () => {
+test('closing disconnects clients that are not done in time', async () => {
   await listen(() => new Promise(() => undefined));
   const answer = rawRequest(listener.port, get);
   answer.catch(() => undefined);
@@ -137,7 +137,7 @@ test('closing hangs up on whoever is not done in time', async () => {
   await listen(() => Promise.resolve());
 });
 
-test('an address that is taken, or that is nobody’s, is wrong usage', async () => {
+test('an address that is in use, or belongs to no interface, is a usage error', async () => {
   await listen(() => Promise.resolve());
   const at = (host: string, port: number) =>
     listenHttp({ host, port, handle: () => Promise.resolve(), onError: () => undefined });

@@ -1,5 +1,5 @@
-// Goal: nothing that lies in a repository can run a program, or make a pin wrong. Method: real git in temporary
-// folders, with a trap that every test also springs itself, where it can, to show that it would work.
+// Goal: nothing in a repository can run a program, or make a pin wrong. Method: real git in temporary folders, with a
+// trap that every test also triggers itself, where it can, to show that it would work.
 
 import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 describe('a hostile repository', () => {
-  /** A program that leaves a trace when somebody starts it. */
+  /** A program that leaves a file when it is started. */
   function trap(): { program: string; sprung: () => boolean } {
     const program = join(folder, 'trap.sh');
     const trace = join(folder, 'sprung');
@@ -27,7 +27,7 @@ describe('a hostile repository', () => {
     return { program, sprung: () => existsSync(trace) };
   }
 
-  test('runs no program of its settings, and its pins are right', async () => {
+  test('runs no program of its settings, and its pins are correct', async () => {
     const { program, sprung } = trap();
     const dir = contractFolder(join(folder, 'repository'));
     git(dir, 'init', '-q');
@@ -48,12 +48,12 @@ describe('a hostile repository', () => {
     writeFileSync(join(dir, '.git', 'info', 'attributes'), '* filter=x diff=x merge=x\n');
     expect((await pins(gitPolicySource(dir))).lanes).toEqual(pinned(sha, 'lanes: 1\n'));
     expect(sprung()).toBe(false);
-    // The trap itself works: an ordinary command springs it.
+    // The trap itself works: an ordinary command triggers it.
     expect(() => git(dir, 'status')).not.toThrow();
     expect(sprung()).toBe(true);
   });
 
-  test('whose object is missing is not asked of a remote that starts a program', async () => {
+  test('whose object is missing does not fetch it from a remote that starts a program', async () => {
     const { program, sprung } = trap();
     const dir = contractFolder(join(folder, 'repository'));
     git(dir, 'init', '-q');
@@ -71,7 +71,7 @@ describe('a hostile repository', () => {
     expect(sprung()).toBe(true);
   });
 
-  test('with a program called git beside the policies does not become git', async () => {
+  test('with a program called git next to the policies does not run it as git', async () => {
     const { program, sprung } = trap();
     const dir = contractFolder(join(folder, 'repository'));
     git(dir, 'init', '-q');
@@ -88,7 +88,7 @@ describe('a hostile repository', () => {
     expect(sprung()).toBe(false);
   });
 
-  test('that replaces objects for others replaces none for a pin', async () => {
+  test('that replaces objects by others does not replace any for a pin', async () => {
     git(contractFolder(folder), 'init', '-q');
     const sha = commit(folder, 'one');
     const blob = git(folder, 'rev-parse', 'HEAD:policy/lanes.yaml');
@@ -123,8 +123,8 @@ describe('a hostile repository', () => {
     expect(sprung()).toBe(false);
   });
 
-  // Only root can give a file away.
-  (process.getuid?.() === 0 ? test : test.skip)('that belongs to somebody else is read all the same', async () => {
+  // Only root can change the owner of a file.
+  (process.getuid?.() === 0 ? test : test.skip)('that belongs to another user is read all the same', async () => {
     git(contractFolder(folder), 'init', '-q');
     const sha = commit(folder, 'one');
     execFileSync('chown', ['-R', '4711:4711', folder]);

@@ -1,5 +1,4 @@
-// Goal: a pin is given exactly when it is certain which version the loaded bytes are. Method: real git in temporary
-// folders.
+// Goal: a pin is given exactly if the version of the loaded bytes is certain. Method: real git in temporary folders.
 
 import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -47,7 +46,7 @@ describe('S4-27 S4-28 C45 the pin from Git', () => {
     expect((await pins(gitPolicySource(dir))).roles).toEqual(pinned(sha, 'roles: 1\n'));
   });
 
-  test('D20 is that of the actions file that is asked for', async () => {
+  test('D20 is that of the configured actions file', async () => {
     git(contractFolder(folder), 'init', '-q');
     commit(folder, 'one');
     write(folder, 'actions.coding', 'coding: 1\n');
@@ -65,7 +64,7 @@ describe('S4-27 S4-28 C45 the pin from Git', () => {
     expect((await pins(gitPolicySource(folder))).roles).toEqual(pinned(sha, 'roles: 1\n'));
   });
 
-  test('a change that was taken back is pinned by the commit that took it back', async () => {
+  test('a reverted change is pinned by the commit that reverted it', async () => {
     git(contractFolder(folder), 'init', '-q');
     commit(folder, 'one');
     write(folder, 'roles', 'roles: 2\n');
@@ -117,7 +116,7 @@ describe('S4-29 C44 C45 there is no pin from Git', () => {
     expect((await pins(gitPolicySource(folder))).lanes).toEqual({ problem: 'dirty' });
   });
 
-  test('for a file that git was told to think unchanged', async () => {
+  test('for a file marked as assume-unchanged in git', async () => {
     git(contractFolder(folder), 'init', '-q');
     commit(folder, 'one');
     git(folder, 'update-index', '--assume-unchanged', 'policy/lanes.yaml');
@@ -168,13 +167,13 @@ describe('S4-29 C44 C45 there is no pin from Git', () => {
     expect(await pins(gitPolicySource(contractFolder(folder)))).toEqual(problem('no_source'));
   });
 
-  test('in the insides of a repository', async () => {
+  test('inside a .git directory', async () => {
     git(contractFolder(folder), 'init', '-q');
     commit(folder, 'one');
     expect(await pins(gitPolicySource(contractFolder(join(folder, '.git', 'contract'))))).toEqual(problem('no_source'));
   });
 
-  test('where a shallow clone ends, because every file looks changed there', async () => {
+  test('at the boundary of a shallow clone, because every file looks changed there', async () => {
     const origin = contractFolder(join(folder, 'origin'));
     git(origin, 'init', '-q');
     commit(origin, 'one');
@@ -190,7 +189,7 @@ describe('S4-29 C44 C45 there is no pin from Git', () => {
     });
   });
 
-  test('where there is no git', async () => {
+  test('without git', async () => {
     git(contractFolder(folder), 'init', '-q');
     commit(folder, 'one');
     const path = process.env['PATH'];

@@ -1,3 +1,3 @@
-// Every byte of a signed overlay is left out, doubled or replaced.
+// Omits, doubles and replaces every byte of a signed overlay.
 
 import './overlay-file.test.js';

@@ -1,4 +1,4 @@
-// The signed overlay on a real disk: what is refused, what is remembered, and that a change acts at the next look.
+// The signed overlay on a real disk: what is refused, what is stored, and that a change applies at the next call.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -60,24 +60,24 @@ const write = (rules: OverlayChange['rules'] = (former) => former, more: Partial
   writeOverlay(files, { issued_at_utc: ISSUED, rules, ...more });
 const add = (): Promise<Overlay> =>
   write((former, epoch) => [...former, { rule_id: `deny-${epoch}`, reason: 'why', lane_id: 'LANE_A' }]);
-/** As a process that has just begun sees it. */
+/** A source in a process that has just started. */
 const again = () => overlayFile(files).current();
 const key = (): SigningKey => openSigningKey({ ...files, make: false });
-/** Until what was written has an age at which its times can be relied on. */
+/** Waits until the file is old enough for its times to be reliable. */
 const settled = (): Promise<void> => setTimeout(120);
 const bytesOf = (path = files.path): Buffer => readFileSync(path);
-/** Puts a validly signed overlay there, past the writer. */
+/** Writes a validly signed overlay without the writer. */
 const plant = (overlay: Partial<Overlay>): void =>
   writeFileSync(files.path, signOverlay({ epoch: 1, issued_at_utc: ISSUED, rules: [], ...overlay }, key()));
 
 describe('the source', () => {
-  test('D1: where there never was an overlay, there is none, and nothing is made', () => {
+  test('D1: without an overlay, ever, there is no fact and no file is created', () => {
     expect(source.current()).toBeNull();
     expect(source.current()).toBeNull();
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  test('D1: a file that appears, and every later one, acts at the next look', async () => {
+  test('D1: a new file, and every later one, applies at the next call', async () => {
     expect(source.current()).toBeNull();
     await add();
     expect(source.current()).toEqual({ epoch: 1, rules: [LANE] });
@@ -88,19 +88,19 @@ describe('the source', () => {
     expect(isConforming(OverlayFact, source.current())).toBe(true);
   });
 
-  test('where nothing has changed, it is the same object, and the file is not read again', async () => {
+  test('while nothing has changed, it is the same object, and the file is not read again', async () => {
     await add();
     const fact = source.current();
     expect(source.current()).toBe(fact);
     await settled();
     expect(source.current()).toBe(fact);
-    // A key that is gone would be missed by whoever reads the file.
+    // A read of the file would notice the missing key.
     rmSync(files.publicKeyPath);
     expect(source.current()).toBe(fact);
     expect(again()).toEqual(INVALID);
   });
 
-  test('the first key, which comes before the first overlay, denies nothing to a process that runs', async () => {
+  test('the first key, which is created before the first overlay, denies nothing to a running process', async () => {
     expect(source.current()).toBeNull();
     mkdirSync(keys);
     openSigningKey({ ...files, make: true });
@@ -109,14 +109,14 @@ describe('the source', () => {
     expect(source.current()).toMatchObject({ epoch: 1 });
   });
 
-  test('a key without an overlay, at the beginning: somebody took it away', async () => {
+  test('a key without an overlay at the start means that the overlay was removed', async () => {
     await add();
     rmSync(files.path);
     rmSync(files.seenPath);
     expect(again()).toEqual(MISSING);
   });
 
-  test('being asked costs little', async () => {
+  test('a call of `current` is cheap', async () => {
     const timesOf = (): number => {
       const since = performance.now();
       for (let n = 0; n < 2_000; n += 1) source.current();
@@ -129,7 +129,7 @@ describe('the source', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('refused files', () => {
   beforeEach(async () => {
     await add();
     expect(source.current()).toMatchObject({ epoch: 1 });
@@ -153,7 +153,7 @@ describe('what is refused', () => {
     expect(passed).toEqual([]);
   });
 
-  test('D1: the signed file with any byte left out, doubled or replaced, for the source too', () => {
+  test('D1: the signed file with any byte omitted, doubled or replaced, for the source too', () => {
     const right = bytesOf();
     for (let at = 0; at < right.length; at += sized(5, 1)) {
       const [before, byte, after] = [right.subarray(0, at), right.subarray(at, at + 1), right.subarray(at + 1)];
@@ -192,7 +192,7 @@ describe('what is refused', () => {
     expect(again()).toEqual(INVALID);
   });
 
-  test('D1: what another key has signed, or this key for another end', () => {
+  test('D1: a file signed with another key, or with this key for another purpose', () => {
     const other = generateKeyPairSync('ed25519').privateKey;
     const overlay: Overlay = { epoch: 2, issued_at_utc: ISSUED, rules: [] };
     const said = canonicalJson(overlay);
@@ -211,7 +211,7 @@ describe('what is refused', () => {
     expect(source.current()).toEqual({ epoch: 2, rules: [] });
   });
 
-  test('D1: signed nonsense: two rules of one id, a rule without a matcher', () => {
+  test('D1: signed invalid content: two rules of one id, a rule without a matcher', () => {
     const signed = (rules: readonly object[]): string => {
       const { key_id, sign: signText } = key();
       const overlay = { epoch: 2, issued_at_utc: ISSUED, rules };
@@ -230,7 +230,7 @@ describe('what is refused', () => {
     expect(() => signOverlay({ epoch: 0, issued_at_utc: ISSUED, rules: [] }, key())).toThrow('no overlay');
   });
 
-  test('D1: a symbolic link, even to the right file; a folder; a FIFO, which is not waited for', () => {
+  test('D1: a symbolic link, even to the right file; a folder; a FIFO, without waiting for it', () => {
     renameSync(files.path, join(folder, 'elsewhere'));
     symlinkSync('elsewhere', files.path);
     expect(source.current()).toEqual(INVALID);
@@ -263,7 +263,7 @@ describe('what is refused', () => {
     expect(bytesOf().length).toBeGreaterThan(OVERLAY_BYTES_MAX / 2);
   });
 
-  test('D1: a public key that is missing, another one, or open to others', () => {
+  test('D1: a public key that is missing, of another pair, or writable by others', () => {
     const pem = bytesOf(files.publicKeyPath);
     rmSync(files.publicKeyPath);
     expect(again()).toEqual(INVALID);
@@ -278,7 +278,7 @@ describe('what is refused', () => {
     expect(broken.current()).toEqual({ epoch: 1, rules: [LANE] });
   });
 
-  test('D1: a path whose folder has become a file', () => {
+  test('D1: a path whose folder was replaced by a file', () => {
     rmSync(keys, { recursive: true });
     writeFileSync(keys, 'x');
     expect(again()).toEqual(INVALID);
@@ -287,7 +287,7 @@ describe('what is refused', () => {
   });
 });
 
-describe('what is remembered', () => {
+describe('stored epochs', () => {
   test('D1: a file that vanished', async () => {
     await add();
     const right = bytesOf();
@@ -300,14 +300,14 @@ describe('what is remembered', () => {
     expect(source.current()).toEqual({ epoch: 1, rules: [LANE] });
   });
 
-  test('D1: a file that could never be used and vanished does not leave everything allowed', () => {
+  test('D1: a file that was never valid and vanished does not allow everything', () => {
     writeFileSync(files.path, 'junk');
     expect(source.current()).toEqual(INVALID);
     rmSync(files.path);
     expect(source.current()).toEqual(MISSING);
   });
 
-  test('D1: an epoch that was seen before, and the same epoch with other rules, also after a restart', async () => {
+  test('D1: an epoch seen before, and the same epoch with other rules, also after a restart', async () => {
     await add();
     const first = bytesOf();
     await add();
@@ -337,7 +337,7 @@ describe('what is remembered', () => {
     expect(source.current()).toEqual({ epoch: 3, rules: [LANE] });
   });
 
-  test('D1: what the command wrote is known to a process that never saw it', async () => {
+  test('D1: a process that never read the overlay knows what the command wrote', async () => {
     await add();
     const first = bytesOf();
     await add();
@@ -347,14 +347,14 @@ describe('what is remembered', () => {
     expect(again()).toEqual(MISSING);
   });
 
-  test('D1: a process that saw none knows of an overlay that was there between two looks', async () => {
+  test('D1: a process knows of an overlay that existed between two of its calls', async () => {
     expect(source.current()).toBeNull();
     await add();
     rmSync(files.path);
     expect(source.current()).toEqual(MISSING);
   });
 
-  test('D1: what was seen is written down when it rises, and what is lost of it comes back', async () => {
+  test('D1: the seen epoch is stored when it rises, and a lost one is stored again', async () => {
     await add();
     expect(bytesOf(files.seenPath).toString()).toMatch(/^turnpike-overlay-seen 1 1 [0-9a-f]{64}\n$/);
     expect(statSync(files.seenPath).mode & 0o777).toBe(0o600);
@@ -367,7 +367,7 @@ describe('what is remembered', () => {
     expect(bytesOf(files.seenPath).toString()).toBe(`turnpike-overlay-seen 1 5 ${hash}\n`);
   });
 
-  test('D1: the process does not forget, whatever becomes of what was written down', async () => {
+  test('D1: the process remembers the epoch, whatever happens to the stored one', async () => {
     await add();
     const first = bytesOf();
     await add();
@@ -378,7 +378,7 @@ describe('what is remembered', () => {
   });
 
   test.each(['', 'junk', 'turnpike-overlay-seen 1 0 ', 'turnpike-overlay-seen 2 1 '])(
-    'D1: what was written down is damaged: %j',
+    'D1: the stored epoch is damaged: %j',
     async (text) => {
       await add();
       writeFileSync(files.seenPath, text === '' || text === 'junk' ? text : `${text}${'0'.repeat(64)}\n`);
@@ -390,10 +390,10 @@ describe('what is remembered', () => {
     },
   );
 
-  test('D1: an epoch that cannot be written down does not count until it can', async () => {
+  test('D1: an epoch that cannot be stored does not count until it can', async () => {
     await add();
     plant({ epoch: 2 });
-    // Root may write anywhere, so it is the name that is taken away: a folder cannot be replaced by a file.
+    // Root may write anywhere, so the name is blocked: a folder cannot be replaced by a file.
     rmSync(files.seenPath);
     mkdirSync(join(files.seenPath, 'full'), { recursive: true });
     expect(source.current()).toEqual(INVALID);
@@ -401,7 +401,7 @@ describe('what is remembered', () => {
     expect(source.current()).toMatchObject({ epoch: 2 });
   });
 
-  test('a change within one tick of the file system is seen, whatever size and time the file has', async () => {
+  test('a change within one tick of the file system is noticed, with any size and time of the file', async () => {
     await add();
     for (let n = 0; n < 50; n += 1) {
       const right = bytesOf();
@@ -416,7 +416,7 @@ describe('what is remembered', () => {
     }
   });
 
-  test('a file that was changed just now is read again, since its times may stay while it changes', async () => {
+  test('a file that was changed just now is read again, since its times may stay the same while it changes', async () => {
     await add();
     for (let since = 0, took = Infinity; took > 30; took = performance.now() - since) {
       since = performance.now();
@@ -427,7 +427,7 @@ describe('what is remembered', () => {
     expect(source.current()).toEqual(INVALID);
   });
 
-  test('a change that keeps size and time of a file that has settled is seen', async () => {
+  test('a change that keeps size and time of an older file is noticed', async () => {
     await add();
     source.current();
     await settled();
@@ -442,7 +442,7 @@ describe('what is remembered', () => {
 });
 
 describe('writing', () => {
-  test('the file is for nobody else, and nothing is left beside it', async () => {
+  test('only the owner can access the file, and no other file is left', async () => {
     await add();
     await add();
     expect(statSync(files.path).mode & 0o777).toBe(0o600);
@@ -459,7 +459,7 @@ describe('writing', () => {
     expect(readOverlay(files)).toEqual(overlay);
   });
 
-  test('many at a time get one epoch each, and no rule is lost', async () => {
+  test('concurrent writers get one epoch each, and no rule is lost', async () => {
     const written = await Promise.all(Array.from({ length: 12 }, add));
     expect(written.map(({ epoch }) => epoch).sort((a, b) => a - b)).toEqual(
       Array.from({ length: 12 }, (_, n) => n + 1),
@@ -469,7 +469,7 @@ describe('writing', () => {
     );
   });
 
-  test('a lock that nobody lets go of is waited for, not for ever, and not broken', async () => {
+  test('a lock that is never released is waited for with a timeout, and not broken', async () => {
     await add();
     const before = bytesOf();
     writeFileSync(files.lockPath, '1\n');
@@ -482,7 +482,7 @@ describe('writing', () => {
     expect(existsSync(files.lockPath)).toBe(false);
   });
 
-  test('what the change throws changes nothing, and lets go of the lock', async () => {
+  test('an exception of the change callback changes nothing, and releases the lock', async () => {
     await add();
     const before = bytesOf();
     const no = write(() => {
@@ -495,7 +495,7 @@ describe('writing', () => {
     expect(await add()).toMatchObject({ epoch: 2 });
   });
 
-  test('a making that was cut short after the key, or after the public key, goes on', async () => {
+  test('a creation that was interrupted after the private or the public key is continued', async () => {
     mkdirSync(keys);
     const { key_id } = openSigningKey({ ...files, make: true });
     expect(await add()).toMatchObject({ epoch: 1 });
@@ -504,7 +504,7 @@ describe('writing', () => {
     expect(await add()).toMatchObject({ epoch: 2, rules: { length: 2 } });
   });
 
-  test('D1: a crash after the overlay and before what is seen of it leaves a valid overlay', async () => {
+  test('D1: a crash between the overlay and its seen epoch leaves a valid overlay', async () => {
     await add();
     const seen = bytesOf(files.seenPath);
     await add();
@@ -513,7 +513,7 @@ describe('writing', () => {
   });
 });
 
-describe('what is lost or damaged', () => {
+describe('lost or damaged files', () => {
   beforeEach(async () => {
     await add();
     await add();
@@ -527,7 +527,7 @@ describe('what is lost or damaged', () => {
     ['the key pair', false, () => [files.privateKeyPath, files.publicKeyPath].forEach((path) => rmSync(path))],
     ['what was seen, by damage', false, () => writeFileSync(files.seenPath, 'junk')],
     [
-      'the public key, by another one',
+      'the public key, replaced by another one',
       false,
       () =>
         writeFileSync(
@@ -538,7 +538,7 @@ describe('what is lost or damaged', () => {
   ];
 
   test.each(LOSSES)(
-    '%s: it is not written over but by repair, which a process that runs takes',
+    '%s: only repair overwrites it, and a running process accepts the result',
     async (_what, kept, lose) => {
       lose();
       const before = existsSync(files.path) ? bytesOf() : null;
@@ -552,14 +552,14 @@ describe('what is lost or damaged', () => {
     },
   );
 
-  test('an overlay that was rolled back: repair does not trust its rules', async () => {
+  test('a rolled-back overlay: repair does not trust its rules', async () => {
     plant({ epoch: 1, rules: [LANE] });
     await expect(add()).rejects.toMatchObject({ code: 'POLICY_INVALID' });
     expect(await write(undefined, { repair: true })).toMatchObject({ epoch: 3, rules: [] });
     expect(source.current()).toEqual({ epoch: 3, rules: [] });
   });
 
-  test('repair of what is sound keeps everything', async () => {
+  test('repair of intact files changes nothing', async () => {
     const { key_id } = key();
     expect(await write(undefined, { repair: true })).toMatchObject({ epoch: 3, rules: { length: 2 } });
     expect(key().key_id).toBe(key_id);

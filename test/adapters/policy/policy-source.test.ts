@@ -1,4 +1,4 @@
-// Pins from a manifest, the choice between manifest and Git, and policy files that cannot be read.
+// Pins from a manifest, the choice between manifest and Git, and unreadable policy files.
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ describe('C45 D19 the pin from a manifest', () => {
   const manifest = (...names: string[]) => pinManifest(names.map(at));
   const put = (value: unknown): void => writeFileSync(join(folder, 'pins.json'), JSON.stringify(value));
 
-  test('is what the manifest says, as long as the bytes are the ones that were pinned', async () => {
+  test('is the one in the manifest, as long as the bytes are the pinned ones', async () => {
     contractFolder(folder);
     put(manifest(...FILES));
     expect((await pins(manifestPolicySource(folder))).lanes).toEqual({
@@ -38,7 +38,7 @@ describe('C45 D19 the pin from a manifest', () => {
     });
   });
 
-  test('is stale for a file that was edited since', async () => {
+  test('is stale for a file that was edited afterwards', async () => {
     contractFolder(folder);
     put(manifest(...FILES));
     write(folder, 'lanes', 'lanes: 2\n');
@@ -53,7 +53,7 @@ describe('C45 D19 the pin from a manifest', () => {
     expect((await pins(manifestPolicySource(folder))).roles).toEqual({ problem: 'not_in_manifest' });
   });
 
-  test('D20 covers whichever actions file is asked for', async () => {
+  test('D20 covers the configured actions file', async () => {
     contractFolder(folder);
     write(folder, 'actions.coding', 'coding: 1\n');
     put(manifest(...FILES, 'actions.coding'));
@@ -81,7 +81,7 @@ describe('C45 D19 the pin from a manifest', () => {
     await expect(manifestPolicySource(folder).load()).rejects.toMatchObject({ code: 'POLICY_INVALID' });
   });
 
-  test('names the last commit of a file that is clean in Git, and the blob of every other', async () => {
+  test('contains the last commit of a file that is clean in Git, and the blob id of every other', async () => {
     git(contractFolder(folder), 'init', '-q');
     const sha = commit(folder, 'one');
     write(folder, 'roles', 'roles: 2\n');
@@ -94,33 +94,33 @@ describe('C45 D19 the pin from a manifest', () => {
     ]);
   });
 
-  test('gitBlobId is the id that git gives', () => {
+  test('gitBlobId is the id that git computes', () => {
     expect(gitBlobId(new Uint8Array())).toBe('e69de29bb2d1d6434b8b29ae775ad8c2e48c5391');
     expect(gitBlobId(new TextEncoder().encode('hello\n'))).toBe('ce013625030ba8dba906f756967f9e9ca394464a');
   });
 });
 
-describe('C45 which source is taken', () => {
-  test('the manifest where there is one, even in a repository', async () => {
+describe('C45 which source is used', () => {
+  test('the manifest if it exists, even in a repository', async () => {
     git(contractFolder(folder), 'init', '-q');
     writeFileSync(join(folder, 'pins.json'), '{"version":"v1","files":[]}');
     commit(folder, 'one');
     expect(await pins(policySource(folder))).toEqual(problem('not_in_manifest'));
   });
 
-  test('Git where there is no manifest', async () => {
+  test('Git without a manifest', async () => {
     git(contractFolder(folder), 'init', '-q');
     const sha = commit(folder, 'one');
     expect((await pins(policySource(folder))).lanes).toEqual(pinned(sha, 'lanes: 1\n'));
   });
 
-  test('S4-29 none where there is neither: the files are loaded, without pins', async () => {
+  test('S4-29 none without both: the files are loaded, without pins', async () => {
     const { lanes, roles, actions } = await policySource(contractFolder(folder)).load();
     expect([lanes.pin, roles.pin, actions.pin]).toEqual(Object.values(problem('no_source')));
     expect(Buffer.from(lanes.bytes).toString()).toBe('lanes: 1\n');
   });
 
-  test('a manifest that is a dead link is not passed over', async () => {
+  test('a manifest that is a dead link is not ignored', async () => {
     git(contractFolder(folder), 'init', '-q');
     commit(folder, 'one');
     symlinkSync('gone.json', join(folder, 'pins.json'));
@@ -128,7 +128,7 @@ describe('C45 which source is taken', () => {
   });
 });
 
-describe('a policy file that cannot be read is POLICY_UNREADABLE', () => {
+describe('an unreadable policy file is POLICY_UNREADABLE', () => {
   test.each<readonly [string, (path: string) => void]>([
     ['is not there', (path) => rmSync(path)],
     [
@@ -160,7 +160,7 @@ describe('a policy file that cannot be read is POLICY_UNREADABLE', () => {
 });
 
 test.each(['../secrets.yaml', 'a/b.yaml', '', '-x', '.hidden', '/etc/passwd'])(
-  'no name but a plain one is taken for the actions file: "%s"',
+  'only a plain name is accepted for the actions file: "%s"',
   (actions) => {
     for (const source of [gitPolicySource, manifestPolicySource, policySource]) {
       expect(() => source(folder, { actions })).toThrow(expect.objectContaining({ code: 'USAGE' }));

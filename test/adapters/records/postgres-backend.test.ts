@@ -1,4 +1,4 @@
-// PostgreSQL over a network that fails, and with others at work: what is answered must be so.
+// PostgreSQL over a failing network, and with concurrent clients: every reported outcome must be true.
 
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -14,7 +14,7 @@ const UNKNOWN = { status: 'unknown' };
 
 type Loss = 'none' | 'of the commit' | 'of its answer' | 'of everything';
 
-/** A network between us and the server: what it loses, it loses with the connection, or silently. */
+/** A network between us and the server. It loses data with the connection, or silently. */
 class Network {
   loss: Loss = 'none';
   readonly #server: Server;
@@ -116,7 +116,7 @@ afterAll(() => server?.stop());
     expect(await records.database.write(write)).toMatchObject(answer);
   });
 
-  test('D8: a COMMIT that is lost is unknown, and settled as INTERRUPTED', async () => {
+  test('D8: a lost COMMIT is unknown, and settled as INTERRUPTED', async () => {
     const { network, database } = await behind();
     network.loss = 'of the commit';
     expect(await database.write(write)).toEqual(UNKNOWN);
@@ -126,7 +126,7 @@ afterAll(() => server?.stop());
     expect(await recordsOf(records)).toEqual([]);
   });
 
-  test('a settlement whose COMMIT is lost is unknown, and can be asked for again', async () => {
+  test('a settlement whose COMMIT is lost is unknown, and can be repeated', async () => {
     const { network, database } = await behind();
     for (const loss of ['of the commit', 'of its answer'] as const) {
       network.loss = loss;
@@ -136,7 +136,7 @@ afterAll(() => server?.stop());
     expect(await database.settle(write)).toEqual(failedWith('INTERRUPTED'));
   });
 
-  test('a network that swallows everything has an end: nothing was sent, nothing is settled', async () => {
+  test('a network that drops everything leads to timeouts: no write is sent, no settlement succeeds', async () => {
     const { network, database } = await behind();
     await database.open([NOTES]);
     network.loss = 'of everything';
@@ -150,7 +150,7 @@ afterAll(() => server?.stop());
     expect(await database.write(write)).toEqual(DONE);
   });
 
-  test('a server that is not there: RECORDS_UNREACHABLE to open, failed to write, unknown to settle', async () => {
+  test('a missing server: RECORDS_UNREACHABLE at open, failed at write, unknown at settle', async () => {
     const database = sqlDatabase({ url: 'postgres://nobody@127.0.0.1:1/none' });
     await expect(database.open([NOTES])).rejects.toEqual(code('RECORDS_UNREACHABLE'));
     expect(await database.write(write)).toEqual(failedWith('IO_ERROR'));
@@ -163,7 +163,7 @@ afterAll(() => server?.stop());
     ['commit', DONE],
     ['rollback', failedWith('INTERRUPTED')],
   ] as const) {
-    test(`D8: a settlement waits for a first attempt that is on its way, and says how it ends: ${end}`, async () => {
+    test(`D8: a settlement waits for a first attempt in flight, and returns its outcome: ${end}`, async () => {
       const first = await client();
       await first.query('begin');
       await first.query(NOTE, [write.idempotency_key, write.request_hash]);
@@ -177,7 +177,7 @@ afterAll(() => server?.stop());
     });
   }
 
-  test('D8: a first attempt that comes after it was settled fails at the primary key', async () => {
+  test('D8: a first attempt that arrives after its settlement fails at the primary key', async () => {
     const first = await client();
     await first.query('begin');
     await first.query(`insert into notes values ('${A}', 'n', 'late')`);
@@ -187,7 +187,7 @@ afterAll(() => server?.stop());
     expect(await recordsOf(records)).toEqual([]);
   });
 
-  test('while a first attempt does not end, a write of its key and a settlement are unknown', async () => {
+  test('while a first attempt does not end, a write with its key and a settlement are unknown', async () => {
     const first = await client();
     await first.query('begin');
     await first.query(NOTE, [write.idempotency_key, write.request_hash]);
@@ -197,7 +197,7 @@ afterAll(() => server?.stop());
     expect(await impatient.settle(write)).toEqual(DONE);
   });
 
-  test('an upsert that meets another one on its way to the same new row replaces it', async () => {
+  test('an upsert that collides with a concurrent one of the same new row replaces the row', async () => {
     const other = await client();
     for (const [case_id, answer] of [
       [A, DONE],
@@ -216,7 +216,7 @@ afterAll(() => server?.stop());
     }
   });
 
-  test('a row that somebody else holds is TIMEOUT: it was certainly not written', async () => {
+  test('a row that another transaction locks is TIMEOUT: it was certainly not written', async () => {
     await records.write(writeOf({ id: 'n', text: 'there' }));
     const other = await client();
     await other.query('begin');
@@ -227,14 +227,14 @@ afterAll(() => server?.stop());
     expect(await impatient.write({ ...write, mode: 'upsert' })).toEqual(DONE);
   });
 
-  test('a constraint that is checked at the COMMIT has failed there, and is not unknown', async () => {
+  test('a deferred constraint that fails at the COMMIT is failed, and not unknown', async () => {
     await records.exec(`create table owners (id text primary key);
       alter table notes add foreign key (text) references owners deferrable initially deferred`);
     expect(await records.write(write)).toEqual(failedWith('INVALID_RECORD'));
     expect(await records.rows('select * from turnpike_effects')).toEqual([]);
   });
 
-  test('connections that the server ends are made anew', async () => {
+  test('connections that the server ends are replaced', async () => {
     const killer = await client();
     await killer.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'turnpike'`);
     const answers = [await records.write(write), await records.write(write)];
@@ -242,7 +242,7 @@ afterAll(() => server?.stop());
     expect(await recordsOf(records)).toHaveLength(1);
   });
 
-  test('S4-84: a column that takes different texts for the same case or key is RECORDS_MISMATCH', async () => {
+  test('S4-84: a column that compares different case ids or keys as equal is RECORDS_MISMATCH', async () => {
     await records.exec(`create collation blind (provider = icu, locale = 'und-u-ks-level1', deterministic = false)`);
     await records.exec('create domain caseless as text');
     for (const columns of [
@@ -257,7 +257,7 @@ afterAll(() => server?.stop());
     }
   });
 
-  test('a target may name a schema, and values are too large for a column or an index', async () => {
+  test('a target may name a schema, and values may be too large for a column or an index', async () => {
     await records.exec('create schema if not exists apart');
     await records.exec('create table apart.notes (case_id text, id text, text varchar(3), primary key (case_id, id))');
     const target = { ...NOTES, name: 'apart.notes' };
@@ -284,7 +284,7 @@ afterAll(() => server?.stop());
     await records.exec('drop owned by reader; drop role reader');
   });
 
-  test('what the server is set to changes neither texts nor durability', async () => {
+  test('settings of the server change neither texts nor durability', async () => {
     const odd = another(
       '%20-c%20datestyle%3DGerman%20-c%20extra_float_digits%3D-10%20-c%20synchronous_commit%3Doff' +
         '%20-c%20default_transaction_isolation%3Dserializable',

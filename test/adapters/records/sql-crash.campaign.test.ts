@@ -1,5 +1,5 @@
-// A process that writes records is killed at any moment, against the real databases. What was answered must have
-// happened, what is settled must be so, and nothing may happen twice.
+// A process that writes records is killed at any moment, against the real databases. Reported writes must have
+// happened, settlements must be true, and nothing may happen twice.
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { DONE, failedWith, NOTES, postgresUnderTest, recordsOf, sqliteUnderTest,
 import type { ElsewhereUnderTest } from './sql-harness.js';
 
 const KILLS = 6;
-/** After the first answer; a write takes some milliseconds. */
+/** After the first answer, in ms; a write takes a few milliseconds. */
 const DELAY_MS_MAX = 60;
 const CHILD = fileURLToPath(new URL('./sql-crash-child.mjs', import.meta.url));
 
@@ -23,7 +23,7 @@ const server = await startPostgres();
 
 let built: string;
 
-/** The sources as they are now, for a process without jest. */
+/** The current sources, for a process without jest. */
 beforeAll(() => {
   built = diskFolder('sql');
   const compilerOptions = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
@@ -42,7 +42,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-/** Runs a child and kills it. @returns the numbers of the writes that it was told were done */
+/** Runs a child and kills it. @returns the numbers of the writes that it reported as done */
 async function killed(url: string, run: number): Promise<readonly number[]> {
   const module = pathToFileURL(join(built, 'src/adapters/records/sql-database.js')).href;
   const env = { ...process.env, TARGETS: JSON.stringify({ NOTES }) };
@@ -65,7 +65,7 @@ async function killed(url: string, run: number): Promise<readonly number[]> {
   return lines.map((_, n) => n);
 }
 
-/** What a write of the child was; its key and request are all that a settlement looks at. */
+/** A write of the child; a settlement uses only its key and request hash. */
 const writeNo = (run: number, n: number) =>
   writeOf({ id: `${run}-${n}`, text: '' }, { idempotency_key: `${run}-${n}`, request_hash: '0'.repeat(64) });
 
@@ -74,14 +74,14 @@ async function crashes(records: ElsewhereUnderTest): Promise<void> {
   const expected: string[] = [];
   for (let run = 0; run < KILLS; run += 1) {
     const told = await killed(records.url, run);
-    // The one that was on its way, and one that was not.
+    // The write in flight, and one that was never started.
     for (let n = 0; n < told.length + 2; n += 1) {
       const settled = await records.database.settle(writeNo(run, n));
       if (n < told.length) expect(settled).toEqual(DONE);
       if (n > told.length) expect(settled).toEqual(failedWith('INTERRUPTED'));
       if (settled.status === 'done') expected.push(`${run}-${n}`);
       else expect(settled).toEqual(failedWith('INTERRUPTED'));
-      // Late, or once more: nothing happens.
+      // Late, or repeated: nothing happens.
       expect(await records.write(writeNo(run, n))).toEqual(settled);
     }
   }
@@ -90,13 +90,16 @@ async function crashes(records: ElsewhereUnderTest): Promise<void> {
 }
 
 describe(`D8: a process that writes records is killed ${KILLS} times`, () => {
-  test('a SQLite file holds what was answered, each effect once or never', async () => {
+  test('a SQLite file contains every reported write, and each effect at most once', async () => {
     const records = await sqliteUnderTest();
     await crashes(records).finally(() => records.close());
   });
 
-  (server === null ? test.skip : test)('PostgreSQL holds what was answered, each effect once or never', async () => {
-    const records = await postgresUnderTest(server?.url ?? '');
-    await crashes(records).finally(() => records.close());
-  });
+  (server === null ? test.skip : test)(
+    'PostgreSQL contains every reported write, and each effect at most once',
+    async () => {
+      const records = await postgresUnderTest(server?.url ?? '');
+      await crashes(records).finally(() => records.close());
+    },
+  );
 });

@@ -39,7 +39,7 @@ describe('the file of a SQLite database', () => {
     at.remove();
   });
 
-  test('one that is not there is made only with `create`, for its owner alone', async () => {
+  test('a missing one is created only with `create`, with mode 0600', async () => {
     const strict = databaseOf(at.url);
     await expect(strict.open([])).rejects.toEqual(code('RECORDS_UNREACHABLE'));
     expect(await strict.write(writeOf({ id: 'n', text: '' }))).toEqual(failedWith('IO_ERROR'));
@@ -49,7 +49,7 @@ describe('the file of a SQLite database', () => {
     expect(statSync(at.file).mode & 0o777).toBe(0o600);
   });
 
-  test('one that is the ledger, or no database, is RECORDS_UNREACHABLE and not touched', async () => {
+  test('a ledger, or a file that is not a database, is RECORDS_UNREACHABLE and not touched', async () => {
     const ledger = ledgerFolder();
     await createSqliteStore(ledger).close();
     await expect(databaseOf(`sqlite:${ledger.file}`, true).open([NOTES])).rejects.toEqual(code('RECORDS_UNREACHABLE'));
@@ -70,7 +70,7 @@ describe('the file of a SQLite database', () => {
     expect(await database.write(write)).toEqual(DONE);
   });
 
-  test('a URL of another kind is a USAGE error', () => {
+  test('an unsupported URL is a USAGE error', () => {
     for (const url of ['', 'sqlite:', 'sqlite::memory:', 'mysql://x', '/a/path', 'sqlite:a\0b', ' postgres://x']) {
       expect(() => sqlDatabase({ url })).toThrow(code('USAGE'));
     }

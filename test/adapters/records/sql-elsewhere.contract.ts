@@ -1,4 +1,4 @@
-// What a database must do that is not the ledger's: each effect once, and a truthful answer about it afterwards.
+// What a database other than the ledger's must do: run each effect once, and report its outcome truthfully afterwards.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { sqlDatabase } from '../../../src/adapters/records/sql-database.js';
@@ -16,7 +16,7 @@ export function elsewhereContract(name: string, make: (create?: boolean) => Prom
 
     const write = writeOf({ id: 'n', text: 'once' }, { idempotency_key: `'"; é __proto__` });
 
-    test('D8: the same key again answers as it did then, and writes nothing', async () => {
+    test('D8: a repeated key returns the first result, and writes nothing', async () => {
       expect(await records.write(write)).toEqual(DONE);
       await records.exec('delete from TABLE_NAME');
       expect(await records.write(write)).toEqual(DONE);
@@ -24,7 +24,7 @@ export function elsewhereContract(name: string, make: (create?: boolean) => Prom
       expect(await recordsOf(records)).toEqual([]);
     });
 
-    test('the same key never stands for another request', async () => {
+    test('a key is never used for another request', async () => {
       const other = { ...write, request_hash: sha256('another') };
       await records.write(write);
       expect(await records.write(other)).toEqual(failedWith('INTERNAL'));
@@ -32,14 +32,14 @@ export function elsewhereContract(name: string, make: (create?: boolean) => Prom
       expect(await recordsOf(records)).toHaveLength(1);
     });
 
-    test('D8: what was settled before it happened never happens', async () => {
+    test('D8: a write that was settled before it happened never happens', async () => {
       expect(await records.database.settle(write)).toEqual(failedWith('INTERRUPTED'));
       expect(await records.write(write)).toEqual(failedWith('INTERRUPTED'));
       expect(await records.database.settle(write)).toEqual(failedWith('INTERRUPTED'));
       expect(await recordsOf(records)).toEqual([]);
     });
 
-    test('a row that was refused leaves no note: its key is free', async () => {
+    test('a refused row leaves no note: its key can be used again', async () => {
       await records.write(writeOf({ id: 'n', text: 'there' }));
       expect(await records.write(write)).toEqual(failedWith('ALREADY_EXISTS'));
       expect(await records.rows(`select 1 from turnpike_effects where idempotency_key like '%proto%'`)).toEqual([]);
@@ -47,7 +47,7 @@ export function elsewhereContract(name: string, make: (create?: boolean) => Prom
       expect(await records.write(write)).toEqual(DONE);
     });
 
-    test('one key at the same time through several databases is written once', async () => {
+    test('concurrent writes with one key through several databases are written once', async () => {
       const others = Array.from({ length: 4 }, () => sqlDatabase({ url: records.url }));
       const answers = await Promise.all([...others, ...others].map((one) => one.write(write)));
       for (const other of others) await other.close();
@@ -55,14 +55,14 @@ export function elsewhereContract(name: string, make: (create?: boolean) => Prom
       expect(await recordsOf(records)).toHaveLength(1);
     });
 
-    test('upserts of one new row at the same time are all done, and leave one row', async () => {
+    test('concurrent upserts of one new row all succeed, and leave one row', async () => {
       const ids = Array.from({ length: 40 }, (_, n) => `${n % 4}`);
       const puts = ids.map((id, n) => writeOf({ id, text: `${n}` }, { mode: 'upsert' }));
       expect(await Promise.all(puts.map((put) => records.write(put)))).toEqual(puts.map(() => DONE));
       expect(await recordsOf(records)).toHaveLength(4);
     });
 
-    test('a note that somebody changed is no answer', async () => {
+    test('a note that another program changed gives an unknown outcome', async () => {
       await records.write(write);
       for (const change of [`result = 'null'`, `result = '{'`, `state = 'perhaps'`]) {
         await records.exec(`update turnpike_effects set ${change}`);
@@ -70,7 +70,7 @@ export function elsewhereContract(name: string, make: (create?: boolean) => Prom
       }
     });
 
-    test('without `create` a table that is not there is RECORDS_MISMATCH; that of effects is made', async () => {
+    test('without `create` a missing table is RECORDS_MISMATCH; the effect table is created', async () => {
       const strict = await make(false);
       await expect(strict.open([NOTES])).rejects.toEqual(code('RECORDS_MISMATCH'));
       await strict.exec('create table TABLE_NAME (case_id text, id text, text text, unique (case_id, id))');
@@ -79,7 +79,7 @@ export function elsewhereContract(name: string, make: (create?: boolean) => Prom
       await strict.close();
     });
 
-    test('a table of effects whose key is not unique is RECORDS_MISMATCH', async () => {
+    test('an effect table whose key is not unique is RECORDS_MISMATCH', async () => {
       await records.exec('drop table turnpike_effects');
       await records.exec(
         'create table turnpike_effects (idempotency_key text, request_hash text, state text, result text)',
@@ -87,7 +87,7 @@ export function elsewhereContract(name: string, make: (create?: boolean) => Prom
       await expect(records.open([NOTES])).rejects.toEqual(code('RECORDS_MISMATCH'));
     });
 
-    test('after `close` a write has failed, and what it settles is unknown', async () => {
+    test('after `close` a write has failed, and its settlement is unknown', async () => {
       const { database } = records;
       await database.close();
       expect(await database.write(write)).toEqual(failedWith('IO_ERROR'));

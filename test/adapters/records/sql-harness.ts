@@ -1,4 +1,4 @@
-// Databases of records under test, and what somebody with another program can do to them.
+// Record databases under test, and what another program can do to them.
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,16 +13,18 @@ import type { JsonObject } from '../../../src/contract/json.js';
 import type { RecordDatabase, RecordRead, RecordWrite } from '../../../src/ports/effects/records.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 
-/** A database that is empty, whatever it is. The ledger's own answers at once, which is no difference here. */
+/** An empty database of any kind. The ledger's own is synchronous, which makes no difference here. */
 export interface RecordsUnderTest {
   readonly dialect: 'sqlite' | 'postgres';
   open(targets: readonly TargetDefinition[]): Promise<void>;
   write(write: RecordWrite): Promise<EffectResult>;
   read(read: RecordRead): Promise<EffectResult>;
-  /** What another program does; it sees what is durable. `TABLE_NAME` stands for the table of the target `notes`. */
+  /**
+   * Runs a statement as another program, which sees durable data only. `TABLE_NAME` is the table of the target `notes`.
+   */
   exec(sql: string): Promise<void>;
   rows(sql: string): Promise<readonly unknown[]>;
-  /** Lets others see what was written. */
+  /** Makes written rows visible to other programs. */
   commit(): Promise<void>;
   close(): Promise<void>;
 }
@@ -31,7 +33,7 @@ export const [A, B] = ['case-0001', 'case-0002'];
 
 export const TEXT = { type: 'string' };
 
-/** A target of records with these columns; those named in `optional` need not be there. */
+/** A target of records with these columns; those named in `optional` may be missing. */
 export function targetOf(
   columns: JsonObject,
   more: Partial<TargetDefinition> = {},
@@ -55,7 +57,7 @@ export const NOTES = targetOf({ id: TEXT, text: TEXT });
 
 let keys = 0;
 
-/** A write that is its own effect, unless it says whose it is. */
+/** A write with its own idempotency key, unless one is given. */
 export function writeOf(record: JsonObject, more: Partial<RecordWrite> = {}): RecordWrite {
   keys += 1;
   const request_hash = sha256(JSON.stringify(record));
@@ -75,7 +77,7 @@ export const DONE: EffectResult = { status: 'done', result: { written: 1 } };
 export const failedWith = (cause: string) => expect.objectContaining({ status: 'failed', cause });
 export const code = (name: string) => expect.objectContaining({ code: name });
 
-/** The records that a read finds, which must be all there are. */
+/** The records that a read finds, which must be a complete result. */
 export async function recordsOf(records: Pick<RecordsUnderTest, 'read'>, more: Partial<RecordRead> = {}) {
   const answer = await records.read(readOf(more));
   if (answer.status !== 'done') throw new Error(`a read was not done: ${JSON.stringify(answer)}`);
@@ -94,7 +96,7 @@ export function sqliteFolder(): FolderOfRecords {
   return { file, url: `sqlite:${file}`, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** A database elsewhere, to be closed. */
+/** A database other than the ledger's, to be closed. */
 export interface ElsewhereUnderTest extends RecordsUnderTest {
   readonly url: string;
   readonly database: RecordDatabase;
@@ -124,7 +126,7 @@ export function sqliteUnderTest(create = true): Promise<ElsewhereUnderTest> {
   });
 }
 
-/** A schema of its own in the server, so that tests do not meet. */
+/** A separate schema in the server for each test. */
 export async function postgresUnderTest(server: string, create = true): Promise<ElsewhereUnderTest> {
   keys += 1;
   const schema = `test_${process.pid}_${keys}`;

@@ -1,11 +1,11 @@
-// What every home of records must do, whatever database it is.
+// What every record database must do, of whatever kind.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Json, JsonObject } from '../../../src/contract/json.js';
 import { A, B, code, DONE, failedWith, NOTES, readOf, recordsOf, targetOf, TEXT, writeOf } from './sql-harness.js';
 import type { RecordsUnderTest } from './sql-harness.js';
 
-/** Keys that would be something else to a database that took them for its own language, or for another key. */
+/** Keys with a special meaning for a database that interprets them, or that look like other keys. */
 export const CRAFTED = [
   `'; DROP TABLE notes; --`,
   `" OR "1"="1`,
@@ -49,7 +49,7 @@ interface Bench {
 
 /** Runs the suite over one kind of database. */
 export function recordsContract(name: string, make: () => Promise<RecordsUnderTest>): void {
-  describe(`a home of records: ${name}`, () => {
+  describe(`a record database: ${name}`, () => {
     let records: RecordsUnderTest | null = null;
     beforeEach(async () => {
       records = await make();
@@ -67,7 +67,7 @@ export function recordsContract(name: string, make: () => Promise<RecordsUnderTe
     describe('writing', () => writingContract(bench));
     describe('cases', () => caseContract(bench));
     describe('reading', () => readingContract(bench));
-    describe('what is refused', () => refusalContract(bench));
+    describe('refused calls', () => refusalContract(bench));
     describe('tables', () => tableContract(bench));
   });
 }
@@ -89,7 +89,7 @@ const EVERYTHING = targetOf(
 );
 
 function writingContract(bench: Bench): void {
-  test('values of every kind come back as they were', async () => {
+  test('values of every kind come back unchanged', async () => {
     await bench.records.open([EVERYTHING]);
     const full: JsonObject = {
       id: Number.MAX_SAFE_INTEGER,
@@ -109,14 +109,14 @@ function writingContract(bench: Bench): void {
     expect(await recordsOf(bench.records, { target: EVERYTHING })).toEqual([bare, full]);
   });
 
-  test('append inserts, and leaves a row that is there as it is: ALREADY_EXISTS', async () => {
+  test('append inserts, and leaves an existing row unchanged: ALREADY_EXISTS', async () => {
     await bench.records.open([NOTES]);
     expect(await bench.records.write(writeOf({ id: 'n', text: 'first' }))).toEqual(DONE);
     expect(await bench.records.write(writeOf({ id: 'n', text: 'second' }))).toEqual(failedWith('ALREADY_EXISTS'));
     expect(await recordsOf(bench.records)).toEqual([{ id: 'n', text: 'first' }]);
   });
 
-  test('upsert inserts, and replaces the whole record that is there', async () => {
+  test('upsert inserts, and replaces an existing record as a whole', async () => {
     const target = targetOf({ id: TEXT, text: TEXT, maybe: TEXT }, {}, ['maybe']);
     await bench.records.open([target]);
     const put = (record: JsonObject) => bench.records.write(writeOf(record, { target, mode: 'upsert' }));
@@ -125,7 +125,7 @@ function writingContract(bench: Bench): void {
     expect(await recordsOf(bench.records, { target })).toEqual([{ id: 'n', text: 'second' }]);
   });
 
-  test('a target of nothing but a key can be put twice and appended once', async () => {
+  test('a target with only key columns can be upserted twice and appended once', async () => {
     const target = targetOf({ id: TEXT });
     await bench.records.open([target]);
     const write = (mode: 'append' | 'upsert') => bench.records.write(writeOf({ id: 'n' }, { target, mode }));
@@ -133,7 +133,7 @@ function writingContract(bench: Bench): void {
     expect(await write('append')).toEqual(failedWith('ALREADY_EXISTS'));
   });
 
-  test('a mode that the target has not is refused', async () => {
+  test('a mode that the target does not have is refused', async () => {
     const target = { ...NOTES, modes: ['append' as const] };
     await bench.records.open([target]);
     const put = await bench.records.write(writeOf({ id: 'n', text: '' }, { target, mode: 'upsert' }));
@@ -143,7 +143,7 @@ function writingContract(bench: Bench): void {
 }
 
 function caseContract(bench: Bench): void {
-  test('S4-84: the same keys in two cases are two records, however they are written', async () => {
+  test('S4-84: equal keys in two cases are two records, however they are written', async () => {
     await bench.records.open([NOTES]);
     for (const case_id of [A, B]) {
       for (const id of CRAFTED) {
@@ -161,7 +161,7 @@ function caseContract(bench: Bench): void {
     }
   });
 
-  test('S4-84: where keys are unique without their case, an upsert leaves the row of the other case alone', async () => {
+  test('S4-84: if keys are unique without their case, an upsert leaves the row of the other case unchanged', async () => {
     await bench.records.exec(
       'create table TABLE_NAME (case_id text not null, id text primary key, text text not null)',
     );
@@ -177,7 +177,7 @@ function caseContract(bench: Bench): void {
     expect(all).toEqual([{ case_id: A, text: 'of A' }]);
   });
 
-  test('S4-84: a case that only looks like another one has none of its rows', async () => {
+  test('S4-84: a case with a similar id has none of the rows', async () => {
     if (bench.records.dialect === 'sqlite') {
       const columns = 'case_id text collate nocase, id text collate rtrim, text text, unique (case_id, id)';
       await bench.records.exec(`create table TABLE_NAME (${columns})`);
@@ -207,7 +207,7 @@ function caseContract(bench: Bench): void {
 }
 
 function readingContract(bench: Bench): void {
-  test('pages follow each other in the order of the key, without a gap', async () => {
+  test('pages follow each other in key order, without a gap', async () => {
     const target = targetOf({ kind: TEXT, no: { type: 'integer' } }, { key: ['kind', 'no'] });
     await bench.records.open([target]);
     const all = ['A', 'a', 'b', 'é'].flatMap((kind) => [-2, 0, 5, 10, 11].map((no) => ({ kind, no })));
@@ -227,7 +227,7 @@ function readingContract(bench: Bench): void {
     });
   });
 
-  test('`where` is equality of columns, also with nothing', async () => {
+  test('`where` compares columns for equality, also with null', async () => {
     const target = targetOf({ id: TEXT, done: { type: 'boolean' }, owner: { type: ['string', 'null'] } });
     await bench.records.open([target]);
     const rows = [
@@ -244,7 +244,7 @@ function readingContract(bench: Bench): void {
     expect(await idsOf({ id: `a' or 'a'='a` })).toEqual([]);
   });
 
-  test('what no column can be asked for is refused', async () => {
+  test('a query that no column can answer is refused', async () => {
     await bench.records.open([EVERYTHING]);
     const asks: readonly JsonObject[] = [
       { nothing: 1 },
@@ -270,7 +270,7 @@ function readingContract(bench: Bench): void {
     }
   });
 
-  test('more than 16 MiB are TOO_LARGE, and fewer rows of the same are not', async () => {
+  test('more than 16 MiB are TOO_LARGE, and fewer of the same rows are not', async () => {
     await bench.records.open([NOTES]);
     const text = 'é'.repeat(2 * 1_024 * 1_024 + 1_000);
     for (const id of ['a', 'b', 'c', 'd']) expect(await bench.records.write(writeOf({ id, text }))).toEqual(DONE);
@@ -288,7 +288,7 @@ function readingContract(bench: Bench): void {
 function refusalContract(bench: Bench): void {
   const GOOD: JsonObject = { id: 1, text: '', amount: 0, open: true, tags: [], state: 'new', note: null };
 
-  test('a record that is not of its schema is INVALID_RECORD, and not written', async () => {
+  test('a record that does not match its schema is INVALID_RECORD, and not written', async () => {
     await bench.records.open([EVERYTHING]);
     const bad: readonly JsonObject[] = [
       { ...GOOD, id: 2 ** 53 },
@@ -314,7 +314,7 @@ function refusalContract(bench: Bench): void {
     expect(await recordsOf(bench.records, { target: EVERYTHING })).toEqual([]);
   });
 
-  test('what the table itself refuses is INVALID_RECORD', async () => {
+  test('a row that the table itself rejects is INVALID_RECORD', async () => {
     await bench.records.exec(
       `create table TABLE_NAME (case_id text, id text, text text check (text <> 'bad'), primary key (case_id, id))`,
     );
@@ -326,7 +326,7 @@ function refusalContract(bench: Bench): void {
     expect(await recordsOf(bench.records)).toEqual([{ id: 'n', text: 'good' }]);
   });
 
-  test('a NUL is kept or refused, and never cut at', async () => {
+  test('a NUL is stored or refused, and never truncates a text', async () => {
     await bench.records.open([NOTES]);
     const answers = [
       await bench.records.write(writeOf({ id: 'n', text: '' })),
@@ -339,7 +339,7 @@ function refusalContract(bench: Bench): void {
     expect(await recordsOf(bench.records)).toHaveLength(kept ? 3 : 1);
   });
 
-  test('a stored value that is not of the schema is INTERNAL, and never another value', async () => {
+  test('a stored value that does not match the schema is INTERNAL, and never another value', async () => {
     const target = targetOf({ id: TEXT, no: { type: 'integer' }, data: {} }, {}, ['no', 'data']);
     await bench.records.open([target]);
     const rows = [
@@ -359,7 +359,7 @@ function refusalContract(bench: Bench): void {
     expect(await recordsOf(bench.records, { target })).toMatchObject([{ id: 'x', no: Number.MAX_SAFE_INTEGER }]);
   });
 
-  test('a number that a column of another precision holds is INTERNAL where JSON has none that is the same', async () => {
+  test('a stored number that JSON cannot represent exactly is INTERNAL', async () => {
     const target = targetOf({ id: TEXT, no: { type: 'integer' }, size: { type: 'number' } });
     await bench.records.exec(
       'create table TABLE_NAME (case_id text, id text, no numeric, size numeric, primary key (id))',
@@ -376,7 +376,7 @@ function refusalContract(bench: Bench): void {
     }
   });
 
-  test('where a key is not unique any more, nothing is changed', async () => {
+  test('if a key is not unique any more, nothing is changed', async () => {
     await bench.records.exec('create table TABLE_NAME (case_id text, id text, text text)');
     await bench.records.exec('create unique index the_key on TABLE_NAME (case_id, id)');
     await bench.records.open([NOTES]);
@@ -391,7 +391,7 @@ function refusalContract(bench: Bench): void {
     ]);
   });
 
-  test('a table that is gone is INTERNAL for what needs it', async () => {
+  test('a missing table is INTERNAL for calls that need it', async () => {
     await bench.records.open([NOTES]);
     await bench.records.exec('drop table TABLE_NAME');
     expect(await bench.records.write(writeOf({ id: 'n', text: '' }))).toEqual(failedWith('INTERNAL'));
@@ -400,7 +400,7 @@ function refusalContract(bench: Bench): void {
 }
 
 function tableContract(bench: Bench): void {
-  test('a target that no table can hold is RECORDS_TARGET', async () => {
+  test('a target that no table can store is RECORDS_TARGET', async () => {
     const names = [
       'turnpike_effects',
       'sqlite_schema',
@@ -429,7 +429,7 @@ function tableContract(bench: Bench): void {
     await expect(bench.records.open([NOTES, { ...NOTES }])).rejects.toEqual(code('RECORDS_TARGET'));
   });
 
-  test('a table that lacks a column, a type or the unique constraint is RECORDS_MISMATCH, and says what would do', async () => {
+  test('a table without a column, a type or the unique constraint is RECORDS_MISMATCH, with a statement that would fit', async () => {
     const bad = [
       ['case_id text, id text, primary key (case_id, id)', 'no column text'],
       ['id text primary key, text text', 'no column case_id'],
@@ -448,7 +448,7 @@ function tableContract(bench: Bench): void {
     }
   });
 
-  test('an index over a part of the rows, or over an expression, makes nothing unique', async () => {
+  test('a partial index, or one over an expression, makes nothing unique', async () => {
     for (const index of [`(case_id, id) where id <> 'x'`, '(case_id, lower(id))']) {
       await bench.records.exec('create table TABLE_NAME (case_id text, id text, text text)');
       await bench.records.exec(`create unique index whatever on TABLE_NAME ${index}`);
@@ -457,7 +457,7 @@ function tableContract(bench: Bench): void {
     }
   });
 
-  test('opening again finds the tables, and makes those that are new', async () => {
+  test('opening again finds the tables, and creates new ones', async () => {
     await bench.records.open([NOTES]);
     await bench.records.write(writeOf({ id: 'n', text: 'kept' }));
     await bench.records.commit();

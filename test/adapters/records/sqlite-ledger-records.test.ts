@@ -1,4 +1,4 @@
-// Records in the ledger's own database: what any home of records does, and rows that are there exactly where the ledger
+// Records in the ledger's own database: they do what any record database does, and rows exist exactly if the ledger
 // says so.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -59,7 +59,7 @@ describe('records and the ledger are one transaction', () => {
   let records: LedgerRecords;
 
   const note = (id: string) => records.write(writeOf({ id, text: '' }));
-  /** What another process sees. */
+  /** The state that another process sees. */
   const durable = () =>
     withDatabase(at.file, (db) => db.prepare('select id from records_notes order by id').pluck().all());
   const exec = (sql: string) => withDatabase(at.file, (db) => void db.exec(sql));
@@ -90,7 +90,7 @@ describe('records and the ledger are one transaction', () => {
     expect(await all(store.log())).toHaveLength(2);
   });
 
-  test('`abandon` takes back what was written since the last commit', async () => {
+  test('`abandon` rolls back rows written since the last commit', async () => {
     note('a');
     await scribe.write(store, [opening(A)]);
     note('b');
@@ -102,14 +102,14 @@ describe('records and the ledger are one transaction', () => {
     expect(note('b')).toEqual(DONE);
   });
 
-  test('tables are made before rows wait, and not beside them', () => {
+  test('tables are created before rows are pending, and not while they are', () => {
     note('a');
     expect(() => records.open([{ ...NOTES, name: 'others' }])).toThrow(/while rows/);
     records.open([NOTES]);
     expect(records.dirty).toBe(true);
   });
 
-  test('a row that is refused is taken back alone', async () => {
+  test('a refused row is rolled back alone', async () => {
     expect(records.write(writeOf({ id: 'x', text: 7 }))).toEqual(failedWith('INVALID_RECORD'));
     expect(records.dirty).toBe(false);
     note('a');
@@ -123,7 +123,7 @@ describe('records and the ledger are one transaction', () => {
     expect(durable()).toEqual(['a', 'b']);
   });
 
-  test('a batch that another writer was before leaves no row', async () => {
+  test('a batch that another writer has preceded leaves no row', async () => {
     const late = scribe.prepare([opening(A)]);
     await store.acquire();
     note('a');
@@ -132,7 +132,7 @@ describe('records and the ledger are one transaction', () => {
     expect([durable(), await all(store.log())]).toEqual([[], []]);
   });
 
-  test('a batch that is none leaves no row', async () => {
+  test('an invalid batch leaves no row', async () => {
     note('a');
     const batch = scribe.prepare([opening(A)]);
     const trees = batch.trees.map((append) => ({ ...append, entries: [] }));
@@ -150,7 +150,7 @@ describe('records and the ledger are one transaction', () => {
        CREATE TRIGGER breakage AFTER INSERT ON blocks BEGIN INSERT INTO b VALUES (1); END`,
     ],
   ] as const) {
-    test(`a commit that fails at ${what} leaves no row, and the store takes no more until it is opened anew`, async () => {
+    test(`a commit that fails at ${what} leaves no row, and the store commits nothing more until it is reopened`, async () => {
       exec(breakage);
       note('a');
       await expect(scribe.write(store, [opening(A)])).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
@@ -167,7 +167,7 @@ describe('records and the ledger are one transaction', () => {
     });
   }
 
-  test('what takes back the whole transaction leaves no row, and lets nothing be committed', async () => {
+  test('an error that rolls back the whole transaction leaves no row, and prevents further commits', async () => {
     exec(`CREATE TRIGGER all_back BEFORE INSERT ON records_notes WHEN NEW.id = 'b'
           BEGIN SELECT RAISE(ROLLBACK, 'gone'); END`);
     expect([note('a'), note('b'), note('c')]).toEqual([DONE, failedWith('INVALID_RECORD'), failedWith('IO_ERROR')]);
@@ -175,7 +175,7 @@ describe('records and the ledger are one transaction', () => {
     expect([durable(), await all(store.log())]).toEqual([[], []]);
   });
 
-  test('closing takes back what waits, and so does acquiring anew', async () => {
+  test('closing rolls back pending rows, and so does acquiring again', async () => {
     note('a');
     scribe = await scribeOf(store);
     expect(records.dirty).toBe(false);
@@ -186,7 +186,7 @@ describe('records and the ledger are one transaction', () => {
     records.abandon();
   });
 
-  test('a search by hash makes no rows durable that wait', async () => {
+  test('a search by hash does not commit pending rows', async () => {
     await scribe.write(store, [opening(A), proposed(A, content('raw_payload', 'p'))]);
     note('a');
     const { sha256 } = await import('../../../src/contract/hash.js');
@@ -196,7 +196,7 @@ describe('records and the ledger are one transaction', () => {
     expect(durable()).toEqual(['a']);
   });
 
-  test('a target has no way to a table of the ledger, and a reader has no records', async () => {
+  test('a target cannot reach a table of the ledger, and a reader has no records', async () => {
     const targets = ['blocks', 'meta', 'marks'].map((name) => targetOf({ id: TEXT }, { name }));
     records.open(targets);
     for (const target of targets) expect(records.write(writeOf({ id: 'x' }, { target }))).toEqual(DONE);
@@ -211,7 +211,7 @@ describe('records and the ledger are one transaction', () => {
     }
   });
 
-  test('a ledger with records opens again; a trigger or a view beside them is LEDGER_TAMPERED', async () => {
+  test('a ledger with records opens again; a trigger or view added to their tables is LEDGER_TAMPERED', async () => {
     note('a');
     await scribe.write(store, [opening(A)]);
     await store.close();

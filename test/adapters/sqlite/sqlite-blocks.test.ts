@@ -1,4 +1,4 @@
-// What becomes one row, and that readers see nothing of it.
+// Which entries become one row, and that readers do not notice it.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX, entriesOf } from '../../../src/adapters/sqlite/sqlite-blocks.js';
@@ -47,7 +47,7 @@ describe('the blocks of a SQLite ledger', () => {
       { complete: false },
     );
 
-  test('what follows in one tree is one block; trees that take turns have one each time', async () => {
+  test('consecutive entries of one tree are one block; alternating trees have one block per turn', async () => {
     await scribe.write(store, [opening(A), audited(A), opening(B), audited(B), audited(B), audited(A)]);
     await scribe.write(store, [audited(A), audited(A)]);
     expect(blocks()).toEqual([
@@ -92,7 +92,7 @@ describe('the blocks of a SQLite ledger', () => {
     expect((await all(store.tree(B))).map(({ text }) => text)).toEqual(entries.map(({ text }) => text));
   });
 
-  test('texts come back as they were, whatever their characters, at the limit of a block and beyond', async () => {
+  test('texts come back unchanged, with any characters, at the limit of a block and beyond', async () => {
     const batch = scribe.prepare([opening(A), ...Array.from({ length: 6 }, () => audited(A))]);
     const lengths = [100, BLOCK_CHARS_MAX - 2_000, BLOCK_CHARS_MAX, 2 * BLOCK_CHARS_MAX + 2];
     const paddings = ['é', '€', '😀', '\u0000', '\uffff'].flatMap((pad) => lengths.map((length) => ({ length, pad })));
@@ -103,11 +103,11 @@ describe('the blocks of a SQLite ledger', () => {
       );
       await store.commit(withEntries(prepared, entries));
       const { from } = prepared.trees[0]!;
-      // Hashes, so that a failure is told in a line.
+      // Compares hashes, so that a failure message is one line.
       expect((await all(store.log(from))).map(({ text }) => sha256(text))).toEqual(
         entries.map(({ text }) => sha256(text)),
       );
-      // The same tree goes on.
+      // Appends to the same tree.
       const seq = from + entries.length;
       const moved = (n: number) => ({ ...entries[n]!.entry, seq: seq + n });
       const next = batch.entries.map((sealed, n) => ({ ...sealed, entry: moved(n) }));
@@ -118,7 +118,7 @@ describe('the blocks of a SQLite ledger', () => {
     expect(types).toEqual(['text']);
   });
 
-  test('a tree of more blocks than are read at a time comes back without a gap, from any place', async () => {
+  test('a tree with more blocks than one page comes back without a gap, from any position', async () => {
     await scribe.write(store, [opening(A), opening(B)]);
     for (let round = 0; round < 3; round += 1) {
       await scribe.write(
@@ -135,7 +135,7 @@ describe('the blocks of a SQLite ledger', () => {
 });
 
 test.each(['types', 'leaf_hashes', 'texts'])(
-  'S4-86: a block of which a torn page has left no %s is tampered with',
+  'S4-86: reports a block as tampered if a torn page left no %s',
   (column) => {
     const whole = {
       log_index: 7,

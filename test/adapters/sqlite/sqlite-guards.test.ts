@@ -1,4 +1,4 @@
-// What another program can do to the tables of a ledger with SQL, as long as it leaves the triggers alone: nothing.
+// The triggers stop other programs from changing the tables of a ledger with SQL, unless they remove the triggers.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSqliteStore, openSqliteStore } from '../../../src/adapters/sqlite/sqlite-ledger-store.js';
@@ -7,7 +7,7 @@ import { ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.
 
 const [A, B, C] = [treeId(1), treeId(2), treeId(3)];
 const HASH = 'zeroblob(32)';
-/** All columns of a block of one entry, except for its place. */
+/** All columns of a block of one entry, except its position. */
 const BLOCK = `NULL, 'input', ${HASH}, '{}'`;
 const NEXT = 'SELECT max(artifact_no) + 1';
 const TABLES = ['blocks', 'artifacts', 'marks', 'tree_index', 'mark_index', 'artifact_index'];
@@ -39,7 +39,7 @@ describe('the guards of a SQLite ledger', () => {
     );
     await store.artifact(null, 'a'.repeat(64));
     await store.close();
-    // Both indexes begin as they would go on: with rows that say what the blocks and the marks say.
+    // Both indexes start as they would continue: with rows that agree with the blocks and the marks.
     withDatabase(at.file, (db) => {
       db.exec(`INSERT INTO tree_index SELECT tree_id, seq, log_index FROM blocks;
                INSERT INTO mark_index VALUES ('${A}', 'imine', 0)`);
@@ -55,7 +55,7 @@ describe('the guards of a SQLite ledger', () => {
   });
   afterAll(() => at.remove());
 
-  /** Tries a statement on a connection like any other, with recursive triggers as it likes. */
+  /** Runs a statement on another connection, with recursive triggers on or off. */
   const attempt = (sql: string, recursiveTriggers: boolean): string =>
     withDatabase(at.file, (db) => {
       db.pragma(`recursive_triggers = ${recursiveTriggers ? 'ON' : 'OFF'}`);
@@ -86,11 +86,11 @@ describe('the guards of a SQLite ledger', () => {
     ['its id', `UPDATE trees SET tree_id = 'other' WHERE tree_id = '${A}'`],
     ['its case', `UPDATE trees SET case_id = NULL WHERE tree_id = '${A}'`],
     ['its end', `UPDATE trees SET ended = 0 WHERE tree_id = '${B}'`],
-    ['what a start has to know when it has ended', `UPDATE trees SET unfinished = 1 WHERE tree_id = '${B}'`],
+    ['the recovery hint of a tree that has ended', `UPDATE trees SET unfinished = 1 WHERE tree_id = '${B}'`],
     ['all of it', 'DELETE FROM trees'],
     ['all of it for another', `INSERT OR REPLACE INTO trees VALUES (0, '${A}', NULL, 1, 0, NULL)`],
     ['what comes before it', `INSERT INTO trees VALUES (-1, '${C}', NULL, 0, 1, NULL)`],
-  ])('S4-86, C61: a tree that is listed cannot lose or change %s', (_what, sql) => {
+  ])('S4-86, C61: a listed tree cannot lose or change %s', (_what, sql) => {
     for (const recursive of [true, false]) expect(attempt(sql, recursive)).toMatch(REFUSED);
   });
 
@@ -100,9 +100,12 @@ describe('the guards of a SQLite ledger', () => {
     ['a block, quietly', `INSERT OR IGNORE INTO blocks SELECT * FROM blocks WHERE log_index = 0; SELECT 1`],
     ['a content', `INSERT OR REPLACE INTO artifacts VALUES (0, NULL, ${HASH}, 'policy', 1, x'00', 0)`],
     ['a row of marks', `INSERT OR REPLACE INTO marks VALUES (0, '[[],[],[]]')`],
-    ['a place in the index of trees', `INSERT OR REPLACE INTO tree_index VALUES ('${A}', 0, 1)`],
-    ['a place in the index of trees, by an earlier one', `INSERT OR REPLACE INTO tree_index VALUES ('${A}', 1, 1)`],
-    ['a mark in its index, by an earlier one', `INSERT OR REPLACE INTO mark_index VALUES ('${A}', 'imine', -1)`],
+    ['a row of the index of trees', `INSERT OR REPLACE INTO tree_index VALUES ('${A}', 0, 1)`],
+    ['a row of the index of trees, by an earlier one', `INSERT OR REPLACE INTO tree_index VALUES ('${A}', 1, 1)`],
+    [
+      'a row of the index of marks, by an earlier one',
+      `INSERT OR REPLACE INTO mark_index VALUES ('${A}', 'imine', -1)`,
+    ],
     ['a mark in its index', `INSERT OR REPLACE INTO mark_index VALUES ('${A}', 'imine', 9)`],
     ['the head', `INSERT OR REPLACE INTO meta VALUES (1, 1, 0, ${HASH}, x'', 0, 0, 0)`],
   ])('S4-86, C61: %s cannot be replaced, with recursive triggers or without', (_what, sql) => {
@@ -134,12 +137,12 @@ describe('the guards of a SQLite ledger', () => {
     ['bytes for a text', `INSERT INTO blocks VALUES (11, '${A}', 10, NULL, 'input', ${HASH}, x'7b7d')`],
     ['a hash that is cut short', `INSERT INTO blocks VALUES (11, '${A}', 10, NULL, 'input', zeroblob(63), '{}')`],
     ['a root that is cut short', `UPDATE meta SET root = zeroblob(31)`],
-    ['a frontier that is cut short', `UPDATE meta SET frontier = zeroblob(33)`],
+    ['a frontier of the wrong length', `UPDATE meta SET frontier = zeroblob(33)`],
     ['a second head', `UPDATE meta SET id = 2`],
     ['a size that is no number', `UPDATE meta SET size = 'many'`],
     ['bytes for marks', `INSERT INTO marks SELECT max(mark_no) + 1, x'00' FROM marks`],
     [
-      'a content whose hash is cut short',
+      'a content with a hash of the wrong length',
       `INSERT INTO artifacts ${NEXT}, NULL, x'00', 'policy', 1, x'00', 0 FROM artifacts`,
     ],
     ['a content of no size', `INSERT INTO artifacts ${NEXT}, NULL, ${HASH}, 'policy', 'one', x'00', 0 FROM artifacts`],
@@ -148,13 +151,13 @@ describe('the guards of a SQLite ledger', () => {
     expect(attempt(sql, true)).toMatch(/cannot store|CHECK constraint/);
   });
 
-  test('after all of this the ledger is what it was', async () => {
+  test('the ledger is unchanged after all these attempts', async () => {
     const store = openSqliteStore(at);
     const scribe = await scribeOf(store);
     expect(await store.head()).toMatchObject({ size: 11 });
     expect(await store.artifactsOf({ tree_id: A, seq: 0 })).toHaveLength(4);
     expect(scribe.epoch).toBe(2);
-    // The guards let through what the store itself does.
+    // The triggers permit what the store itself does.
     await scribe.write(store, [opening(C), answered(C, null)], { ended: [C] });
     expect(await store.head()).toMatchObject({ size: 13 });
     await store.close();

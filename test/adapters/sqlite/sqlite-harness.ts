@@ -1,4 +1,4 @@
-// A SQLite ledger in a folder of its own, and what somebody with another program can do to its file.
+// A SQLite ledger in its own folder, and what another program can do to its file.
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ export function ledgerFolder(): LedgerFolder {
   };
 }
 
-/** Opens the file as any program can. */
+/** Opens the file like any other program. */
 export function withDatabase<T>(file: string, work: (db: Database.Database) => T): T {
   const db = new Database(file);
   try {
@@ -32,7 +32,7 @@ export function withDatabase<T>(file: string, work: (db: Database.Database) => T
   }
 }
 
-/** Removes what guards the tables, as whoever has the file can. */
+/** Removes the triggers, as any program with access to the file can. */
 export const dropGuards = (db: Database.Database): void => {
   const triggers = db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'trigger'`).pluck().all() as string[];
   for (const name of triggers) db.exec(`DROP TRIGGER ${name}`);

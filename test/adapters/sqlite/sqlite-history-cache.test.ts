@@ -22,7 +22,7 @@ const snapshot = (size: number, text = SECRET): HistorySnapshot => ({
   sha256: sha256(text),
 });
 
-describe('D14: what readers remember, wiped', () => {
+describe('D14: a history cache that is wiped', () => {
   let folder: string;
   let file: string;
   let one: HistoryCache;
@@ -40,7 +40,7 @@ describe('D14: what readers remember, wiped', () => {
   const holding = (): readonly string[] =>
     readdirSync(folder).filter((name) => readFileSync(join(folder, name)).includes(SECRET));
 
-  test('is nowhere in its files any more, whoever has them open', async () => {
+  test('is no longer in any of its files, even if another process has them open', async () => {
     for (let size = 1; size <= 50; size += 1)
       expect(await one.save(point(size), [snapshot(size, SECRET.repeat(size * 10))], size - 1)).toBe(true);
     expect(await other.point(50)).toMatchObject({ size: 50 });
@@ -54,7 +54,7 @@ describe('D14: what readers remember, wiped', () => {
     expect(await other.snapshot('tree-2', 2)).toMatchObject({ text: 'another' });
   });
 
-  test('does not come back from those who had folded it before', async () => {
+  test('does not get erased data back from readers that folded it before', async () => {
     expect(await one.point(50)).toBeNull();
     await other.wipe();
     expect(await one.save(point(1), [snapshot(1)], 0)).toBe(false);
@@ -63,7 +63,7 @@ describe('D14: what readers remember, wiped', () => {
     expect(await one.save(point(1), [snapshot(1, 'again')], 0)).toBe(true);
   });
 
-  test('is not said to be wiped while somebody writes to it', async () => {
+  test('does not report success while another process writes to it', async () => {
     await one.save(point(1), [snapshot(1)], 0);
     const writer = new Database(file);
     writer.exec('BEGIN IMMEDIATE');

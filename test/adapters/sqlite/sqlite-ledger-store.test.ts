@@ -32,7 +32,7 @@ const thrownBy = (work: () => unknown): unknown => {
   }
 };
 
-/** A trigger of somebody else lets an insert fail; a reference that is checked at the end, the COMMIT. */
+/** A foreign trigger makes an insert fail; a deferred foreign key makes the COMMIT fail. */
 const BREAK_INSERT = `CREATE TRIGGER breakage BEFORE INSERT ON blocks BEGIN SELECT RAISE(ABORT, 'broken'); END`;
 const BREAK_COMMIT = `
   CREATE TABLE a (x INTEGER PRIMARY KEY);
@@ -80,21 +80,21 @@ describe('the SQLite store', () => {
   });
 
   describe('creating and opening', () => {
-    test('a ledger that is not there cannot be opened, and opening makes none', () => {
+    test('a missing ledger cannot be opened, and opening does not create it', () => {
       for (const readOnly of [true, false]) {
         expect(thrownBy(() => openSqliteStore({ ...at, readOnly }))).toEqual(code('LEDGER_UNAVAILABLE'));
       }
       expect(existsSync(at.file)).toBe(false);
     });
 
-    test('a ledger that is there cannot be made again', async () => {
+    test('an existing ledger cannot be created again', async () => {
       const store = keep(createSqliteStore(at));
       await (await scribeOf(store)).write(store, [opening(A)]);
       expect(thrownBy(() => createSqliteStore(at))).toEqual(code('LEDGER_UNAVAILABLE'));
       expect(await store.head()).toMatchObject({ size: 1 });
     });
 
-    test('in a folder that is not there none is made', () => {
+    test('does not create a ledger in a missing folder', () => {
       const file = join(at.folder, 'no', 'ledger.db');
       expect(thrownBy(() => createSqliteStore({ ...at, file }))).toEqual(code('LEDGER_UNAVAILABLE'));
     });
@@ -102,7 +102,7 @@ describe('the SQLite store', () => {
     test.each<[string, (file: string) => void]>([
       ['an empty file', (file) => writeFileSync(file, '')],
       ['a text', (file) => writeFileSync(file, 'this is no ledger\n'.repeat(1_000))],
-      ['a database of something else', (file) => withDatabase(file, (db) => void db.exec('CREATE TABLE t (x)'))],
+      ['a database of another program', (file) => withDatabase(file, (db) => void db.exec('CREATE TABLE t (x)'))],
     ])('%s is not opened as a ledger, and not changed', (_what, make) => {
       make(at.file);
       const before = readFileSync(at.file);
@@ -115,7 +115,7 @@ describe('the SQLite store', () => {
     test.each([
       [FORMAT_VERSION + 1, /format 6.*knows 5.*a newer one/],
       [FORMAT_OLDEST - 1, /format 1.*knows 5.*an older one, or start a new home/],
-    ])('a ledger of format %i is refused, with what to do', async (version, message) => {
+    ])('a ledger of format %i is refused, and the message says what to do', async (version, message) => {
       await createSqliteStore(at).close();
       withDatabase(at.file, (db) => db.pragma(`user_version = ${version}`));
       const refusal = { code: 'LEDGER_UNAVAILABLE', message: expect.stringMatching(message) };
@@ -124,11 +124,11 @@ describe('the SQLite store', () => {
       }
     });
 
-    test('a folder that cannot be opened as a file is LEDGER_UNAVAILABLE', () => {
+    test('opening a folder as a ledger is LEDGER_UNAVAILABLE', () => {
       expect(thrownBy(() => openSqliteStore({ ...at, file: at.folder }))).toEqual(code('LEDGER_UNAVAILABLE'));
     });
 
-    test('a file that was cut in its middle is LEDGER_TAMPERED where it is read', async () => {
+    test('reading a ledger file that was truncated in the middle is LEDGER_TAMPERED', async () => {
       const store = createSqliteStore(at);
       const scribe = await scribeOf(store);
       await scribe.write(store, [opening(A), ...Array.from({ length: 200 }, () => audited(A))]);
@@ -138,7 +138,7 @@ describe('the SQLite store', () => {
       await expect(verdict).rejects.toEqual(code('LEDGER_TAMPERED'));
     });
 
-    test('S4-86: a ledger whose guards were removed is not opened for writing, but can be read', async () => {
+    test('S4-86: a ledger without its triggers is not opened for writing, but can be read', async () => {
       const store = createSqliteStore(at);
       await (await scribeOf(store)).write(store, [opening(A)]);
       await store.close();
@@ -158,7 +158,7 @@ describe('the SQLite store', () => {
       expect(thrownBy(() => openSqliteStore(at))).toEqual(code('LEDGER_TAMPERED'));
     });
 
-    test('nobody but its owner can read the files', async () => {
+    test('only the owner can read the files', async () => {
       const store = keep(createSqliteStore(at));
       const large = content('file_content', new Uint8Array(300_000));
       await (await scribeOf(store)).write(store, [opening(A), answered(A, large)]);
@@ -178,7 +178,7 @@ describe('the SQLite store', () => {
     });
   });
 
-  test('a ledger that cannot be opened anew yet can still be read, and is tried again', async () => {
+  test('a ledger that cannot be reopened yet can still be read, and reopening can be retried', async () => {
     const store = keep(createSqliteStore(at));
     const scribe = await scribeOf(store);
     await scribe.write(store, [opening(A)]);
@@ -199,7 +199,7 @@ describe('the SQLite store', () => {
   });
 
   describe('durability', () => {
-    test('S4-86: every commit is flushed: WAL with synchronous FULL, and the guards hold against REPLACE', async () => {
+    test('S4-86: every commit is flushed: WAL with synchronous FULL, and the triggers also reject REPLACE', async () => {
       await createSqliteStore(at).close();
       const db = openDatabase(at.file, false);
       const settings = [
@@ -222,7 +222,7 @@ describe('the SQLite store', () => {
       });
     });
 
-    test('what was committed is there in a copy of the files that was made without closing the store', async () => {
+    test('committed data is in a copy of the files that was made without closing the store', async () => {
       const store = keep(createSqliteStore(at));
       const scribe = await scribeOf(store);
       await scribe.write(store, [opening(A), ...step(A, content('raw_payload', 'p'), content('result', 'r'))]);
@@ -238,7 +238,7 @@ describe('the SQLite store', () => {
       copy.remove();
     });
 
-    test('a ledger goes on after it was closed and opened: places, contents, marks, epoch', async () => {
+    test('a ledger continues after it was closed and opened: log indexes, contents, marks, epoch', async () => {
       const scribe = new Scribe();
       let epoch = 0;
       createSqliteStore(at)

@@ -1,4 +1,4 @@
-// That a writer holds the names of marks in memory is never told from that it asks the database each time.
+// A writer that caches the names of marks behaves exactly like one that queries the database each time.
 
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 afterEach(() => at.remove());
 
-describe('the marks that a writer knows', () => {
+describe('the cached marks of a writer', () => {
   let store: LedgerStore;
   let scribe: Scribe;
   let opened: LedgerStore[];
@@ -54,7 +54,7 @@ describe('the marks that a writer knows', () => {
     store = keep(openSqliteStore(at));
     scribe.epoch = await store.acquire();
   };
-  /** Another one takes the place of the writer, which has lost its lock and does not know. */
+  /** Replaces the writer, which has lost its lock and does not know. */
   const replace = async (): Promise<void> => {
     rmSync(`${at.file}.lock`);
     const next = keep(openSqliteStore(at));
@@ -63,7 +63,7 @@ describe('the marks that a writer knows', () => {
   };
   const known = async (n: number): Promise<boolean> => (await proposalOf(store, A, proposalId(n))) !== null;
 
-  test('C19: an id that was new when it was asked for is refused when it comes twice', async () => {
+  test('C19: an id that was new at its lookup is refused if it comes twice', async () => {
     expect(await known(1)).toBe(false);
     await scribe.write(store, [audited(A)], { proposals: [mark(1)] });
     expect(await proposalOf(store, A, proposalId(1))).toEqual(mark(1));
@@ -74,13 +74,13 @@ describe('the marks that a writer knows', () => {
     await expect(store.commit(scribe.prepare([audited(A)], { proposals: [mark(1)] }))).rejects.toEqual(refused);
   });
 
-  /** Lets the writer see that somebody else has written, although it is no mark: it looks at everything anew. */
+  /** Shows the writer a foreign change that is not a mark, so that it drops its cache. */
   const disturb = async (): Promise<void> => {
     withDatabase(at.file, (db) => db.exec(`INSERT OR REPLACE INTO snapshots VALUES ('x', 0, hex(randomblob(9)), '')`));
     for await (const entry of store.tree(A)) expect(entry.tree_id).toBe(A);
   };
 
-  test('C19: so it is before, while and after its row comes into the index', async () => {
+  test('C19: a mark is refused again before, while and after it is indexed', async () => {
     const indexed = () =>
       withDatabase(at.file, (db) => Number(db.prepare('SELECT marks_indexed FROM meta').pluck().get()));
     await scribe.write(store, [audited(A)], { proposals: [mark(0)] });
@@ -114,21 +114,21 @@ describe('the marks that a writer knows', () => {
     expect(await inputOf(store, A, 'x')).toBe(1);
   });
 
-  test('N1: a writer that was replaced and takes its place again knows what was written meanwhile', async () => {
+  test('N1: a writer that was replaced and becomes the writer again knows what was written in between', async () => {
     expect(await known(1)).toBe(false);
     await replace();
     scribe.epoch = await store.acquire();
     await expect(store.commit(scribe.prepare([audited(A)], { proposals: [mark(1)] }))).rejects.toEqual(refused);
   });
 
-  test('N3: a writer that has read what its successor wrote does not go on with what it held', async () => {
+  test('N3: a writer that has read what its successor wrote drops its cache', async () => {
     expect(await known(1)).toBe(false);
     await replace();
     for await (const entry of store.tree(A)) expect(entry.tree_id).toBe(A);
     expect(await known(1)).toBe(true);
   });
 
-  test('W2: when a write has failed nothing of it is known, and what there was is', async () => {
+  test('W2: after a failed write, its marks are unknown and earlier ones are known', async () => {
     await scribe.write(store, [audited(A)], { proposals: [mark(1)] });
     const doubled = scribe.prepare([audited(A)], { proposals: [mark(2), mark(3), mark(2)] });
     await expect(store.commit(doubled)).rejects.toEqual(refused);
@@ -136,13 +136,13 @@ describe('the marks that a writer knows', () => {
   });
 });
 
-describe('what is held of the marks', () => {
+describe('the limits of the cache', () => {
   let db: SqliteConnection;
   let numbers: SqliteMarkNumbers;
   const insert = (scope: string, name: string, mark_no: number): void => {
     db.prepare('INSERT INTO mark_index VALUES (?, ?, ?)').run(scope, name, mark_no);
   };
-  /** Puts what nobody told into the index: where the scope is held, it is not seen. */
+  /** Inserts an index row without notifying the store: if the scope is cached, the row is not seen. */
   const isHeld = (scope: string): boolean => {
     db.exec('SAVEPOINT look');
     insert(scope, 'untold', 77);
@@ -160,7 +160,7 @@ describe('what is held of the marks', () => {
   });
   afterEach(() => void db.close());
 
-  test('a scope is read once, whole', () => {
+  test('a scope is loaded once, as a whole', () => {
     insert('s', 'a', 1);
     insert('t', 'b', 2);
     expect(numbers.find({ scope: 's', name: 'b' })).toBeNull();
@@ -170,7 +170,7 @@ describe('what is held of the marks', () => {
     expect(numbers.find({ scope: 's', name: 'c' })).toBe(3);
   });
 
-  test('nothing is held where others may write', () => {
+  test('nothing is cached where other processes may write', () => {
     expect(numbers.find({ scope: 's', name: 'a' })).toBeNull();
     numbers.isOnlyWriter = false;
     expect(isHeld('s')).toBe(false);
@@ -179,7 +179,7 @@ describe('what is held of the marks', () => {
     expect(numbers.find({ scope: 's', name: 'a' })).toBe(1);
   });
 
-  test('a scope at its limit is held; one past it is not, whether it is read so or grows', () => {
+  test('a scope at its limit is cached; one beyond it is not, whether it is loaded or grows', () => {
     for (const [n, name] of ['a', 'b', 'c'].entries()) insert('s', name, n);
     expect(numbers.find({ scope: 's', name: 'a' })).toBe(0);
     expect(isHeld('s')).toBe(true);
@@ -195,20 +195,20 @@ describe('what is held of the marks', () => {
     expect(isHeld('t')).toBe(false);
   });
 
-  test('at the limit of all of them the scope that was held for longest makes room', () => {
+  test('at the total limit, the oldest scope is evicted', () => {
     const scopes = ['s', 't', 'u', 'v'];
     for (const [n, scope] of scopes.entries()) {
       insert(scope, 'a', n);
       expect(numbers.find({ scope, name: 'a' })).toBe(n);
     }
-    // Eight: four scopes of one name each. This is the ninth.
+    // Eight: four scopes with one name each. This is the ninth.
     numbers.add({ scope: 'v', name: 'b' }, 9);
     expect(['v', 'u', 't'].map(isHeld)).toEqual([true, true, true]);
     expect(numbers.find({ scope: 'v', name: 'b' })).toBe(9);
-    // And is not read again, or scopes that take turns would each be read each time.
+    // It is not loaded again; otherwise scopes that take turns would be loaded each time.
     expect(numbers.find({ scope: 's', name: 'a' })).toBe(0);
     expect(isHeld('s')).toBe(false);
-    // What is not to be read counts, too, and is forgotten in the end.
+    // Scopes that are not to be loaded count too, and are forgotten in the end.
     for (const name of ['w', 'x', 'y', 'z', 'A', 'B', 'C', 'D', 'E']) {
       expect(numbers.find({ scope: name, name: 'a' })).toBeNull();
     }

@@ -1,4 +1,4 @@
-// Run records in a SQLite ledger: what guards them, what an older ledger has of them, and what they leave alone.
+// Run records in a SQLite ledger: their triggers, how an older ledger behaves, and that they do not affect the ledger.
 
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -48,13 +48,13 @@ afterEach(async () => {
   at.remove();
 });
 
-describe('a ledger that is older than run records', () => {
-  /** The same ledger, as the format before had it. */
+describe('a ledger from before run records', () => {
+  /** The same ledger in the format before run records. */
   const asBefore = async (): Promise<void> => {
     await store.close();
     const later = ['run_records', 'recorded_trees', 'archives', 'archived_trees', 'archived_cases', 'trees'];
     exec(`${later.map((table) => `DROP TABLE ${table};`).join('')} PRAGMA user_version = 2`);
-    // The guards of that format, as that format has them.
+    // The triggers of that format.
     const model = new Database(':memory:').exec(schemaSteps(0, 2));
     const guards = model.prepare(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`).all();
     model.close();
@@ -63,7 +63,7 @@ describe('a ledger that is older than run records', () => {
   };
   const formatOf = () => withDatabase(at.file, (db) => db.pragma('user_version', { simple: true }));
 
-  test('is read as it is: it has none, and nothing is written to it', async () => {
+  test('is read as it is: it has no run records, and nothing is written to it', async () => {
     await asBefore();
     const before = readFileSync(at.file);
     const reader = keep(openSqliteStore({ ...at, readOnly: true }));
@@ -73,13 +73,13 @@ describe('a ledger that is older than run records', () => {
     expect(await reader.runRecords.recorded(A)).toBeNull();
     expect(await reader.runRecords.load(A, A)).toBeNull();
     expect(await reader.runRecords.count(A)).toBe(0);
-    // Nor by who could write and does not.
+    // Nor by a process that could write and does not.
     expect(await unrecorded(keep(openSqliteStore(at)))).toEqual([]);
     expect(readFileSync(at.file).equals(before)).toBe(true);
     expect(formatOf()).toBe(2);
   });
 
-  test('has tables of them as soon as it is written, for what has ended before, and for readers that are open', async () => {
+  test('gets the tables at the first write, for trees that ended before, and for readers that are open', async () => {
     await asBefore();
     const reader = keep(openSqliteStore({ ...at, readOnly: true }));
     expect(await unrecorded(reader)).toEqual([]);
@@ -91,23 +91,23 @@ describe('a ledger that is older than run records', () => {
     await scribe.write(writer, [audited(B)], { ended: [B] });
     expect(await unrecorded(writer)).toEqual([A, B]);
     await writer.close();
-    // It is what a new one is, table by table.
+    // It equals a new ledger, table by table.
     keep(openSqliteStore(at));
   });
 
-  test('and whose tables were changed is LEDGER_TAMPERED', async () => {
+  test('is LEDGER_TAMPERED if its tables were changed', async () => {
     await asBefore();
     exec('DROP INDEX first_blocks');
     expect(() => openSqliteStore(at)).toThrow(code('LEDGER_TAMPERED'));
   });
 });
 
-describe('S4-70: the tables refuse what changes the records of a recorded tree', () => {
+describe('S4-70: the tables reject changes to the records of a recorded tree', () => {
   const RECORD = `SELECT tree_id, run_id, '[]' FROM run_records`;
   test.each([
     ['another record', `INSERT INTO run_records VALUES ('${A}', '${A}.7', '{}')`],
     ['a record for another', `INSERT OR REPLACE INTO run_records ${RECORD}`],
-    ['a record that says something else', `UPDATE run_records SET record = '[]'`],
+    ['a record with another content', `UPDATE run_records SET record = '[]'`],
     ['a record of another run', `UPDATE run_records SET run_id = run_id || 'x'`],
     ['no record', 'DELETE FROM run_records'],
     ['another end', 'UPDATE recorded_trees SET seq = seq + 1'],
@@ -122,10 +122,10 @@ describe('S4-70: the tables refuse what changes the records of a recorded tree',
   });
 });
 
-describe('the writer of run records and of the ledger are one', () => {
+describe('run records and the ledger have one writer', () => {
   const BATCH = { records: [rowOf(A)], trees: [{ tree_id: A, place: 0, seq: 1 }] };
 
-  test('while records of targets wait for their commit, none is written, and theirs is not either', async () => {
+  test('while records of targets are pending, no run record is written, and the pending ones are not committed', async () => {
     store.records!.open([NOTES]);
     store.records!.write(writeOf({ id: 'a', text: '' }));
     expect(await store.runRecords.save(BATCH)).toBe(false);
@@ -136,7 +136,7 @@ describe('the writer of run records and of the ledger are one', () => {
     expect(withDatabase(at.file, (db) => db.prepare('SELECT id FROM records_notes').pluck().all())).toEqual(['a']);
   });
 
-  test('when the table is gone that is told, and the ledger goes on', async () => {
+  test('if the table is missing, an error is reported and the ledger continues', async () => {
     exec('DROP TABLE run_records');
     await expect(store.runRecords.save(BATCH)).rejects.toEqual(code('LEDGER_TAMPERED'));
     await scribe.write(store, [audited(B)]);
@@ -144,7 +144,7 @@ describe('the writer of run records and of the ledger are one', () => {
   });
 });
 
-describe('D2: what goes wrong with what is only derived', () => {
+describe('D2: a failure while writing derived data', () => {
   let db: SqliteConnection;
   let writer: SqliteWriter;
 
@@ -165,14 +165,14 @@ describe('D2: what goes wrong with what is only derived', () => {
     throw Object.assign(new Error('the test broke this'), { code: sqliteCode });
   };
 
-  test('is taken back, and does not keep the ledger from being written', () => {
+  test('is rolled back, and does not prevent further commits', () => {
     expect(() => writer.writeDerived(failingAs('SQLITE_FULL'))).toThrow('the test broke this');
     expect(db.prepare('SELECT count(*) FROM recorded_trees').pluck().get()).toBe(0);
     writer.commit(scribe.next([audited(B)]));
     expect(writer.writeDerived(() => undefined)).toBe(true);
   });
 
-  test('unless it is the disk: then nobody knows what lies there, and nothing is written any more', () => {
+  test('prevents further commits if the disk failed, because its content is unknown', () => {
     expect(() => writer.writeDerived(failingAs('SQLITE_IOERR_FSYNC'))).toThrow('the test broke this');
     expect(() => writer.commit(scribe.prepare([audited(B)]))).toThrow(code('LEDGER_UNAVAILABLE'));
     expect(() => writer.writeDerived(() => undefined)).toThrow(code('LEDGER_UNAVAILABLE'));

@@ -1,3 +1,3 @@
-// Everything is looked up far more often while indexes catch up.
+// Looks up everything far more often while the indexes catch up.
 
 import './sqlite-tail.test.js';

@@ -1,4 +1,4 @@
-// The indexes follow the commits. However far they have come, and whoever asks, all reads say what was committed.
+// The indexes follow the commits. At every stage, each reader finds exactly what was committed.
 
 import { cpSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -13,7 +13,7 @@ import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sql
 
 const [A, B, C] = [treeId(1), treeId(2), treeId(3)];
 const TREES = [A, B];
-/** Two blocks, two proposals and an input a round. */
+/** Two blocks, two proposals and an input in each round. */
 const ROWS_A_ROUND = 5;
 /** Fewer rows than the default reach every stage sooner; slices and small commits shrink with them. */
 const stretchRows = sized(1_024, STRETCH_ROWS);
@@ -87,7 +87,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
           .get() as { blocks_indexed: number; marks_indexed: number; blocks: number; marks: number },
     );
 
-  /** Everything that is found through an index, as `reader` finds it. */
+  /** The results of `reader` for everything that uses an index. */
   async function check(reader: LedgerStore): Promise<void> {
     const log = await all(reader.log());
     expect(log.map(({ log_index }) => log_index)).toEqual(Array.from({ length: 2 + 2 * rounds }, (_, index) => index));
@@ -110,14 +110,14 @@ describe('a SQLite ledger whose indexes are behind', () => {
 
   const stretch = Math.ceil(stretchRows / ROWS_A_ROUND);
 
-  test('no commit writes to an index until there is a stretch of rows; all is found', async () => {
+  test('no commit writes to an index before there is a stretch of rows; everything is found', async () => {
     await write(stretch >> 1);
     expect(indexed()).toEqual({ blocks_indexed: 0, marks_indexed: 0, blocks: 0, marks: 0 });
     await check(store);
     await check(keep(openSqliteStore({ ...at, readOnly: true })));
   });
 
-  test('a stretch is indexed while others are written, some rows a commit; all is found all the time', async () => {
+  test('a stretch is indexed a few rows per commit while others are written; everything is found at all times', async () => {
     const reader = keep(openSqliteStore({ ...at, readOnly: true }));
     await write(stretch);
     await check(reader);
@@ -143,7 +143,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
     await check(reader);
   });
 
-  test('S4-86: a writer that dies while it indexes leaves a ledger that goes on, from a copy of its files', async () => {
+  test('S4-86: a writer that dies while indexing leaves a ledger that continues, from a copy of its files', async () => {
     await write(stretch);
     while (indexed().blocks === 0) await write(FEW);
     await write(FEW);
@@ -162,7 +162,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
     copy.remove();
   });
 
-  test('who opens a ledger with much behind its indexes brings them up to date, once and for all', async () => {
+  test('a writer that opens a ledger with a long tail indexes it once', async () => {
     await write(stretch + 16);
     await store.close();
     store = keep(openSqliteStore(at));
@@ -173,7 +173,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
     await check(store);
   });
 
-  test('writers that each write a little do not let what is behind the indexes grow without end', async () => {
+  test('writers that each write a little do not let the tail grow without limit', async () => {
     for (let session = 0; session < 6; session += 1) {
       await write(Math.ceil(stretch / 3));
       await store.close();
@@ -184,7 +184,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
     await check(store);
   });
 
-  test('C19, D4: a mark is refused again whether it is in the index or behind it, and nothing is written', async () => {
+  test('C19, D4: a repeated mark is refused whether it is in the index or in the tail, and nothing is written', async () => {
     await write(stretch + 16);
     await store.close();
     store = keep(openSqliteStore(at));
@@ -208,7 +208,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
     await check(store);
   });
 
-  test('a tree that has ended is told so, from the index and from behind it', async () => {
+  test('a tree that has ended is reported so, from the index and from the tail', async () => {
     await scribe.write(store, [audited(A)], { ended: [A] });
     const states = async (one: LedgerStore) => (await all(one.trees())).map(({ ended }) => ended);
     const reader = keep(openSqliteStore({ ...at, readOnly: true }));
@@ -239,7 +239,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
     await check(first);
   });
 
-  /** A closed ledger with indexes, made once. */
+  /** A closed ledger with indexes, created once. */
   let withIndexes: LedgerFolder | null = null;
   afterAll(() => withIndexes?.remove());
 
@@ -256,12 +256,12 @@ describe('a SQLite ledger whose indexes are behind', () => {
 
   test.each([
     ['names a block of another tree', `UPDATE tree_index SET log_index = 1 WHERE tree_id = '${A}' AND seq = 0`],
-    ['names a block that is not there', `UPDATE tree_index SET log_index = 0.0 - 1 WHERE tree_id = '${A}' AND seq = 0`],
-    ['names a mark that is not there', `UPDATE mark_index SET mark_no = mark_no + 99999 WHERE scope = '${A}'`],
+    ['names a missing block', `UPDATE tree_index SET log_index = 0.0 - 1 WHERE tree_id = '${A}' AND seq = 0`],
+    ['names a missing mark', `UPDATE mark_index SET mark_no = mark_no + 99999 WHERE scope = '${A}'`],
     ['names another mark', `UPDATE mark_index SET mark_no = 5 WHERE scope = '${A}' AND mark_no = 0`],
-    ['leads to marks that are none', `UPDATE marks SET marks = '[[],[[1,2,3]],[]]' WHERE mark_no = 0`],
-    ['leads to marks that are no JSON', `UPDATE marks SET marks = '[' WHERE mark_no = 0`],
-  ])('an index that %s is LEDGER_TAMPERED where it is asked', async (_what, sql) => {
+    ['leads to marks with a wrong shape', `UPDATE marks SET marks = '[[],[[1,2,3]],[]]' WHERE mark_no = 0`],
+    ['leads to marks that are not JSON', `UPDATE marks SET marks = '[' WHERE mark_no = 0`],
+  ])('an index that %s is LEDGER_TAMPERED at its lookup', async (_what, sql) => {
     withIndexes ??= await makeIndexes();
     const changed = ledgerFolder();
     cpSync(withIndexes.folder, changed.folder, { recursive: true });

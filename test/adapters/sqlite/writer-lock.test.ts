@@ -1,4 +1,4 @@
-// The writer's lock against a process of its own (test/fixtures/hold-lock.mjs).
+// The writer lock, against another process (test/fixtures/hold-lock.mjs).
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.
 const HOLD_LOCK = fileURLToPath(new URL('../../fixtures/hold-lock.mjs', import.meta.url));
 const A = treeId(1);
 
-describe('the lock of the writer', () => {
+describe('the writer lock', () => {
   let at: LedgerFolder;
   let store: LedgerStore;
   let children: ChildProcess[];
@@ -28,7 +28,7 @@ describe('the lock of the writer', () => {
     at.remove();
   });
 
-  /** Starts another writer. @returns what it says of the lock */
+  /** Starts another writer. @returns its result for the lock */
   async function another(): Promise<{ child: ChildProcess; says: string }> {
     const child = spawn(process.execPath, [HOLD_LOCK, at.file], { stdio: ['ignore', 'pipe', 'inherit'] });
     children.push(child);
@@ -36,7 +36,7 @@ describe('the lock of the writer', () => {
     return { child, says: said.toString().trim() };
   }
 
-  test('D13: while another process has it, LEDGER_LOCKED comes at once and the ledger can be read', async () => {
+  test('D13: while another process holds it, LEDGER_LOCKED comes at once and the ledger can be read', async () => {
     await (await scribeOf(store)).write(store, [opening(A)]);
     await store.close();
     expect((await another()).says).toBe('locked');
@@ -48,7 +48,7 @@ describe('the lock of the writer', () => {
     expect(await all(store.log())).toHaveLength(1);
   });
 
-  test('D13: a process that is killed with SIGKILL leaves it free', async () => {
+  test('D13: a process killed with SIGKILL releases it', async () => {
     const { child, says } = await another();
     expect(says).toBe('locked');
     await expect(store.acquire()).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
@@ -57,7 +57,7 @@ describe('the lock of the writer', () => {
     expect(await store.acquire()).toBe(1);
   });
 
-  test('D13: while this process has it, another one does not get it; after close it does', async () => {
+  test('D13: while this process holds it, another one does not get it; after close it does', async () => {
     const scribe = await scribeOf(store);
     expect((await another()).says).toBe('busy');
     await scribe.write(store, [opening(A)]);
@@ -71,7 +71,7 @@ describe('the lock of the writer', () => {
     expect((await another()).says).toBe('locked');
   });
 
-  test('a program that holds the database itself makes a commit fail, never wait for ever', async () => {
+  test('a program that locks the database itself makes a commit fail, and never hang', async () => {
     const scribe = await scribeOf(store);
     const since = performance.now();
     const commit = withDatabase(at.file, (db) => {

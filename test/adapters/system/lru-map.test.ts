@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createLruMap } from '../../../src/adapters/system/lru-map.js';
 
-test('at its limit it forgets what was not used for longest, and nothing else', () => {
+test('at its limit it evicts only the least recently used entry', () => {
   const map = createLruMap<number>(3);
   for (const [key, value] of [
     ['a', 1],

@@ -6,11 +6,11 @@ const busy = (ms: number): void => {
   for (const until = performance.now() + ms; performance.now() < until;);
 };
 
-test('work that has not run for its milliseconds does not yield', () => {
+test('work that has not used its milliseconds does not yield', () => {
   expect(systemPace().begin(60_000)()).toBeUndefined();
 });
 
-test('work that has run for its milliseconds yields to queued tasks, and counts from zero again', async () => {
+test('work that has used its milliseconds yields to queued tasks, and counts from zero again', async () => {
   const ran: string[] = [];
   const pause = systemPace().begin(300);
   busy(301);
@@ -29,7 +29,7 @@ test('work without a minimum yields at every call', async () => {
   }
 });
 
-test('each piece of work counts for itself', async () => {
+test('each piece of work is timed separately', async () => {
   const pace = systemPace();
   const first = pace.begin(5);
   busy(6);
@@ -51,15 +51,15 @@ describe('a task for the next turn of the event loop', () => {
     return order;
   };
 
-  test('runs in it where no connection arrives', async () => {
+  test('runs in the next turn if no connection arrives', async () => {
     expect(await orderAfter(() => undefined)).toEqual(['task', 'turn']);
   });
 
-  test('lets a turn pass where a connection arrived in this one', async () => {
+  test('lets a turn pass if a connection arrived in the current one', async () => {
     expect(await orderAfter(noteArrival)).toEqual(['turn', 'task']);
   });
 
-  test('lets a turn pass for each in which a connection arrives, and runs while more of them come', async () => {
+  test('lets a turn pass for each one with an arriving connection, and runs while more of them come', async () => {
     let turns = 0;
     const ran: string[] = [];
     noteArrival();

@@ -15,7 +15,7 @@ function logging(work: (log: ReturnType<typeof winstonLog>) => void): string {
   return text;
 }
 
-test('the service log is one JSON object a line, with a time', () => {
+test('the service log is one JSON object per line, with a timestamp', () => {
   const text = logging((log) => {
     log.info('opened', { trees: 3 });
     log.warn('late');
@@ -54,7 +54,7 @@ test.each([
   expect(JSON.parse(text)).toMatchObject({ message: hostile, field: hostile });
 });
 
-test('a long field is cut', () => {
+test('a long field is truncated', () => {
   const text = logging((log) => log.info('long', { field: 'x'.repeat(10_000) }));
   expect(text.length).toBeLessThan(3_000);
 });
@@ -66,7 +66,7 @@ test.each([
   ['an object whose member throws', unreadable(), expect.stringContaining('JSON cannot hold')],
   ['an error whose message is a bigint', Object.assign(new Error('x'), { message: 1n }), { message: '1' }],
   ['a symbol', Symbol('s'), undefined],
-])('%s as a field is logged, and nothing is thrown', (_name, field, logged) => {
+])('%s in a field is logged without an exception', (_name, field, logged) => {
   const text = logging((log) => log.warn('message', { field, other: 1 }));
   const line = JSON.parse(text) as Record<string, unknown>;
   expect(line).toMatchObject({ message: 'message', other: 1 });
@@ -74,7 +74,7 @@ test.each([
   else expect(line['field']).toEqual(logged);
 });
 
-test('an error that is its own cause is logged with a bounded number of causes', () => {
+test('an error that is its own cause is logged with a limited number of causes', () => {
   const error = new Error('its own cause');
   error.cause = error;
   const text = logging((log) => log.error('stopped', { error }));

@@ -38,7 +38,7 @@ describe('content in a SQLite ledger', () => {
     scribe.epoch = await store.acquire();
   };
 
-  test('S4-83: up to 256 KiB lie in the database, more in a file under the case and the hash', async () => {
+  test('S4-83: up to 256 KiB are in the database, more in a file by case and hash', async () => {
     const small = LARGE.subarray(1);
     await scribe.write(store, [answered(A, content('result', small)), answered(A, content('result', LARGE))]);
     expect(rows(`SELECT byte_size, bytes IS NULL FROM artifacts WHERE kind = 'result'`)).toEqual([
@@ -46,7 +46,7 @@ describe('content in a SQLite ledger', () => {
       [LARGE.length, 1],
     ]);
     const path = join(at.artifactsDir, 'case-0001', HASH.slice(0, 2), `${HASH}.1`);
-    // Encrypted, with what makes it whole: a case's content is nowhere in the clear.
+    // Encrypted, with its authentication tag: content of a case is stored nowhere in plain form.
     expect(readFileSync(path)).toHaveLength(LARGE.length + 16);
     expect(readFileSync(path).includes(Buffer.from(LARGE.subarray(0, 64)))).toBe(false);
     expect(
@@ -56,7 +56,7 @@ describe('content in a SQLite ledger', () => {
     expect(existsSync(join(at.artifactsDir, '_system', HASH.slice(0, 2), HASH))).toBe(true);
   });
 
-  test('files of archived contents go, encrypted or not, cut short or not; others stay', async () => {
+  test('files of archived contents are removed, encrypted or not, truncated or not; others stay', async () => {
     const other = LARGE.map(() => 8);
     const case_id = 'case-0001';
     await scribe.write(store, [answered(A, content('result', LARGE)), answered(A, content('machines', LARGE, null))], {
@@ -77,28 +77,25 @@ describe('content in a SQLite ledger', () => {
     expect(names.sort()).toEqual([`${HASH}.txt`, `${sha256(other)}.1`].sort());
   });
 
-  test.each([1, 7, 8, 9, 16, 17])(
-    '%i contents of one commit come back, each from where it was brought',
-    async (count) => {
-      for (let round = 0; round < 3; round += 1) {
-        const contents = Array.from({ length: count }, (_, n) => content('result', `content ${round} ${n}`));
-        // Every third is one that was there before.
-        const brought = contents.map((one, n) => (n % 3 === 2 ? content('result', 'again') : one));
-        const { trees } = await scribe.write(
-          store,
-          brought.map((one) => answered(A, one)),
-        );
-        for (const [n, { bytes }] of brought.entries()) {
-          const found = requireContent(await store.artifactsOf({ tree_id: A, seq: trees[0]!.from + n }));
-          expect(found.map((one) => Buffer.from(one.bytes).toString())).toEqual([Buffer.from(bytes).toString()]);
-        }
+  test.each([1, 7, 8, 9, 16, 17])('%i contents of one commit come back, each for its entry', async (count) => {
+    for (let round = 0; round < 3; round += 1) {
+      const contents = Array.from({ length: count }, (_, n) => content('result', `content ${round} ${n}`));
+      // Every third one existed before.
+      const brought = contents.map((one, n) => (n % 3 === 2 ? content('result', 'again') : one));
+      const { trees } = await scribe.write(
+        store,
+        brought.map((one) => answered(A, one)),
+      );
+      for (const [n, { bytes }] of brought.entries()) {
+        const found = requireContent(await store.artifactsOf({ tree_id: A, seq: trees[0]!.from + n }));
+        expect(found.map((one) => Buffer.from(one.bytes).toString())).toEqual([Buffer.from(bytes).toString()]);
       }
-      const numbers = rows('SELECT artifact_no FROM artifacts').flat();
-      expect(numbers).toEqual(numbers.map((_, n) => n));
-    },
-  );
+    }
+    const numbers = rows('SELECT artifact_no FROM artifacts').flat();
+    expect(numbers).toEqual(numbers.map((_, n) => n));
+  });
 
-  test('what a crash left of a file is overwritten when the content comes again', async () => {
+  test('a draft that a crash left is overwritten when the content is stored again', async () => {
     const path = join(at.artifactsDir, 'case-0001', HASH.slice(0, 2), `${HASH}.1`);
     await scribe.write(store, [answered(A, content('result', LARGE))]);
     writeFileSync(`${path}.part`, 'torn');
@@ -110,7 +107,7 @@ describe('content in a SQLite ledger', () => {
     expect(existsSync(`${path}.part`)).toBe(false);
   });
 
-  test('content is not hashed again when it is written; another hash than its own is noticed where it is read', async () => {
+  test('content is not hashed again when it is written; a wrong hash is noticed when it is read', async () => {
     const batch = scribe.prepare([answered(A, content('result', 'r'))]);
     const trees = batch.trees.map((append) => ({
       ...append,
@@ -121,7 +118,7 @@ describe('content in a SQLite ledger', () => {
     await expect(store.artifact('case-0001', sha256('s'))).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
   });
 
-  test('a file that is missing or changed is LEDGER_TAMPERED', async () => {
+  test('a missing or changed file is LEDGER_TAMPERED', async () => {
     await scribe.write(store, [answered(A, content('result', LARGE))]);
     const path = join(at.artifactsDir, 'case-0001', HASH.slice(0, 2), `${HASH}.1`);
     const other = Buffer.from(LARGE);
@@ -137,7 +134,7 @@ describe('content in a SQLite ledger', () => {
     }
   });
 
-  test('when a large content cannot be written, nothing of its batch is', async () => {
+  test('if a large content cannot be written, nothing of its batch is', async () => {
     writeFileSync(at.artifactsDir, 'a file where the folder should be');
     await expect(scribe.write(store, [answered(A, content('result', LARGE))])).rejects.toMatchObject({
       code: 'LEDGER_UNAVAILABLE',
@@ -162,7 +159,7 @@ describe('content in a SQLite ledger', () => {
       ['case-0001', 'result', 1],
       ['case-0002', 'result', 1],
     ]);
-    // What was stored before the process began is not known: it may be stored again, and is found all the same.
+    // Content stored before this process started is not recognised: it may be stored again, and is found all the same.
     await reopen();
     await scribe.write(store, [answered(A, content('result', 'same'))]);
     const entries = (await all(store.log())).slice(2);
@@ -171,7 +168,7 @@ describe('content in a SQLite ledger', () => {
     expect(Buffer.from((await store.artifact('case-0001', sha256('same')))!).toString()).toBe('same');
   });
 
-  test('D14: the index by hash is not on the way of a commit: it follows when it is asked', async () => {
+  test('D14: commits do not write the index by hash: it is extended by a lookup', async () => {
     const indexed = () => rows('SELECT (SELECT artifacts_indexed FROM meta), (SELECT count(*) FROM artifact_index)')[0];
     await scribe.write(
       store,
@@ -189,7 +186,7 @@ describe('content in a SQLite ledger', () => {
     await reader.close();
   });
 
-  test('a case id that is a path leads to no file, not even to one of the same content', async () => {
+  test('a case id that is a path leads to no file, not even to one with the same content', async () => {
     await scribe.write(store, [answered(A, content('result', LARGE))]);
     await store.close();
     cpSync(join(at.artifactsDir, 'case-0001'), join(at.folder, 'outside'), { recursive: true });
@@ -211,10 +208,10 @@ describe('content in a SQLite ledger', () => {
     ['its row removed', `DELETE FROM artifacts WHERE kind = 'result'`],
     ['its number', `UPDATE blocks SET artifacts = '{"0":[99]}' WHERE log_index = 1`],
     ['a text for its number', `UPDATE blocks SET artifacts = '{"0":["4"]}' WHERE log_index = 1`],
-    ['something else for its number', `UPDATE blocks SET artifacts = '{"0":4}' WHERE log_index = 1`],
-    ['something else for the list', `UPDATE blocks SET artifacts = 'null' WHERE log_index = 1`],
+    ['another value for its number', `UPDATE blocks SET artifacts = '{"0":4}' WHERE log_index = 1`],
+    ['another value for the list', `UPDATE blocks SET artifacts = 'null' WHERE log_index = 1`],
     ['the list cut short', `UPDATE blocks SET artifacts = '{"0":[4' WHERE log_index = 1`],
-  ])('content with %s changed is LEDGER_TAMPERED where it is read', async (_what, sql) => {
+  ])('reading content with %s changed is LEDGER_TAMPERED', async (_what, sql) => {
     await scribe.write(store, [answered(A, content('result', 'r'))]);
     await store.close();
     withDatabase(at.file, (db) => {

@@ -1,4 +1,4 @@
-// An erasure in a SQLite ledger: all of it or nothing, whoever is in its way, and nothing left in the clear.
+// An erasure in a SQLite ledger is atomic, whatever interrupts it, and leaves no plain content.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ describe('D14: an erasure in a SQLite ledger', () => {
     scribe.epoch = await store.acquire();
   };
 
-  test('takes back nothing of itself while somebody reads the log that has to go: it is asked for again', async () => {
+  test('changes nothing while a reader blocks the truncation of the WAL, and can be repeated', async () => {
     const snapshot = { tree_id: A, seq: 3, text: SECRET, sha256: sha256(SECRET) };
     await scribe.write(store, [audited(A)], { snapshots: [snapshot] });
     const reader = new Database(at.file, { readonly: true });
@@ -60,7 +60,7 @@ describe('D14: an erasure in a SQLite ledger', () => {
     expect(keys()).toEqual([`${CASE}.1.erased`]);
   }, 20_000);
 
-  test('destroys no key where the ledger cannot be written', async () => {
+  test('destroys no key if the ledger cannot be written', async () => {
     const other = new Database(at.file);
     other.exec('BEGIN IMMEDIATE');
     await expect(store.erase(ERASURE)).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
@@ -69,7 +69,7 @@ describe('D14: an erasure in a SQLite ledger', () => {
     expect(await store.erase(ERASURE)).toMatchObject({ contents: 2 });
   }, 20_000);
 
-  test('takes what was written before there were keys too: rows, files, and what a crash has left of those', async () => {
+  test('also removes content from before case keys existed: rows, files, and what a crash left of them', async () => {
     const folder = join(at.artifactsDir, CASE, sha256(LARGE).slice(0, 2));
     await store.close();
     withDatabase(at.file, (db) => {
@@ -105,7 +105,7 @@ describe('D14: an erasure in a SQLite ledger', () => {
     expect(await store.artifactsOf({ tree_id: A, seq: 3 })).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
   }, 20_000);
 
-  test('destroys the key too where all content was archived: copies of the rows may be somewhere', async () => {
+  test('destroys the key even if all content was archived, because copies of the rows may exist', async () => {
     await store.close();
     withDatabase(at.file, (db) => {
       const guards = db.prepare(`SELECT sql FROM sqlite_schema WHERE type = 'trigger'`).pluck().all() as string[];
