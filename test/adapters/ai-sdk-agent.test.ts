@@ -96,17 +96,17 @@ describe('the prompt of the model', () => {
 });
 
 describe('S2-04: the text of the model is proposed unchanged', () => {
-  const said = [
+  const answers = [
     ...['{"a":1}', '```json\n{"a":1}\n```', '  {"a":1}\n', '', '\u0000', '\ufeff{}', '\u202e{}', '\ud800', '{}{}'],
     '{"__proto__":{}}',
     'é'.repeat(100_000),
   ].map((text) => [text.slice(0, 20), text] as const);
 
-  test.each(said)('%j', async (_begin, text) => {
+  test.each(answers)('%j', async (_begin, text) => {
     expect(await ask({ model: modelThat(() => text) })).toEqual({ raw: text, tokens: 10 });
   });
 
-  test.each(said)('%j, streamed', async (_begin, text) => {
+  test.each(answers)('%j, streamed', async (_begin, text) => {
     const parts = deltas(...Array.from(text));
     expect(await ask({ model: streaming(parts), stream: true })).toEqual({ raw: text, tokens: 10 });
   });

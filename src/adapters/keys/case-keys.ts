@@ -181,7 +181,7 @@ export class CaseKeys {
     const text = readText(path);
     if (text === null) return null;
     const [, key] = KEY.exec(text) ?? [];
-    if (key === undefined) throw tamperedError(`${path} is no key: restore it from a backup`);
+    if (key === undefined) throw tamperedError(`${path} is not a valid key: restore it from a backup`);
     return caseCipher(Buffer.from(key, 'base64'));
   }
 

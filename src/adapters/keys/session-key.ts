@@ -33,7 +33,10 @@ function readKey(path: string): Uint8Array | null {
   if (text === null) return null;
   const hex = Buffer.from(text).toString('latin1').trim();
   if (/^[0-9a-f]{64}$/.test(hex)) return Buffer.from(hex, 'hex');
-  throw new PolicyError({ code: 'POLICY_INVALID', message: `${path} is no key: 64 hexadecimal digits are wanted` });
+  throw new PolicyError({
+    code: 'POLICY_INVALID',
+    message: `${path} is not a key: it must contain 64 hexadecimal digits`,
+  });
 }
 
 function createKey(path: string): Uint8Array {

@@ -62,7 +62,7 @@ function hasMatchingPublicKey(path: string, key_id: string, replaceable: boolean
     if (!replaceable) throw error;
   }
   if (replaceable) return false;
-  throw invalidKeyError(path, 'is not the public key of the private key beside it');
+  throw invalidKeyError(path, 'is not the public key of the private key next to it');
 }
 
 function readPrivateKey(path: string): KeyObject | null {

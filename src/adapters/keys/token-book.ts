@@ -157,7 +157,7 @@ export class TokenFile implements TokenBook {
     if (!isConforming(TokenList, value)) {
       throw new UsageError({
         code: 'USAGE',
-        message: `${this.#path} is no list of tokens: restore it or take it away`,
+        message: `${this.#path} is not a valid list of tokens: restore it or remove it`,
       });
     }
     return (value as TokenList).tokens;

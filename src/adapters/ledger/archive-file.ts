@@ -44,7 +44,8 @@ export async function createArchiveDraft(path: string): Promise<ArchiveDraft> {
       return { file: lines, sha256: await hashFile(draft) };
     },
     publish: async () => {
-      if (!(await isSameFile(file, draft))) throw usageError(`${draft} is somebody else's by now: name another file`);
+      if (!(await isSameFile(file, draft)))
+        throw usageError(`${draft} was replaced by another process: name another file`);
       // A link and not a rename: it fails if the target exists.
       try {
         linkSync(draft, path);

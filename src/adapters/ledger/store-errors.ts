@@ -17,10 +17,10 @@ export const duplicateMarkError = (): InvariantError =>
 export const tamperedError = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_TAMPERED', message });
 
 export const archivedEntryError = (log_index: number, size: number): LedgerError =>
-  archivedError(`entry ${log_index} is archived: the log goes on from entry ${size}`);
+  archivedError(`entry ${log_index} is archived: the log continues at entry ${size}`);
 
 export const archivedTreeError = (tree_id: string): LedgerError =>
-  archivedError(`${tree_id} is archived: its entries are in an archive file, and no more in this ledger`);
+  archivedError(`${tree_id} is archived: its entries are in an archive file, no longer in this ledger`);
 
 export const archivedContentError = (sha256: string): LedgerError =>
   archivedError(`the content ${sha256} is not in this ledger, and may be in an archive file`);

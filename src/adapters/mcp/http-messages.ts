@@ -42,7 +42,7 @@ export interface HttpOptions {
 
 /** Parses the address of a server. @throws Error if a token or content would be sent unencrypted or in the URL */
 export function parseServerUrl(text: string): URL {
-  if (!URL.canParse(text)) throw new Error('its url is none');
+  if (!URL.canParse(text)) throw new Error('its url is not valid');
   const url = new URL(text);
   const local = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/u.test(url.hostname);
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && local)) {

@@ -55,7 +55,7 @@ class MemoryLedgerStore implements LedgerStore {
     save: (batch) =>
       this.#withState((state) => {
         if (!this.#acquired) throw notWriterError();
-        if (this.#failed) throw unavailableError('the ledger could not be written before: open it anew');
+        if (this.#failed) throw unavailableError('the ledger could not be written before: reopen it');
         state.runRecords.save(batch);
         return true;
       }),
@@ -71,7 +71,7 @@ class MemoryLedgerStore implements LedgerStore {
 
   acquire(): Promise<number> {
     return this.#withState((state) => {
-      if (this.#failed) throw unavailableError('the ledger could not be written before: open it anew');
+      if (this.#failed) throw unavailableError('the ledger could not be written before: reopen it');
       const epoch = state.lock(this);
       this.#acquired = true;
       this.#reopened = false;
@@ -167,7 +167,7 @@ class MemoryLedgerStore implements LedgerStore {
 
   /** After an error this store writes nothing more: the ledger must be opened anew. */
   #write<T>(work: () => T): T {
-    if (this.#failed) throw unavailableError('the ledger could not be written before: open it anew');
+    if (this.#failed) throw unavailableError('the ledger could not be written before: reopen it');
     this.#failed = true;
     const written = work();
     this.#failed = false;

@@ -70,7 +70,7 @@ export function verifyOverlay(bytes: Uint8Array, key: VerifyingKey): Overlay {
   } catch (cause) {
     throw invalidOverlayError('is not JSON', cause);
   }
-  if (!isSignedOverlay(value)) throw invalidOverlayError('is no overlay');
+  if (!isSignedOverlay(value)) throw invalidOverlayError('does not match the overlay schema');
   const { overlay, key_id, signature } = value;
   const canonical = canonicalOf(overlay);
   if (`{"key_id":"${key_id}","overlay":${canonical},"signature":"${signature}"}\n` !== text) {

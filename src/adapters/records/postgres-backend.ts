@@ -115,7 +115,7 @@ async function importPg(): Promise<typeof import('pg')> {
   try {
     return await import('pg');
   } catch (cause) {
-    const message = 'records in PostgreSQL need the package pg: install it beside this one';
+    const message = 'records in PostgreSQL need the package pg: install it next to this package';
     throw new RecordsError({ code: 'RECORDS_UNREACHABLE', message, cause });
   }
 }

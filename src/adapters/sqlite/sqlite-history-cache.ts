@@ -100,7 +100,7 @@ class SqliteHistoryCache implements HistoryCache {
         this.#wipe();
         resolve();
       } catch (cause) {
-        const message = `${this.#file} cannot be wiped now: erase once more, or remove it`;
+        const message = `${this.#file} cannot be wiped now: repeat the erasure, or remove the file`;
         throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
       }
     });
@@ -112,7 +112,7 @@ class SqliteHistoryCache implements HistoryCache {
     this.#db ??= this.#open();
     if (this.#db.memory) {
       removeFiles(this.#file);
-      if (existsSync(this.#file)) throw new Error('it is there still');
+      if (existsSync(this.#file)) throw new Error('the file still exists');
       return;
     }
     const db = this.#db;
@@ -124,7 +124,7 @@ class SqliteHistoryCache implements HistoryCache {
       // Free pages of the file, and its WAL, still contain the deleted rows.
       db.exec('VACUUM');
       const [checkpoint] = db.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
-      if (checkpoint?.busy !== 0) throw new Error('somebody reads it');
+      if (checkpoint?.busy !== 0) throw new Error('a reader blocks the checkpoint');
     } finally {
       if (db.inTransaction) db.exec('ROLLBACK');
       db.pragma('synchronous = OFF');

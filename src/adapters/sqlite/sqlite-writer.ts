@@ -148,7 +148,7 @@ export class SqliteWriter {
    * @throws the error of `work` or of the database; everything is rolled back
    */
   writeDerived(work: () => void): boolean {
-    if (this.#failure !== null) throw unavailableError('a write failed before: open the ledger anew', this.#failure);
+    if (this.#failure !== null) throw unavailableError('a write failed before: reopen the ledger', this.#failure);
     if (this.#hasBegun) return false;
     try {
       this.#begin.run();
@@ -208,7 +208,7 @@ export class SqliteWriter {
 
   /** Commits what `work` writes; rolls it back if `work` returns null. @returns the result of `work` */
   #transact<T>(work: () => T): T {
-    if (this.#failure !== null) throw unavailableError('a write failed before: open the ledger anew', this.#failure);
+    if (this.#failure !== null) throw unavailableError('a write failed before: reopen the ledger', this.#failure);
     try {
       if (!this.#hasBegun) this.#begin.run();
       const result = work();

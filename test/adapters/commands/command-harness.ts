@@ -1,4 +1,4 @@
-// What the tests of commands share: a sandbox with a case, a runner, and one-liners for a real Node.
+// Helpers of the command tests: a sandbox with a case, a runner, and one-liners for a real Node.
 
 import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,9 @@ import { skip } from '../sandbox/sandbox-harness.js';
 
 export const CASE = 'case_1';
 
-/** Longer than any of these tests takes: what is to end by itself, or by our hand, must not end by this. */
+/**
+ * Longer than any of these tests takes: a command that should end by itself or be killed must not end by this timeout.
+ */
 export const LONG_MS = 50_000;
 
 export interface CommandsUnderTest {
@@ -22,7 +24,7 @@ export interface CommandsUnderTest {
   /** The root of the sandbox, and the folder of `CASE` in it. */
   readonly root: string;
   readonly home: string;
-  /** Where commands get their own folders; what is left of them. */
+  /** Parent of the scratch folders of commands, and what is left in it. */
   readonly scratch: string;
   leftOver(): readonly string[];
   runner(options?: Partial<CommandRunnerOptions>): WalledCommandRunner;
@@ -74,12 +76,12 @@ export async function ranBy(
 
 export const textOf = ({ output }: CommandRun): string => Buffer.from(output).toString('utf8');
 
-/** Waits for what must become so, however long that takes within the time of a test. */
+/** Waits until the condition is true, within the time of a test. */
 export async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await sleep(10);
 }
 
-/** Whether there is such a process, other than one that is dead and waits for whoever should ask. */
+/** Whether the process exists and is not a zombie. */
 export function isAlive(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) [ZX]/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
@@ -88,7 +90,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Whether this machine can build a wall; where it cannot, it says so, and in CI it throws. */
+/** Whether this machine supports a wall; if not, logs it, and in CI throws. */
 export async function canWall(): Promise<boolean> {
   const commands = commandsUnderTest();
   const stands = await commands.runner({ wall: 'auto' }).hasWall();

@@ -1,4 +1,4 @@
-// Commands without a wall: what they are given, what is heard of them, and how they end. All are real processes.
+// Commands without a wall: their input, their output, and how they end. All are real processes.
 
 import { createHash } from 'node:crypto';
 import { spawnSync } from 'node:child_process';
@@ -29,7 +29,7 @@ const pidIn = (name: string): number => Number(readFileSync(join(commands.home, 
 const isWritten = (name: string) => existsSync(join(commands.home, name)) && pidIn(name) > 0;
 const sha256 = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex');
 
-/** Runs what ends only when its time is over, with more time until it has come as far as to write `mark`. */
+/** Runs a command that ends only by its timeout; repeats with more time until it has written `mark`. */
 async function overtime(by: WalledCommandRunner, argv: readonly string[], mark: string): Promise<CommandRun> {
   for (const timeout_ms of [400, 1_600, 6_400, 25_600]) {
     const ended = await ranBy(by, argv, { timeout_ms });
@@ -56,7 +56,7 @@ describe('how a command ends', () => {
     expect(await run(argv)).toMatchObject({ status: 'ran', exit_code, timed_out: false, walled: false });
   });
 
-  test('C67: when its time is over it is told so, and the exit code is 124, whatever it makes of that', async () => {
+  test('C67: on timeout it gets a signal, and the exit code is 124, however it reacts', async () => {
     const line = `process.on("SIGTERM", () => { console.log("told"); process.exit(0) });
       setInterval(() => 0, 1e3); require("fs").writeFileSync("pid.told", String(process.pid)); console.log("on")`;
     const ended = await overtime(runner, node(line), 'pid.told');
@@ -64,7 +64,7 @@ describe('how a command ends', () => {
     expect(textOf(ended)).toBe('on\ntold\n');
   });
 
-  test('one that ignores SIGTERM, and its child that holds on to the output, are killed after the grace', async () => {
+  test('one that ignores SIGTERM, and its child that keeps the output open, are killed after the grace time', async () => {
     const child = `process.on("SIGTERM", () => 0); setInterval(() => 0, 1e3);
       require("fs").writeFileSync("pid.child", String(process.pid))`;
     const line = `process.on("SIGTERM", () => 0); require("fs").writeFileSync("pid.own", String(process.pid));
@@ -74,7 +74,7 @@ describe('how a command ends', () => {
     expect([pidIn('pid.own'), pidIn('pid.child')].map((pid) => isAlive(pid))).toEqual([false, false]);
   });
 
-  test('what it leaves running is killed when it ends, and its output is whole', async () => {
+  test('processes that it leaves running are killed when it ends, and its output is complete', async () => {
     const line = 'sleep 600 & echo $! > pid.left; echo done';
     const ended = await run(['sh', '-c', line]);
     expect(ended).toMatchObject({ exit_code: 0, truncated: false });
@@ -82,7 +82,7 @@ describe('how a command ends', () => {
     expect(isAlive(pidIn('pid.left'))).toBe(false);
   });
 
-  test('one that has left its group and holds on to the output is not waited for', async () => {
+  test('one that left its group and keeps the output open is not waited for', async () => {
     const line = `const { pid } = require("child_process").spawn("sleep", ["600"], { stdio: "inherit", detached: true }).on("error", () => 0);
       require("fs").writeFileSync("pid.gone", String(pid)); console.log("done"); process.exit(0)`;
     const ended = await run(node(line));
@@ -91,27 +91,27 @@ describe('how a command ends', () => {
     expect(textOf(ended)).toBe('done\n');
   });
 
-  test('when it is called off, it has been killed by the time that is said', async () => {
+  test('when it is cancelled, it has been killed before the call rejects', async () => {
     const abort = new AbortController();
     const line =
       'process.on("SIGTERM", () => 0); require("fs").writeFileSync("pid.off", String(process.pid)); setInterval(() => 0, 1e3)';
     const running = runner.run(orderOf(node(line)), abort.signal);
-    const heard = expect(running).rejects.toThrow('closing');
+    const rejection = expect(running).rejects.toThrow('closing');
     await until(() => isWritten('pid.off'));
     abort.abort(new Error('closing'));
-    await heard;
+    await rejection;
     expect(isAlive(pidIn('pid.off'))).toBe(false);
   });
 
-  test('one that is called off before it starts is not started', async () => {
+  test('one that is cancelled before it starts is not started', async () => {
     const order = orderOf(['true'], { case_id: 'case_unborn' });
     await expect(runner.run(order, AbortSignal.abort(new Error('closing')))).rejects.toThrow('closing');
     expect(existsSync(join(commands.root, 'case_unborn'))).toBe(false);
   });
 });
 
-describe('what it prints', () => {
-  test('both streams come in the order in which they were written', async () => {
+describe('the output', () => {
+  test('both streams arrive in the order in which they were written', async () => {
     const line = 'for (let i = 0; i < 200; i++) require("fs").writeSync(1 + i % 2, i + "\\n")';
     const expected = Array.from({ length: 200 }, (_, index) => `${index}\n`).join('');
     const ended = await run(node(line));
@@ -137,7 +137,7 @@ describe('what it prints', () => {
     expect([long.output_bytes, long.output.length]).toEqual([400_000, 60_000]);
   });
 
-  test('one that prints more than eight times as much is killed, with 137, even if it has ended well', async () => {
+  test('one that prints more than eight times the limit is killed, with 137, even if it exited successfully', async () => {
     const short = ['sh', '-c', 'printf %4001d 0'];
     expect(await run(short, { output_bytes_max: 500 })).toMatchObject({ exit_code: 137, timed_out: false });
     const endless = ['sh', '-c', 'trap "" TERM; yes'];
@@ -147,7 +147,7 @@ describe('what it prints', () => {
     expect(ended.output_bytes).toBeGreaterThan(80_000);
   });
 
-  test('of many at once, each has its own', async () => {
+  test('of many concurrent commands, each has its own output', async () => {
     const words = Array.from({ length: 12 }, (_, index) => `word ${index}`);
     const ended = await Promise.all(
       words.map((word) => run(['sh', '-c', 'cat; echo "$1"', 'sh', word], { stdin: Buffer.from(`${word}, `) })),
@@ -155,18 +155,18 @@ describe('what it prints', () => {
     expect(ended.map(textOf)).toEqual(words.map((word) => `${word}, ${word}\n`));
   });
 
-  test('bytes that are no text come as they are', async () => {
+  test('bytes that are not text arrive unchanged', async () => {
     const ended = await run(node('process.stdout.write(Buffer.from([0, 255, 10, 128]))'));
     expect([...ended.output]).toEqual([0, 255, 10, 128]);
   });
 });
 
-describe('what it is given', () => {
+describe('the input', () => {
   const ENVIRONMENT = ['HOME', 'LANG', 'PATH', 'TMPDIR', 'TZ'];
-  /** What shells set for whatever they start. */
+  /** Variables that shells set for every child. */
   const SHELL = ['OLDPWD', 'PWD', 'SHLVL', '_'];
 
-  test('nothing of our environment, but one made for it', async () => {
+  test('it gets its own environment, and no variable of ours', async () => {
     process.env['TURNPIKE_CANARY'] = 'sings';
     const ended = await run(['cat', '/proc/self/environ']);
     delete process.env['TURNPIKE_CANARY'];
@@ -181,7 +181,7 @@ describe('what it is given', () => {
     expect([variables.get('LANG'), variables.get('TZ')]).toEqual(['C.UTF-8', 'UTC']);
   });
 
-  test('a home and a temporary folder of its own, for nobody else, which are gone afterwards', async () => {
+  test('it gets a private home and temporary folder, which are removed afterwards', async () => {
     const line =
       'umask; touch "$HOME/a" "$TMPDIR/b"; stat -c %a "$HOME" "$TMPDIR" "$HOME/a"; ls -A "$HOME"; echo $HOME';
     const lines = textOf(await run(['sh', '-c', line]))
@@ -191,7 +191,7 @@ describe('what it is given', () => {
     expect(existsSync(lines.at(-1) ?? '/')).toBe(false);
   });
 
-  test('what it has closed to itself is removed too, and no link in it is followed', async () => {
+  test('folders without permissions are removed too, and no link in them is followed', async () => {
     const kept = join(commands.base, 'kept');
     writeFileSync(kept, 'kept', { mode: 0o444 });
     const line =
@@ -200,13 +200,13 @@ describe('what it is given', () => {
     expect(statSync(kept).mode & 0o777).toBe(0o444);
   });
 
-  test('no descriptor but its streams', async () => {
+  test('it gets no descriptor but its streams', async () => {
     const lines = textOf(await run(['find', '/proc/self/fd', '-mindepth', '1', '-printf', '%f %l\\n'])).split('\n');
     const open = lines.filter((line) => !/ (?:\/dev\/null|\/proc\/\d+\/fd|\/sandbox)$|^\d+ .*\/case_1$|^$/.test(line));
     expect(open.map((line) => line.replace(/ .*\//, ' '))).toEqual(['1 output', '2 output']);
   });
 
-  test('what this process itself was given, and would hand on, is found and taken away', async () => {
+  test('descriptors that this process has inherited are found and not passed on', async () => {
     const program = join(commands.base, 'stray.mjs');
     const source = readFileSync(join(ROOT, 'src/adapters/commands/command-environment.ts'), 'utf8');
     const { outputText } = ts.transpileModule(source, { compilerOptions: { module: ts.ModuleKind.ESNext } });
@@ -224,17 +224,17 @@ describe('what it is given', () => {
     expect(readFileSync(join(commands.base, 'printed'), 'utf8')).toBe('/dev/null\n');
   });
 
-  test('nothing to read, unless it is given something', async () => {
+  test('it reads nothing, unless it gets input', async () => {
     const line = 'process.stdin.on("data", (chunk) => process.stdout.write(chunk)).on("end", () => console.log("end"))';
     expect(textOf(await run(node(line)))).toBe('end\n');
     const stdin = Buffer.alloc(1_000_000, 'x');
-    const given = await run(node(line), { stdin, output_bytes_max: 2_000_000 });
-    expect(Buffer.compare(given.output, Buffer.concat([stdin, Buffer.from('end\n')]))).toBe(0);
-    // One that does not read it is not held up by it.
+    const echoed = await run(node(line), { stdin, output_bytes_max: 2_000_000 });
+    expect(Buffer.compare(echoed.output, Buffer.concat([stdin, Buffer.from('end\n')]))).toBe(0);
+    // A command that does not read its input is not blocked by it.
     expect(await run(['true'], { stdin })).toMatchObject({ exit_code: 0 });
   });
 
-  test('its arguments as they are: no shell reads them', async () => {
+  test('it gets its arguments unchanged: no shell interprets them', async () => {
     const words = [
       '; touch hurt',
       '$(touch hurt)',
@@ -258,8 +258,8 @@ describe('what it is given', () => {
   });
 });
 
-describe('where it runs', () => {
-  test('in the folder of its case, or one inside of that', async () => {
+describe('the working folder', () => {
+  test('is the folder of its case, or one inside it', async () => {
     mkdirSync(join(commands.home, 'in/side'), { recursive: true });
     for (const cwd of ['/sandbox/', '/sandbox/in/side', '/sandbox/in/side/']) {
       const there = join(commands.home, cwd.slice('/sandbox'.length)).replace(/\/$/, '');
@@ -267,12 +267,12 @@ describe('where it runs', () => {
     }
   });
 
-  test('a case that has no folder yet gets one, for nobody else', async () => {
+  test('a case without a folder gets one, with mode 0700', async () => {
     expect(await run(['true'], { case_id: 'case_new' })).toMatchObject({ exit_code: 0 });
     expect(statSync(join(commands.root, 'case_new')).mode & 0o777).toBe(0o700);
   });
 
-  test('a folder that is missing, is none, or lies behind a link, is refused', async () => {
+  test('a folder that is missing, is not a folder, or is behind a link, is refused', async () => {
     writeFileSync(join(commands.home, 'file'), '');
     symlinkSync('/tmp', join(commands.home, 'out'));
     symlinkSync(commands.home, join(commands.home, 'in-link'));
@@ -313,7 +313,7 @@ describe('where it runs', () => {
   });
 });
 
-describe('an order that cannot be carried out', () => {
+describe('an order that cannot be executed', () => {
   test.each([
     ['no program', { argv: [] }],
     ['a program that a shell would take for a word to itself', { argv: ['-c', 'ls'] }],
@@ -325,12 +325,12 @@ describe('an order that cannot be carried out', () => {
     expect(await outcomeOf(['true'], more)).toEqual({ status: 'not_started', problem: 'INVALID_ORDER' });
   });
 
-  test('an argument that is too large for the system is no start', async () => {
+  test('an argument that is too large for the system is a failed start', async () => {
     const outcome = await outcomeOf(['true', 'x'.repeat(200_000)]);
     expect(outcome).toEqual({ status: 'not_started', problem: 'START_FAILED' });
   });
 
-  test('no room for its own folder is no start', async () => {
+  test('no space for its scratch folder is a failed start', async () => {
     const outcome = await commands.runner({ scratch: '/proc' }).run(orderOf(['true']), NEVER);
     expect(outcome).toEqual({ status: 'not_started', problem: 'START_FAILED' });
   });

@@ -1,4 +1,4 @@
-// Commands behind a wall: what they can reach, and what is left of them. All are real processes behind a real bwrap.
+// Commands behind a wall: what they can access, and what is left of them. All are real processes behind a real bwrap.
 
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
@@ -14,7 +14,7 @@ const open = commands.runner();
 const run = (argv: readonly string[], more = {}) => ranBy(walled, argv, more);
 const at = (...names: readonly string[]) => join(commands.base, ...names);
 
-/** How many processes of this machine have this word in their command line. */
+/** Number of processes of this machine with this word in their command line. */
 const processesWith = (word: string): number =>
   readdirSync('/proc').filter((pid) => {
     try {
@@ -24,7 +24,7 @@ const processesWith = (word: string): number =>
     }
   }).length;
 
-/** Prints, for each path, what reading it gives: its content, its names, or the error. */
+/** Prints for each path the result of reading it: its content, its names, or the error. */
 const READ = `const fs = require("fs"); for (const path of process.argv.slice(1)) {
   try { console.log(fs.statSync(path).isDirectory() ? fs.readdirSync(path).sort().join() : fs.readFileSync(path, "utf8")) }
   catch (error) { console.log(error.code) } }`;
@@ -50,7 +50,7 @@ afterAll(() => {
 });
 
 (hasWall ? describe : describe.skip)('behind a wall', () => {
-  test('a command ends as it does without', async () => {
+  test('a command ends as it does without a wall', async () => {
     expect(await run(node('process.exit(3)'))).toMatchObject({ exit_code: 3, timed_out: false, walled: true });
     expect(await run(['no-such-program'])).toMatchObject({ exit_code: 127 });
     expect(await run(['/usr'])).toMatchObject({ exit_code: 126 });
@@ -61,7 +61,7 @@ afterAll(() => {
     expect(textOf(printed)).toBe('a\nb\nin\nc\n');
   });
 
-  test('it is in its folder, in an environment made for it', async () => {
+  test('it runs in its folder, with its own environment', async () => {
     mkdirSync(join(commands.home, 'in'), { recursive: true });
     process.env['TURNPIKE_CANARY'] = 'sings';
     const ended = await run(['sh', '-c', 'pwd; umask; echo $HOME $TMPDIR; cat /proc/self/environ /proc/1/environ'], {
@@ -81,7 +81,7 @@ afterAll(() => {
     expect(textOf(await run(node(outside)))).toBe('lo\n');
   });
 
-  test('it sees its case, programs, and nothing else of this machine', async () => {
+  test('it sees its case and programs, and nothing else of this machine', async () => {
     mkdirSync(at('root', 'case_2'));
     writeFileSync(at('root', 'case_2', 'other'), 'another case');
     writeFileSync(join(commands.home, 'own'), 'own case');
@@ -107,13 +107,13 @@ afterAll(() => {
     expect(own).toBe('own case');
     expect(others).toEqual(['ENOENT', 'ENOENT', 'ENOENT', 'ENOENT', '', '', 'ENOENT', 'ENOENT']);
     expect(await readBy(walled, ['/etc/passwd'])).toContain(readFileSync('/etc/passwd', 'utf8').split('\n')[0]);
-    // The wall's first process, the program and its reader.
+    // The first process of the wall, the program and its reader.
     const pids = textOf(await run(['sh', '-c', 'ls /proc | grep -c "^[0-9]"']));
     expect(Number(pids)).toBeLessThanOrEqual(5);
   });
 
   test('it can write in its case, its home and its temporary folder, and nowhere else', async () => {
-    // Opened only: should the wall have a hole, nothing of this machine is to be changed through it.
+    // Only opened: if the wall had a hole, no file of this machine should change.
     const line = `for (const path of process.argv.slice(1)) { const fs = require("fs");
       try { fs.closeSync(fs.openSync(path, fs.existsSync(path) ? "r+" : "w")); console.log("open") }
       catch (error) { console.log(error.code) } }`;
@@ -128,7 +128,7 @@ afterAll(() => {
     expect(textOf(await run(kernel))).toBe('');
   });
 
-  test('what is shown can be read, and what is hidden in it cannot, whatever is tried', async () => {
+  test('shown folders can be read, and hidden folders in them cannot, whatever the command tries', async () => {
     for (const folder of ['shown', 'shown/hidden', 'shown/bin']) mkdirSync(at(folder), { recursive: true });
     writeFileSync(at('shown', 'file'), 'shown');
     writeFileSync(at('shown/hidden', 'secret'), 'secret');
@@ -154,18 +154,18 @@ afterAll(() => {
     expect(status).toMatch(/^NoNewPrivs:\t1$/m);
   });
 
-  test('a link in the way of its folder is refused', async () => {
+  test('a link in the path of its folder is refused', async () => {
     symlinkSync('/usr', join(commands.home, 'out'));
     const outcome = await walled.run(orderOf(['true'], { cwd: '/sandbox/out' }), NEVER);
     expect(outcome).toEqual({ status: 'not_started', problem: 'CWD_REFUSED' });
   });
 
-  // What sleep takes for a number of seconds, and nobody else is called with.
+  // A number of seconds for sleep that no other process uses.
   const wordOf = (seconds: number) => `${seconds}.${process.pid}`;
   const leaving = (word: string) =>
     `setsid sleep ${word} & trap "" TERM; sleep ${word} & echo on > /sandbox/mark; sleep ${word}`;
 
-  test('when its time is over, all of it ends, also what has left its group', async () => {
+  test('on timeout all its processes end, also those that left the group', async () => {
     let timed_out = false;
     for (const timeout_ms of [400, 1_600, 6_400, 25_600]) {
       if (existsSync(join(commands.home, 'mark'))) break;
@@ -177,7 +177,7 @@ afterAll(() => {
     expect(timed_out).toBe(true);
   });
 
-  test('when it ends, or is called off, so does what it has left running', async () => {
+  test('when it ends or is cancelled, so do the processes that it left running', async () => {
     expect(await run(['sh', '-c', `setsid sleep ${wordOf(6002)} & echo on`])).toMatchObject({
       exit_code: 0,
       truncated: false,
@@ -185,15 +185,15 @@ afterAll(() => {
     expect(processesWith(wordOf(6002))).toBe(0);
     const abort = new AbortController();
     const running = walled.run(orderOf(['sh', '-c', leaving(wordOf(6003)).replace('mark', 'begun')]), abort.signal);
-    const heard = expect(running).rejects.toThrow('closing');
+    const rejection = expect(running).rejects.toThrow('closing');
     await until(() => existsSync(join(commands.home, 'begun')));
     abort.abort(new Error('closing'));
-    await heard;
+    await rejection;
     expect(processesWith(wordOf(6003))).toBe(0);
   });
 });
 
-describe('a wall that does not stand', () => {
+describe('a wall that does not work', () => {
   const broken = (name: string, script: string): string => {
     mkdirSync(at(name), { recursive: true });
     writeFileSync(at(name, 'bwrap'), `#!/bin/sh\n${script}\n`);
@@ -202,23 +202,23 @@ describe('a wall that does not stand', () => {
   };
   const programs = [broken('none', 'echo no >&2; exit 1')];
 
-  test('where one is required, nothing is started', async () => {
+  test('if a wall is required, nothing is started', async () => {
     const runner = commands.runner({ wall: 'required', programs });
     expect(await runner.hasWall()).toBe(false);
     const outcome = await runner.run(orderOf(['sh', '-c', 'echo > /tmp/started']), NEVER);
     expect(outcome).toEqual({ status: 'not_started', problem: 'WALL_UNAVAILABLE' });
   });
 
-  test('else commands run without, and that is said, once and in what they come to', async () => {
-    const said: string[] = [];
-    const tell = (message: string) => void said.push(message);
-    const runner = commands.runner({ wall: 'auto', programs, log: { info: tell, warn: tell, error: tell } });
+  test('otherwise commands run without one, which is logged once and stated in each outcome', async () => {
+    const warnings: string[] = [];
+    const warn = (message: string) => void warnings.push(message);
+    const runner = commands.runner({ wall: 'auto', programs, log: { info: warn, warn: warn, error: warn } });
     for (let time = 0; time < 2; time++)
       expect(await ranBy(runner, ['true'])).toMatchObject({ exit_code: 0, walled: false });
-    expect(said).toEqual([expect.stringContaining('no wall')]);
+    expect(warnings).toEqual([expect.stringContaining('no wall')]);
   });
 
-  (hasWall ? test : test.skip)('one that falls later is never done without', async () => {
+  (hasWall ? test : test.skip)('a wall that fails later is never skipped', async () => {
     const flag = at('fallen');
     const folder = broken('falling', `[ -e ${flag} ] && exit 1\nexec /usr/bin/env PATH=/usr/bin:/bin bwrap "$@"`);
     const runner = commands.runner({ wall: 'auto', programs: [folder] });
@@ -244,7 +244,7 @@ describe('the arguments of bwrap', () => {
   const indexOf = (...run: readonly string[]) =>
     words.findIndex((_, index) => run.every((word, more) => words[index + more] === word));
 
-  test('what is hidden comes after what is shown, and every place is closed at the end', () => {
+  test('hidden folders come after shown ones, and every mount is made read-only at the end', () => {
     const order = [
       indexOf('--ro-bind-try', '/opt', '/opt'),
       indexOf('--tmpfs', '/opt/me'),
@@ -257,12 +257,12 @@ describe('the arguments of bwrap', () => {
     ];
     expect(order.every((index) => index > 0)).toBe(true);
     expect(order).toEqual([...order].sort((a, b) => a - b));
-    // Nothing but these three can be written.
+    // Only these three are writable.
     expect(words.filter((word) => word === '--bind')).toHaveLength(3);
     expect(words.slice(0, 4)).toEqual(['--unshare-all', '--die-with-parent', '--cap-drop', 'ALL']);
   });
 
-  test('only what is there, and seen, is hidden; the outermost of what lies in one another', () => {
+  test('only existing and visible folders are hidden, and only the outermost of nested ones', () => {
     mkdirSync(at('a/b/c'), { recursive: true });
     symlinkSync(at('a'), at('link'));
     const hidden = [at('a/b/c'), at('link', 'b'), at('a/none'), at('root')];

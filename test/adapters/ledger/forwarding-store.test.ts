@@ -26,12 +26,12 @@ test('has every member that the SQLite store has', async () => {
 });
 
 test('forwards the erasure seal, and lacks that member if the store lacks it', () => {
-  const given: (() => ErasureSeal | null)[] = [];
+  const seals: (() => ErasureSeal | null)[] = [];
   const store: LedgerStore = Object.assign(memoryStore(), {
-    sealErasures: (seal: () => ErasureSeal | null) => void given.push(seal),
+    sealErasures: (seal: () => ErasureSeal | null) => void seals.push(seal),
   });
   const seal = (): null => null;
   new ForwardingStore(store).sealErasures?.(seal);
-  expect(given).toEqual([seal]);
+  expect(seals).toEqual([seal]);
   expect('sealErasures' in new ForwardingStore(memoryStore())).toBe(false);
 });

@@ -99,9 +99,9 @@ describe('D15: a signed head file', () => {
 
   test('is refused by a reader with another key, and so is a head without a signature', async () => {
     await expect(read(foreign)).rejects.toEqual(code('LEDGER_TAMPERED'));
-    const said = `turnpike-head 1 3 ${headOf(3).root}`;
+    const statement = `turnpike-head 1 3 ${headOf(3).root}`;
     patched((bytes) =>
-      Buffer.concat([Buffer.from(`${said} ${sha256(said)}\n`.padEnd(1_024, '\0')), bytes.subarray(1_024)]),
+      Buffer.concat([Buffer.from(`${statement} ${sha256(statement)}\n`.padEnd(1_024, '\0')), bytes.subarray(1_024)]),
     );
     await expect(read()).rejects.toEqual(code('LEDGER_TAMPERED'));
   });

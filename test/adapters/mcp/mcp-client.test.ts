@@ -233,7 +233,7 @@ describe('over HTTP', () => {
   });
 
   test.each([
-    ['no address', 'example', /is none/],
+    ['no address', 'example', /not valid/],
     ['unencrypted to another machine', 'http://example.org/mcp', /begin with https/],
     ['a name that only looks like this machine', 'http://localhost.example.org/mcp', /begin with https/],
     ['a file', 'file:///etc/hostname', /begin with https/],

@@ -195,19 +195,19 @@ describe('refused files', () => {
   test('D1: a file signed with another key, or with this key for another purpose', () => {
     const other = generateKeyPairSync('ed25519').privateKey;
     const overlay: Overlay = { epoch: 2, issued_at_utc: ISSUED, rules: [] };
-    const said = canonicalJson(overlay);
+    const canonical = canonicalJson(overlay);
     const { key_id, sign: signText } = key();
     const forged = (signature: string): string => `${canonicalJson({ overlay, key_id, signature })}\n`;
     writeFileSync(
       files.path,
-      forged(sign(null, Buffer.from(`turnpike overlay v1\n${said}`), other).toString('base64')),
+      forged(sign(null, Buffer.from(`turnpike overlay v1\n${canonical}`), other).toString('base64')),
     );
     expect(source.current()).toEqual(INVALID);
-    for (const text of [said, `turnpike overlay v2\n${said}`]) {
+    for (const text of [canonical, `turnpike overlay v2\n${canonical}`]) {
       writeFileSync(files.path, forged(signText(text)));
       expect(source.current()).toEqual(INVALID);
     }
-    writeFileSync(files.path, forged(signText(`turnpike overlay v1\n${said}`)));
+    writeFileSync(files.path, forged(signText(`turnpike overlay v1\n${canonical}`)));
     expect(source.current()).toEqual({ epoch: 2, rules: [] });
   });
 
@@ -227,7 +227,7 @@ describe('refused files', () => {
       expect(source.current()).toEqual(INVALID);
     }
     expect(() => signOverlay({ epoch: 2, issued_at_utc: ISSUED, rules: [LANE, LANE] }, key())).toThrow('twice');
-    expect(() => signOverlay({ epoch: 0, issued_at_utc: ISSUED, rules: [] }, key())).toThrow('no overlay');
+    expect(() => signOverlay({ epoch: 0, issued_at_utc: ISSUED, rules: [] }, key())).toThrow('overlay schema');
   });
 
   test('D1: a symbolic link, even to the right file; a folder; a FIFO, without waiting for it', () => {

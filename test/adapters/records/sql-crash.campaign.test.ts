@@ -47,10 +47,10 @@ async function killed(url: string, run: number): Promise<readonly number[]> {
   const module = pathToFileURL(join(built, 'src/adapters/records/sql-database.js')).href;
   const env = { ...process.env, TARGETS: JSON.stringify({ NOTES }) };
   const child = spawn(process.execPath, [CHILD, module, url, `${run}`], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  let said = '';
+  let output = '';
   const begun = new Promise<void>((resolve, reject) => {
     child.stdout.on('data', (bytes: Buffer) => {
-      said += bytes.toString();
+      output += bytes.toString();
       resolve();
     });
     child.once('exit', () => reject(new Error('the child ended before it wrote anything')));
@@ -60,7 +60,7 @@ async function killed(url: string, run: number): Promise<readonly number[]> {
   await sleep(Math.random() * DELAY_MS_MAX);
   child.kill('SIGKILL');
   await ended;
-  const lines = said.split('\n').slice(0, -1);
+  const lines = output.split('\n').slice(0, -1);
   expect(lines).toEqual(lines.map((_, n) => `${n} done`));
   return lines.map((_, n) => n);
 }
@@ -73,12 +73,12 @@ async function crashes(records: ElsewhereUnderTest): Promise<void> {
   await records.open([NOTES]);
   const expected: string[] = [];
   for (let run = 0; run < KILLS; run += 1) {
-    const told = await killed(records.url, run);
+    const reported = await killed(records.url, run);
     // The write in flight, and one that was never started.
-    for (let n = 0; n < told.length + 2; n += 1) {
+    for (let n = 0; n < reported.length + 2; n += 1) {
       const settled = await records.database.settle(writeNo(run, n));
-      if (n < told.length) expect(settled).toEqual(DONE);
-      if (n > told.length) expect(settled).toEqual(failedWith('INTERRUPTED'));
+      if (n < reported.length) expect(settled).toEqual(DONE);
+      if (n > reported.length) expect(settled).toEqual(failedWith('INTERRUPTED'));
       if (settled.status === 'done') expected.push(`${run}-${n}`);
       else expect(settled).toEqual(failedWith('INTERRUPTED'));
       // Late, or repeated: nothing happens.

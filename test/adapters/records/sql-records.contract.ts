@@ -441,9 +441,9 @@ function tableContract(bench: Bench): void {
     ] as const;
     for (const [columns, what] of bad) {
       await bench.records.exec(`create table TABLE_NAME (${columns})`);
-      const said: unknown = await bench.records.open([NOTES]).catch((error: unknown) => error);
-      expect(said).toEqual(code('RECORDS_MISMATCH'));
-      expect(String(said)).toMatch(new RegExp(`${what}.*create table .*"case_id".*primary key`));
+      const error: unknown = await bench.records.open([NOTES]).catch((reason: unknown) => reason);
+      expect(error).toEqual(code('RECORDS_MISMATCH'));
+      expect(String(error)).toMatch(new RegExp(`${what}.*create table .*"case_id".*primary key`));
       await bench.records.exec('drop table TABLE_NAME');
     }
   });

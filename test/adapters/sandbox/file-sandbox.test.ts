@@ -83,7 +83,7 @@ describe('gather', () => {
     expect(perform(sandbox, 'RENAME_FILE', { source: there, destination: path })).toEqual(failure('INTERNAL'));
   });
 
-  test('C28: dots and odd letters in a name are only a name', () => {
+  test('C28: dots and unusual letters have no special meaning in a name', () => {
     for (const name of ['a..b.txt', '...', '.txt', '%2e%2e', '~', '$HOME', ' ', 'é']) {
       expect(perform(sandbox, 'WRITE_FILE', { path: `/sandbox/${name}`, content: name })).toMatchObject(done());
       expect(get(name)).toBe(name);
@@ -96,9 +96,9 @@ describe('gather', () => {
     expect(factOf(sandbox, '/sandbox/.turnpike-tmp-1')).toEqual({ status: 'error', cause: 'PERMISSION_DENIED' });
   });
 
-  test('C28: the longest name and the longest path are used by every action', () => {
+  test('C28: every action accepts the longest name and the longest path', () => {
     const longest = `${'n'.repeat(251)}.txt`;
-    // 1,024 bytes: what no policy goes beyond.
+    // 1,024 bytes, the maximum of every policy.
     const folder = `/sandbox/${[255, 255, 250].map((length) => 'd'.repeat(length)).join('/')}`;
     const parents = folder.split('/').slice(2);
     parents.forEach((_, depth) => {
@@ -118,7 +118,7 @@ describe('gather', () => {
     expect(perform(sandbox, 'DELETE_FILE', { path: destination })).toEqual(done());
   });
 
-  test('beyond PATH_MAX, where nobody can say what a file is called, it is not read', () => {
+  test('a file beyond PATH_MAX, whose path the kernel cannot report, is not read', () => {
     let folder = '/sandbox';
     for (let depth = 0; depth < 18; depth += 1) {
       folder += `/${'d'.repeat(250)}`;
@@ -130,11 +130,11 @@ describe('gather', () => {
     expect(perform(sandbox, 'READ_FILE', { path })).toEqual(failure('PERMISSION_DENIED'));
     expect(factOf(sandbox, path)).toEqual({ status: 'error', cause: 'PERMISSION_DENIED' });
     expect(perform(sandbox, 'DELETE_FILE', { path })).toEqual(done());
-    // Node's own removal names it whole.
+    // Node's own removal uses the whole path.
     expect(run('rm', '-r', join(directory.home, 'd'.repeat(250)))).toBe(true);
   });
 
-  test('an action that the sandbox does not have is INTERNAL', () => {
+  test('an unknown action is INTERNAL', () => {
     for (const action of ['THINK', 'constructor', 'read_file', '']) {
       expect(perform(sandbox, action, { path: '/sandbox/docs/a.txt' })).toEqual(failure('INTERNAL'));
     }
@@ -149,7 +149,7 @@ describe('portable names', () => {
     ['\u1e9e', 'ss'],
     ['\u017fet', 'SET'],
     ['\u212a', 'k'],
-  ])('%j beside %j is refused as a twin', (there, wanted) => {
+  ])('%j next to %j is refused as a twin', (there, wanted) => {
     put(there, '');
     const path = `/sandbox/${wanted}`;
     expect(factOf(sandbox, path, { portable: true })).toEqual({ status: 'refused', kind: 'name_twin' });
@@ -157,7 +157,7 @@ describe('portable names', () => {
     expect(factOf(sandbox, `/sandbox/${there}`, { portable: true })).toMatchObject({ status: 'file' });
   });
 
-  test('a name without a twin, or in another directory, is not', () => {
+  test('a name without a twin, or with one in another directory, is accepted', () => {
     expect(factOf(sandbox, '/sandbox/A.TXT', { portable: true })).toEqual({ status: 'absent' });
     expect(factOf(sandbox, '/sandbox/docs/b.txt', { portable: true })).toEqual({ status: 'absent' });
   });
@@ -171,7 +171,7 @@ describe('cases', () => {
     expect(factOf(sandbox, '/sandbox/secret.txt', { case_id: 'case_2' })).toMatchObject({ status: 'file' });
   });
 
-  test('the directory of a case is made (0700) on its first use, by gather or perform', () => {
+  test('the directory of a case is created (0700) on first use, by gather or perform', () => {
     expect(factOf(sandbox, '/sandbox/a', { case_id: 'case_3' })).toEqual({ status: 'absent' });
     expect(statSync(join(directory.root, 'case_3')).mode & 0o777).toBe(0o700);
     perform(sandbox, 'LIST_FILES', { path: '/sandbox/' }, { case_id: 'case_4' });
@@ -198,7 +198,7 @@ describe('cases', () => {
     expect(perform(sandbox, 'WRITE_FILE', { path: '/sandbox/c.txt', content: 'c' })).toMatchObject(done());
   });
 
-  test('no more than 256 cases are kept open, and none is lost', () => {
+  test('at most 256 cases are kept open, and none is lost', () => {
     const cases = Array.from({ length: 300 }, (_, index) => `many_${index}`);
     for (const case_id of cases) {
       perform(sandbox, 'WRITE_FILE', { path: '/sandbox/id.txt', content: case_id }, { case_id });
@@ -218,7 +218,7 @@ describe('openSandbox', () => {
     }
   });
 
-  test('a closed sandbox is not used by accident', () => {
+  test('a closed sandbox throws on use', () => {
     const other = openSandbox({ root: directory.root });
     other.close();
     other.close();
@@ -240,7 +240,7 @@ describe('off Linux', () => {
     }
   };
 
-  test('the sandbox is refused unless unsafe access was asked for by name; on Windows always', () => {
+  test('the sandbox is refused unless unsafe access was requested; on Windows always', () => {
     const { root } = directory;
     const unsupported: unknown = expect.objectContaining({ code: 'UNSUPPORTED_PLATFORM' });
     expect(() => onPlatform('darwin', () => openSandbox({ root }))).toThrow(unsupported);

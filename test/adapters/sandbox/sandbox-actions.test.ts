@@ -1,4 +1,4 @@
-// Every action's success and each of its failures, on real files.
+// The success and every failure of each action, on real files.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync } from 'node:fs';
@@ -55,7 +55,7 @@ describe('READ_FILE', () => {
     expect(perform(sandbox, 'READ_FILE', { path })).toEqual(failure(cause));
   });
 
-  test('C34: what is not UTF-8 is NOT_TEXT, never lossy text', () => {
+  test('C34: content that is not UTF-8 is NOT_TEXT, never lossy text', () => {
     for (const bytes of [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0x61, 0xe2, 0x82]]) {
       put('bytes.txt', Uint8Array.from(bytes));
       expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/bytes.txt' })).toEqual(failure('NOT_TEXT'));
@@ -126,7 +126,7 @@ describe('WRITE_FILE', () => {
     expect(treeOf(directory.home)).toEqual({ docs: 'dir', 'docs/a.txt': 'file b', 'docs/new.md': 'file zwölf' });
   });
 
-  test('C30: a leftover of a former attempt of the same effect is in nobody’s way', () => {
+  test('C30: a temporary file left by an earlier attempt of the same effect is replaced', () => {
     const write = effect('WRITE_FILE', { path: '/sandbox/w.txt', content: 'new' });
     sandbox.perform(write);
     rmSync(join(directory.home, 'w.txt'));
@@ -151,7 +151,7 @@ describe('WRITE_FILE', () => {
     expect(treeOf(directory.home)).toEqual(before);
   });
 
-  test('S0-53: content that would be written as something else is not written', () => {
+  test('S0-53: content that would not be written unchanged is not written', () => {
     const args = { path: '/sandbox/a.txt', content: 'a\ud800' };
     expect(perform(sandbox, 'WRITE_FILE', args)).toEqual(failure('INTERNAL'));
     expect(existsSync(join(directory.home, 'a.txt'))).toBe(false);

@@ -1,5 +1,5 @@
-// C29, one interleaving at a time: somebody else acts between two calls of one action. What a race only meets by
-// luck happens here at a chosen moment, just before the named call of `node:fs` reaches the disk.
+// C29, one interleaving at a time: another program acts between two calls of one action. What a race meets only by luck
+// happens here at a chosen moment, just before the named call of `node:fs` reaches the disk.
 
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import * as fs from 'node:fs';
@@ -70,7 +70,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  // Else the moment never came, and the test proved nothing.
+  // Otherwise the moment never came, and the test proved nothing.
   expect(meanwhile).toBeNull();
   expect(treeOf(join(directory.base, 'outside'))).toEqual({ 'a.txt': 'file outside' });
   sandbox.close();
@@ -83,19 +83,19 @@ function swapForLink(path: string): void {
   fs.symlinkSync(join(directory.base, 'outside', path.endsWith('.txt') ? 'a.txt' : ''), at(path));
 }
 
-test('a file swapped for a link after it was looked at is not renamed: SANDBOX_CHANGED', () => {
+test('a file replaced by a link after it was inspected is not renamed: SANDBOX_CHANGED', () => {
   meanwhile = { before: 'linkSync', act: () => swapForLink('d/a.txt') };
   expect(perform(sandbox, 'RENAME_FILE', RENAME)).toEqual(failure('SANDBOX_CHANGED'));
   expect(Object.keys(treeOf(directory.home))).toEqual(['d', 'd/a.txt']);
 });
 
-test('a file that lost its old name while it was renamed keeps the new one', () => {
+test('a file that lost its old name during the rename keeps the new one', () => {
   meanwhile = { before: 'unlinkSync', act: () => fs.unlinkSync(at('d/a.txt')) };
   expect(perform(sandbox, 'RENAME_FILE', RENAME)).toEqual(done());
   expect(treeOf(directory.home)).toEqual({ d: 'dir', 'b.txt': 'file alpha' });
 });
 
-test('when the old name became a directory, the new one is taken back only if it is not the last', () => {
+test('if the old name became a directory, the new one is removed only if it is not the last', () => {
   meanwhile = {
     before: 'unlinkSync',
     act: () => {
@@ -113,14 +113,14 @@ test('C31: a target that appears at the last moment is not overwritten', () => {
   expect(treeOf(directory.home)).toEqual({ d: 'dir', 'd/a.txt': 'file alpha', 'b.txt': 'file beta' });
 });
 
-test('C30: a target swapped for a link is replaced, and what the link points to keeps its bytes', () => {
+test('C30: a target replaced by a link is overwritten, and the file behind the link keeps its bytes', () => {
   meanwhile = { before: 'renameSync', act: () => swapForLink('d/a.txt') };
   const written = perform(sandbox, 'WRITE_FILE', { path: '/sandbox/d/a.txt', content: 'beta' });
   expect(written).toEqual(done({ bytes_written: 4 }));
   expect(treeOf(directory.home)).toEqual({ d: 'dir', 'd/a.txt': 'file beta' });
 });
 
-test('C30: a target swapped for a directory is a failure that leaves no temporary file', () => {
+test('C30: a target replaced by a directory is a failure that leaves no temporary file', () => {
   meanwhile = {
     before: 'renameSync',
     act: () => {
@@ -133,7 +133,7 @@ test('C30: a target swapped for a directory is a failure that leaves no temporar
   expect(treeOf(directory.home)).toEqual({ d: 'dir', 'd/a.txt': 'dir' });
 });
 
-test('a directory swapped for a link while it is held is the directory still', () => {
+test('a directory replaced by a link while it is open stays the directory', () => {
   meanwhile = {
     before: 'renameSync',
     act: () => {
@@ -146,22 +146,22 @@ test('a directory swapped for a link while it is held is the directory still', (
   expect(treeOf(directory.home)).toMatchObject({ 'moved/a.txt': 'file beta' });
 });
 
-test('a file swapped for a link while it is held is read as the file that was checked', () => {
+test('a file replaced by a link while it is open is read as the checked file', () => {
   meanwhile = { before: 'readSync', act: () => swapForLink('d/a.txt') };
   const read = perform(sandbox, 'READ_FILE', { path: '/sandbox/d/a.txt' });
   expect(read).toEqual(done({ content: 'alpha' }));
 });
 
-test('a file deleted as it is opened is gone, not another file', () => {
+test('a file deleted while it is opened is absent, not another file', () => {
   meanwhile = { before: 'openSync', act: () => swapForLink('d') };
   const read = perform(sandbox, 'READ_FILE', { path: '/sandbox/d/a.txt' });
   expect(read).toEqual(failure('SANDBOX_CHANGED'));
 });
 
-test('C29: a hard link that is removed after it was opened is not taken for a file with one name', () => {
+test('C29: a hard link that is removed after it was opened is not mistaken for a file with one name', () => {
   const linked = join(directory.base, 'outside/a.txt');
   fs.linkSync(linked, at('hard.txt'));
-  // Now the count says one, and the one is outside.
+  // Now the link count is one, and the remaining name is outside.
   meanwhile = { before: 'fstatSync', act: () => fs.unlinkSync(at('hard.txt')) };
   expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/hard.txt' })).toEqual(failure('FILE_NOT_FOUND'));
 
@@ -170,7 +170,7 @@ test('C29: a hard link that is removed after it was opened is not taken for a fi
     before: 'fstatSync',
     act: () => {
       fs.unlinkSync(at('hard.txt'));
-      // What the kernel calls the removed one.
+      // The name that the kernel reports for the removed file.
       fs.writeFileSync(at('hard.txt (deleted)'), 'alpha');
     },
   };
@@ -181,7 +181,7 @@ test('C29: a hard link that is removed after it was opened is not taken for a fi
   expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/hard.txt' })).toEqual(failure('SANDBOX_CHANGED'));
 });
 
-test('C29: nor is it where facts are gathered', () => {
+test('C29: nor when facts are gathered', () => {
   const paths = ['/sandbox/a.txt'];
   fs.writeFileSync(at('a.txt'), 'alpha');
   meanwhile = {
@@ -196,7 +196,7 @@ test('C29: nor is it where facts are gathered', () => {
   expect(facts.paths).toEqual([{ status: 'absent' }]);
 });
 
-test('D8: nor where a write is settled, which would tell what is in it', () => {
+test('D8: nor when a write is settled, which would reveal its content', () => {
   const before = [{ status: 'absent' }] as const;
   const written = effect('WRITE_FILE', { path: '/sandbox/a.txt', content: 'outside' }, { before });
   fs.writeFileSync(at('a.txt'), 'another');
@@ -211,7 +211,7 @@ test('D8: nor where a write is settled, which would tell what is in it', () => {
   expect(sandbox.settle(written)).toEqual({ status: 'unknown' });
 });
 
-test('a file may be called as the kernel calls a removed one', () => {
+test('a file may have the name that the kernel reports for a removed one', () => {
   fs.writeFileSync(at('x (deleted)'), 'alpha');
   expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/x (deleted)' })).toEqual(done({ content: 'alpha' }));
   fs.linkSync(join(directory.base, 'outside/a.txt'), at('y (deleted)'));
@@ -219,7 +219,7 @@ test('a file may be called as the kernel calls a removed one', () => {
   expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/y (deleted)' })).toEqual(failure('FILE_NOT_FOUND'));
 });
 
-test('a directory swapped for a FIFO before it is listed is not opened', () => {
+test('a directory replaced by a FIFO before it is listed is not opened', () => {
   meanwhile = {
     before: 'opendirSync',
     act: () => {
@@ -240,7 +240,7 @@ test.each([
   expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/d/a.txt' }, { limits })).toEqual(expected);
 });
 
-test('D8: a written file swapped for a hard link while it is settled tells nothing', () => {
+test('D8: a written file replaced by a hard link during settling reveals nothing', () => {
   const before = sandbox.gather({ case_id: CASE, paths: ['/sandbox/d/a.txt'], usage: false, portable_names: false });
   const written = effect('WRITE_FILE', { path: '/sandbox/d/a.txt', content: 'alpha' }, { before: before.paths });
   meanwhile = { before: 'unlinkSync', act: () => fs.linkSync(at('d/a.txt'), join(directory.base, 'hard')) };
@@ -255,7 +255,7 @@ test('C32: a name taken at the last moment is ALREADY_EXISTS, and is not counted
   expect(after).toEqual(before);
 });
 
-test('a case directory that somebody else makes at the same moment is used', () => {
+test('a case directory that another program creates at the same moment is used', () => {
   meanwhile = { before: 'mkdirSync', act: () => fs.mkdirSync(join(directory.root, 'case_2')) };
   const listed = perform(sandbox, 'LIST_FILES', { path: '/sandbox/' }, { case_id: 'case_2' });
   expect(listed).toEqual(done({ entries: [] }));

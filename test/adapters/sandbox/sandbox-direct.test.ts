@@ -1,5 +1,5 @@
-// The short way to a file (`sandbox-direct.ts`): that it is taken, and that each of its checks is needed. Somebody else
-// acts at chosen moments: just before the named calls of `node:fs`, one after the other.
+// The fast path to a file (`sandbox-direct.ts`): that it is used, and that each of its checks is needed. Another
+// program acts at chosen moments: just before the named calls of `node:fs`, one after the other.
 
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fs from 'node:fs';
@@ -14,7 +14,7 @@ interface Moment {
   readonly act: () => void;
 }
 let meanwhile: Moment[] = [];
-/** How many bytes one read gives at most; null: as many as there are. */
+/** Maximum number of bytes of one read; null: no limit. */
 let bytesRead: number | null = null;
 let calls: (readonly [string, ...unknown[]])[] = [];
 
@@ -44,7 +44,7 @@ const at = (path: string): string => join(directory.home, path);
 const outside = (): string => join(directory.base, 'outside');
 const read = (path: string): unknown => perform(sandbox, 'READ_FILE', { path: `/sandbox/${path}` });
 const count = (name: string): number => calls.filter(([called]) => called === name).length;
-/** Only the walk looks at the case's directory first. */
+/** Only the walk inspects the directory of the case first. */
 const isWalked = (): boolean => count('lstatSync') > 0;
 
 beforeEach(() => {
@@ -64,7 +64,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  // Else a moment never came, and the test proved nothing.
+  // Otherwise a moment never came, and the test proved nothing.
   expect(meanwhile).toEqual([]);
   expect(treeOf(outside())).toEqual({ 'a.txt': 'file outside' });
   sandbox.close();
@@ -72,26 +72,26 @@ afterEach(() => {
   directory.remove();
 });
 
-describe('what is where it should be', () => {
+describe('files in their place', () => {
   test.each([
     ['a.txt', 'top'],
     ['d/a.txt', 'alpha'],
     ['d/e/a.txt', 'deep'],
-  ])('%s is looked at and read without a walk, by one read', (path, content) => {
+  ])('%s is inspected and read without a walk, by one read', (path, content) => {
     expect(factOf(sandbox, `/sandbox/${path}`)).toMatchObject({ status: 'file', bytes: content.length });
     expect(read(path)).toEqual(done({ content }));
     expect(isWalked()).toBe(false);
     expect(count('readSync')).toBe(1);
   });
 
-  test.each(['/sandbox/', '/sandbox/d', '/sandbox/d/e/'])('the directory %s is looked at without a walk', (path) => {
+  test.each(['/sandbox/', '/sandbox/d', '/sandbox/d/e/'])('the directory %s is inspected without a walk', (path) => {
     const { ino, mtimeNs } = fs.statSync(at(path.slice('/sandbox/'.length)), { bigint: true });
     const fact = { status: 'directory', inode: String(ino), mtime_ns: String(mtimeNs) };
     expect(factOf(sandbox, path)).toEqual(fact);
     expect(isWalked()).toBe(false);
   });
 
-  test('D3: a name is renamed to itself only, in a directory that is held', () => {
+  test('D3: a name is only renamed to itself, in an open directory', () => {
     for (const path of ['a.txt', 'd/a.txt', 'd/e/a.txt']) {
       factOf(sandbox, `/sandbox/${path}`);
       read(path);
@@ -105,8 +105,8 @@ describe('what is where it should be', () => {
   });
 });
 
-describe('what is not is left to the walk', () => {
-  test('C29: a link in the middle is refused, even where it leads to the same sandbox', () => {
+describe('other files are left to the walk', () => {
+  test('C29: a link in the middle is refused, even if it leads to the same sandbox', () => {
     fs.symlinkSync('d', at('in'));
     fs.symlinkSync('e', at('d/in'));
     for (const path of ['in/a.txt', 'in/e/a.txt', 'd/in/a.txt', 'in/e', 'd/in/']) {
@@ -115,12 +115,12 @@ describe('what is not is left to the walk', () => {
     }
   });
 
-  test('a file whose path ends with a slash is no directory', () => {
+  test('a file whose path ends with a slash is not a directory', () => {
     expect(factOf(sandbox, '/sandbox/d/a.txt/')).toEqual({ status: 'not_a_directory' });
     expect(read('d/a.txt/')).toEqual(failure('NOT_A_DIRECTORY'));
   });
 
-  test('a directory that is a link only while the path is opened is not followed unnoticed', () => {
+  test('a directory that is a link only while the path is opened is detected', () => {
     fs.mkdirSync(join(outside(), 'e'));
     fs.writeFileSync(join(outside(), 'e/a.txt'), 'outside');
     for (const look of [(): unknown => factOf(sandbox, '/sandbox/d/e/a.txt'), (): unknown => read('d/e/a.txt')]) {
@@ -144,7 +144,7 @@ describe('what is not is left to the walk', () => {
     fs.rmSync(join(outside(), 'e'), { recursive: true });
   });
 
-  test('C29: a removed hard link is not read because another file has its name by then', () => {
+  test('C29: a removed hard link is not read if another file has its name by then', () => {
     fs.linkSync(join(outside(), 'a.txt'), at('hard.txt'));
     meanwhile = [
       { before: 'fstatSync', act: () => fs.unlinkSync(at('hard.txt')) },
@@ -161,7 +161,7 @@ describe('what is not is left to the walk', () => {
     expect(factOf(sandbox, '/sandbox/hard.txt')).toMatchObject({ status: 'file', bytes: 3 });
   });
 
-  test('C29: nor because it was called as the kernel calls a removed one', () => {
+  test('C29: nor if its name is the one that the kernel reports for a removed file', () => {
     fs.linkSync(join(outside(), 'a.txt'), at('y (deleted)'));
     meanwhile = [
       {
@@ -176,7 +176,7 @@ describe('what is not is left to the walk', () => {
     expect(read('y (deleted)')).toEqual(failure('FILE_NOT_FOUND'));
   });
 
-  test('a file moved to a directory that takes the place of its own is not taken for one waited for', () => {
+  test('a file moved to a directory that replaces its own is not confused with the one that was waited for', () => {
     const exchange = (): void => {
       fs.renameSync(at('d/a.txt'), at('d2/a.txt'));
       fs.writeFileSync(at('d/a.txt'), 'other');
@@ -189,7 +189,7 @@ describe('what is not is left to the walk', () => {
     expect(isWalked()).toBe(true);
   });
 
-  test('what is not UTF-8 is not taken for the name that it is shown by', () => {
+  test('a name that is not UTF-8 is not confused with its decoded form', () => {
     const odd = Buffer.concat([Buffer.from(`${directory.home}/`), Buffer.from([0xff])]);
     fs.mkdirSync(Buffer.concat([odd, Buffer.from('/e')]), { recursive: true });
     fs.writeFileSync(Buffer.concat([odd, Buffer.from('/e/a.txt')]), 'x');
@@ -207,7 +207,7 @@ describe('what is not is left to the walk', () => {
     expect(isWalked()).toBe(true);
   });
 
-  test('what stands in the place of a sandbox that was moved is neither read nor written', () => {
+  test('files in the place of a moved sandbox are neither read nor written', () => {
     const moved = join(directory.base, 'moved');
     fs.renameSync(directory.root, moved);
     fs.mkdirSync(at('d'), { recursive: true });
@@ -219,7 +219,7 @@ describe('what is not is left to the walk', () => {
     expect(fs.readFileSync(at('d/a.txt'), 'utf8')).toBe('strange');
   });
 
-  test('how many names a file outside has decides nothing', () => {
+  test('the link count of a file outside has no effect', () => {
     const answers = [2, 1].map((names) => {
       if (names === 2) fs.linkSync(join(outside(), 'a.txt'), join(outside(), 'b.txt'));
       meanwhile = [
@@ -246,7 +246,7 @@ describe('what is not is left to the walk', () => {
     expect(answers).toEqual([done({ content: 'alpha' }), done({ content: 'alpha' })]);
   });
 
-  test('D3: the name is waited for in the directory of the file that is read', () => {
+  test('D3: the rename waits in the directory of the file that is read', () => {
     fs.mkdirSync(at('d2'));
     fs.writeFileSync(at('d2/a.txt'), 'in d2');
     const swap = (): void => {
@@ -270,12 +270,12 @@ describe('what is not is left to the walk', () => {
       { before: 'readlinkSync', act: swap },
     ];
     const answer = read('d/a.txt');
-    // The walk waits for itself.
+    // The walk does its own waiting.
     if (!isWalked()) expect(answer).toEqual(done({ content: waited }));
     expect(isWalked() || waited === 'in d2').toBe(true);
   });
 
-  test('the directory that stands in the place of a case is the one that is read', () => {
+  test('the directory in the place of a case is the one that is read', () => {
     fs.renameSync(directory.home, join(directory.base, 'backup'));
     fs.mkdirSync(at('d'), { recursive: true });
     fs.writeFileSync(at('d/a.txt'), 'restored');
@@ -292,12 +292,12 @@ test('a file that shrinks while it is read is read to its new end', () => {
   expect(read('d/a.txt')).toEqual(done({ content: 'al' }));
 });
 
-test('a file that comes in pieces is read whole', () => {
+test('a file that comes in pieces is read completely', () => {
   bytesRead = 2;
   expect(read('d/a.txt')).toEqual(done({ content: 'alpha' }));
 });
 
-test('what is not an answer of the file system is thrown on, and nothing stays held', () => {
+test('an error that is not from the operating system is rethrown, and no descriptor stays open', () => {
   const bug = new RangeError('a bug');
   const act = (): void => {
     throw bug;

@@ -1,6 +1,6 @@
-// The file system fails, or the process dies, at the 1st, the 2nd, ... the last call of every action (as SQLite tests
-// itself). Whatever happens: `failed` means that nothing changed, no temporary file and no descriptor stays, and what
-// nobody knew before is told by settling.
+// The file system fails, or the process dies, at the 1st, the 2nd, ... the last call of every action (as in the tests
+// of SQLite). In every case `failed` means that nothing changed, no temporary file and no descriptor is left, and
+// settling finds the outcome that was unknown.
 
 import { afterAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import * as fs from 'node:fs';
@@ -12,11 +12,11 @@ import { CASE, done, effect, factOf, failure, openDescriptors, testDirectory, tr
 import { text, usageOf } from './sandbox-harness.js';
 import { granted } from '../../fixtures/granted.js';
 
-/** Which call of `node:fs` does not reach the disk: the n-th one, counted from 1, or the first of that name. */
+/** The call of `node:fs` that fails: the n-th one, counted from 1, or the first with that name. */
 let trouble: { readonly at: number | string; readonly code: string } | null = null;
 let calls: string[] = [];
 
-/** The process is dead: nothing that it still does reaches the disk. */
+/** The process is dead: none of its later calls reaches the disk. */
 class Death extends Error {}
 
 const FAILING = ['openSync', 'lstatSync', 'fstatSync', 'opendirSync', 'readSync', 'mkdirSync', 'linkSync'] as const;
@@ -63,7 +63,7 @@ interface Scene {
   readonly before: Record<string, string>;
 }
 
-/** A fresh sandbox with `d/a.txt`, in which the action has been authorised. */
+/** A fresh sandbox with `d/a.txt`, in which the action was authorized. */
 function scene(action: string, args: JsonObject): Scene {
   trouble = null;
   fs.rmSync(directory.root, { recursive: true, force: true });
@@ -76,7 +76,7 @@ function scene(action: string, args: JsonObject): Scene {
   return { sandbox, committed: effect(action, args, { before }), before: treeOf(directory.home) };
 }
 
-/** Performs the action with trouble at its n-th call, for every n, until it gets through without. */
+/** Runs the action with a fault at its n-th call, for every n, until it succeeds without one. */
 function forEveryCall(
   row: (typeof ACTIONS)[number],
   code: string,
@@ -112,7 +112,7 @@ describe.each(ACTIONS)('%s %j', (...row) => {
   const [action, args, expected] = row;
   const after = afterwards(action, args);
 
-  test('S0-55: when a call fails, `failed` is certain and clean, and settling tells the rest', () => {
+  test('S0-55: if a call fails, `failed` is certain and leaves nothing behind, and settling finds the other outcomes', () => {
     const called = forEveryCall(row, 'EIO', ({ sandbox, committed, before }, result) => {
       const tree = treeOf(directory.home);
       const { status } = result as EffectResult;
@@ -131,7 +131,7 @@ describe.each(ACTIONS)('%s %j', (...row) => {
     expect(called).toBeGreaterThanOrEqual(4);
   });
 
-  test('D8: when the process dies at a call, settling tells the truth and leaves nothing behind', () => {
+  test('D8: if the process dies at a call, settling finds the true outcome and leaves nothing behind', () => {
     const settlements = new Set<string>();
     forEveryCall(row, 'death', ({ committed, before }) => {
       const restarted = openSandbox({ root: directory.root });
@@ -152,7 +152,7 @@ describe.each(ACTIONS)('%s %j', (...row) => {
   });
 });
 
-/** What the disk holds when the action has been done. */
+/** The expected disk after the action. */
 function afterwards(action: string, args: JsonObject): Record<string, string> {
   const { sandbox, committed } = scene(action, args);
   expect(sandbox.perform(committed)).toMatchObject({ status: 'done' });
@@ -178,7 +178,7 @@ test.each([
   ['EPERM', 'PERMISSION_DENIED'],
   ['EROFS', 'PERMISSION_DENIED'],
   ['ENOSPC', 'NO_SPACE'],
-  // EDQUOT, as libuv shows it.
+  // EDQUOT, as libuv reports it.
   ['Unknown system error -122', 'NO_SPACE'],
   ['EMLINK', 'NO_SPACE'],
   ['EFBIG', 'TOO_LARGE'],
@@ -195,7 +195,7 @@ test.each([
   sandbox.close();
 });
 
-test('D8: when the process dies while it finishes a rename, the next settling finishes it', () => {
+test('D8: if the process dies while it finishes a rename, the next settling finishes it', () => {
   const [row] = ACTIONS.slice(-1);
   const [action, args] = row ?? ['', {}];
   for (let at = 1, isThrough = false; !isThrough; at += 1) {
@@ -216,7 +216,7 @@ test('D8: when the process dies while it finishes a rename, the next settling fi
   }
 });
 
-test('D9: a change is durable before it is done: content before its name, the name before the answer', () => {
+test('D9: a change is durable before it is reported: content before its name, the name before the result', () => {
   const order = (action: string, args: JsonObject): string => {
     const { sandbox, committed } = scene(action, args);
     calls = [];
@@ -232,7 +232,7 @@ test('D9: a change is durable before it is done: content before its name, the na
   expect(renaming).toBe('linkSync fsyncSync unlinkSync fsyncSync');
 });
 
-test.each(ACTIONS.slice(2))('D9: when the last fsync of %s %j fails, the outcome is unknown', (action, args) => {
+test.each(ACTIONS.slice(2))('D9: if the last fsync of %s %j fails, the outcome is unknown', (action, args) => {
   const at = lastSync(action, args);
   const { sandbox, committed } = scene(action, args);
   calls = [];
@@ -258,7 +258,7 @@ test('C34: a file that is too large is refused before a byte of it is read', () 
   sandbox.close();
 });
 
-test('D9: the directory of a new case is durable before anything is done in it', () => {
+test('D9: the directory of a new case is durable before an action runs in it', () => {
   const { sandbox } = scene('LIST_FILES', { path: '/sandbox/d' });
   calls = [];
   factOf(sandbox, '/sandbox/a', { case_id: 'case_2' });
@@ -269,7 +269,7 @@ test('D9: the directory of a new case is durable before anything is done in it',
   sandbox.close();
 });
 
-test('when the usage cannot be counted, no fact is given to decide on', () => {
+test('if the usage cannot be measured, no fact is returned', () => {
   const { sandbox } = scene('LIST_FILES', { path: '/sandbox/d' });
   sandbox.settle(effect('DELETE_FILE', { path: '/sandbox/none' }, { before: [{ status: 'absent' }] }));
   const request = { case_id: CASE, paths: ['/sandbox/d/a.txt'], usage: true, portable_names: false };
@@ -283,14 +283,14 @@ test('when the usage cannot be counted, no fact is given to decide on', () => {
   sandbox.close();
 });
 
-test('what is not an answer of the file system is thrown on, as the bug that it is', () => {
+test('an error that is not from the operating system is rethrown, because it is a bug', () => {
   const at = lastSync('DELETE_FILE', { path: '/sandbox/d/a.txt' });
   const { sandbox, committed } = scene('DELETE_FILE', { path: '/sandbox/d/a.txt' });
   calls = [];
   trouble = { at: 1, code: 'death' };
   expect(() => factOf(sandbox, '/sandbox/a')).toThrow(Death);
   calls = [];
-  // The directory's fsync, when the file is gone already: the account must not trust what it knew.
+  // The directory's fsync, when the file is gone already: the cached usage must not be trusted.
   trouble = { at, code: 'death' };
   expect(() => sandbox.perform(committed)).toThrow(Death);
   trouble = null;

@@ -1,5 +1,5 @@
-// What the sandbox tests share: a directory of their own, effects, and plain looks at what is really on the disk.
-// Loads nothing of the sandbox itself, so that a test may replace `node:fs` before it does.
+// Helpers of the sandbox tests: a separate directory, effects, and direct access to the disk. Loads nothing of the
+// sandbox itself, so that a test can replace `node:fs` before.
 
 import { expect } from '@jest/globals';
 import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
@@ -15,10 +15,10 @@ import { diskFolder } from '../../fixtures/temp-folder.js';
 export const CASE = 'case_1';
 export const LIMITS = { read_bytes_max: 1_048_576, list_entries_max: 1_000 };
 
-/** A text argument or result; anything else is none. */
+/** A text argument or result; anything else becomes ''. */
 export const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** A directory for one test file: `outside` beside the sandbox's `root`, and `home`, the directory of `CASE`. */
+/** The directories of one test file: `outside`, the sandbox's `root`, and `home`, the directory of `CASE`. */
 export interface TestDirectory {
   readonly base: string;
   readonly root: string;
@@ -34,7 +34,7 @@ export function testDirectory(): TestDirectory {
 
 let effects = 0;
 
-/** An authorised action; without `before`, as after AUTHORIZE facts that do not matter. */
+/** An authorized action; without `before`, as after AUTHORIZE with facts that do not matter. */
 export function effect(action: string, args: JsonObject, more: Partial<Effect> = {}): Effect {
   effects += 1;
   const idempotency_key = `key-${effects}`;
@@ -43,7 +43,7 @@ export function effect(action: string, args: JsonObject, more: Partial<Effect> =
   return granted({ ...whole, partial_outputs: false, limits: LIMITS, ...more });
 }
 
-/** Performs one action, and holds every answer to the rule that only `detail` may name a path of the host. */
+/** Runs one action, and checks that no member of the result but `detail` names a path of the host. */
 export function perform(sandbox: Sandbox, action: string, args: JsonObject, more: Partial<Effect> = {}): EffectResult {
   return withoutHostPath(sandbox.perform(effect(action, args, more)));
 }
@@ -64,11 +64,11 @@ export function usageOf(sandbox: Sandbox): SandboxFacts['usage'] {
   return sandbox.gather({ case_id: CASE, paths: [], usage: true, portable_names: false }).usage;
 }
 
-/** `failed`, whatever the detail says. */
+/** `failed`, with any detail. */
 export const failure = (cause: string): unknown => expect.objectContaining({ status: 'failed', cause });
 export const done = (result: JsonObject = {}): EffectResult => ({ status: 'done', result });
 
-/** Everything below a directory, as the disk has it: relative path -> content, `dir`, `-> target` or `other`. */
+/** Everything below a directory on the disk: relative path -> content, `dir`, `-> target` or `other`. */
 export function treeOf(directory: string, prefix = ''): Record<string, string> {
   const found: Record<string, string> = {};
   for (const name of existsSync(directory) ? readdirSync(directory) : []) {
@@ -88,5 +88,5 @@ export const run = (program: string, ...args: readonly string[]): boolean =>
 /** How many descriptors this process has open. */
 export const openDescriptors = (): number => readdirSync('/proc/self/fd').length;
 
-/** One line for a test that cannot run here. */
+/** Reports a test that cannot run here in one line. */
 export const skip = (why: string): void => void process.stdout.write(`skipped: ${why}\n`);

@@ -1,4 +1,4 @@
-// The path vectors of libpathrs (the library behind runc's path handling) as resolutions in a case sandbox. Ours must
+// The path vectors of libpathrs (the library that runc uses for paths), resolved in a case sandbox. Our resolution must
 // never be looser than the kernel's openat2 with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -66,7 +66,7 @@ const isCanonical = (path: string): boolean =>
     .split('/')
     .every((segment) => !['', '.', '..'].includes(segment));
 
-/** What the tree's own data say, without asking any file system. */
+/** The expected result from the tree's own data, without a file system. */
 function expectedFacts(tree: string, path: string): readonly string[] {
   const types = new Map<string, Entry['type']>();
   for (const entry of vectors?.trees[tree] ?? []) {
@@ -89,7 +89,7 @@ function expectedFacts(tree: string, path: string): readonly string[] {
 const shown = (fact: PathFact): string => (fact.status === 'refused' ? `refused ${fact.kind}` : fact.status);
 
 describe('libpathrs', () => {
-  test('S0-47 S0-49: a path resolves to what the tree holds, or not at all', () => {
+  test('S0-47 S0-49: a path resolves to a member of the tree, or not at all', () => {
     if (vectors === null) {
       skip(`no ${FILE}`);
       return;
@@ -110,7 +110,7 @@ describe('libpathrs', () => {
     expect(checked).toBeGreaterThan(700);
   });
 
-  test('S0-49: no path resolves for us that the vectors refuse, or resolve elsewhere', () => {
+  test('S0-49: no path resolves that the vectors refuse, or that they resolve elsewhere', () => {
     if (vectors === null) {
       skip(`no ${FILE}`);
       return;

@@ -1,5 +1,5 @@
-// C29: everything that is not a plain file or directory of this sandbox's own file system is refused, wherever it
-// stands in a path, and is neither followed nor opened.
+// C29: anything but a plain file or directory of the sandbox's own file system is refused, anywhere in a path, and is
+// neither followed nor opened.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { linkSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ afterAll(() => {
   directory.remove();
 });
 
-/** Every action on `path`, as if AUTHORIZE had seen nothing there. */
+/** Every action on `path`, as if AUTHORIZE had found nothing there. */
 const attempts = (path: string): EffectResult[] => [
   perform(sandbox, 'READ_FILE', { path }),
   perform(sandbox, 'LIST_FILES', { path }),
@@ -55,7 +55,7 @@ function expectRefused(kind: string, ...paths: readonly string[]): void {
   expect([treeOf(join(home, 'dir')), treeOf(outside)]).toEqual(before);
 }
 
-test('C29: a symbolic link is refused, whatever it points to', () => {
+test('C29: a symbolic link is refused, whatever its target', () => {
   symlinkSync('/etc/passwd', join(home, 'passwd'));
   symlinkSync(join(outside, 'a.txt'), join(home, 'out.txt'));
   symlinkSync('dir/a.txt', join(home, 'in.txt'));
@@ -69,7 +69,7 @@ test('C29: a linked directory is refused as the last name, with a slash, and in 
   symlinkSync(outside, join(home, 'out'));
   symlinkSync('dir', join(home, 'in'));
   symlinkSync('/proc/self/root', join(home, 'procroot'));
-  // CVE-2024-21626: by way of a descriptor or the working directory of the process itself.
+  // CVE-2024-21626: through a descriptor or the working directory of the process itself.
   symlinkSync('/proc/self/fd', join(home, 'procfd'));
   symlinkSync('/proc/self/cwd', join(home, 'proccwd'));
   expectRefused('symlink', 'out', 'out/', 'out/a.txt', 'out/dir/new', 'in', 'in/', 'in/a.txt', 'in/new.txt');
@@ -83,7 +83,7 @@ test('C29: a hard link is refused, and the file outside keeps its bytes', () => 
   expect(statSync(join(outside, 'a.txt')).nlink).toBe(2);
 });
 
-test('C29: a FIFO is refused without being opened, which would block for ever', () => {
+test('C29: a FIFO is refused without being opened, which would block indefinitely', () => {
   expect(run('mkfifo', join(home, 'fifo'))).toBe(true);
   expectRefused('fifo', 'fifo', 'fifo/', 'fifo/below');
 });
@@ -109,7 +109,7 @@ test('C29: another file system is refused', () => {
   expectRefused('other_file_system', 'mounted', 'mounted/', 'mounted/a.txt', 'mounted/dir/a.txt', 'mounted/new.txt');
 });
 
-test('what is refused is listed as `other`, except that a list does not look into names', () => {
+test('refused files are listed as `other`, except that a list does not inspect names', () => {
   const listed = perform(sandbox, 'LIST_FILES', { path: '/sandbox/' });
   expect(listed).toMatchObject({
     result: {
@@ -122,9 +122,9 @@ test('what is refused is listed as `other`, except that a list does not look int
   });
 });
 
-test('the account counts what is refused, but never looks behind it', () => {
+test('the usage counts refused files, but never what they refer to', () => {
   const names = Object.keys(treeOf(home)).filter((name) => !name.startsWith('mounted/'));
-  // Of the bytes, only those of plain files: `inside` and the hard link.
+  // Only the bytes of plain files: `inside` and the hard link.
   expect(usageOf(sandbox)).toEqual({ bytes: 6 + 7, files: names.length });
 });
 

@@ -1,4 +1,4 @@
-// D8: what became of an action whose outcome was not recorded, told from the facts before it and what stands now.
+// D8: the outcome of an action whose result was not recorded, derived from the facts before it and the files now.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { linkSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, utimesSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ const at = (path: string): string => join(directory.home, path);
 const put = (path: string, content: string): void => writeFileSync(at(path), content);
 const unknown = { status: 'unknown' };
 
-/** An effect as it stands in the intent: with the facts that AUTHORIZE gathered. */
+/** An effect as in its intent: with the facts that AUTHORIZE gathered. */
 function intent(action: string, args: JsonObject): Effect {
   const paths = (findAction(action)?.paths ?? []).map((name) => text(args[name]));
   return effect(action, args, { before: paths.map((path): PathFact => factOf(sandbox, path)) });
@@ -43,12 +43,12 @@ interface Row {
   readonly title: string;
   readonly action: string;
   readonly args: JsonObject;
-  /** What had happened before AUTHORIZE, in addition to `a.txt` and `d/`. */
+  /** Changes before AUTHORIZE, in addition to `a.txt` and `d/`. */
   readonly given?: () => void;
-  /** What had happened on the disk when the process died. */
+  /** The state of the disk when the process died. */
   readonly then?: () => void;
   readonly settled: unknown;
-  /** What must have become of the sandbox, where settling changes it. */
+  /** The expected sandbox, if settling changes it. */
   readonly tree?: Record<string, string>;
 }
 
@@ -58,7 +58,7 @@ const DELETE = { action: 'DELETE_FILE', args: { path: '/sandbox/a.txt' } };
 const RENAME = { action: 'RENAME_FILE', args: { source: '/sandbox/a.txt', destination: '/sandbox/d/b.txt' } };
 const to = (args: JsonObject): { args: JsonObject } => ({ args });
 
-/** The same name and inode, but another content of the same size and another time. */
+/** The same name and inode, but other content of the same size, and another time. */
 const touch = (): void => {
   put('a.txt', 'gamma');
   utimesSync(at('a.txt'), 1, 1);
@@ -189,7 +189,7 @@ describe('D8: settling', () => {
     const expected = tree ?? treeOf(directory.home);
     expect(withoutHostPath(sandbox.settle(committed))).toEqual(settled);
     expect(treeOf(directory.home)).toEqual(expected);
-    // Settled once more, after a crash while settling, it is the same; and the account was made anew.
+    // Settling again, as after a crash while settling, gives the same; and the usage was measured again.
     expect(sandbox.settle(committed)).toEqual(settled);
     if (then === undefined) expect(usageOf(sandbox)).toEqual(usage);
     else expect(usageOf(sandbox)?.files).toBe(Object.keys(expected).length);
@@ -200,7 +200,7 @@ describe('D8: settling', () => {
     expect(sandbox.settle(intent('LIST_FILES', { path: '/sandbox/d/' }))).toEqual(done({ entries: [] }));
   });
 
-  test('the temporary file of the effect is removed, those of others stay', () => {
+  test('the temporary file of the effect is removed, those of other effects stay', () => {
     const committed = intent('WRITE_FILE', { path: '/sandbox/a.txt', content: 'beta' });
     put(`.turnpike-tmp-${sha256(committed.idempotency_key)}`, 'be');
     put('.turnpike-tmp-other', 'x');
@@ -208,7 +208,7 @@ describe('D8: settling', () => {
     expect(treeOf(directory.home)).toEqual({ 'a.txt': 'file alpha', d: 'dir', '.turnpike-tmp-other': 'file x' });
   });
 
-  test('a half-done rename is refused until it is settled, under both names', () => {
+  test('a half-done rename is refused under both names until it is settled', () => {
     const committed = intent('RENAME_FILE', RENAME.args);
     linkSync(at('a.txt'), at('d/b.txt'));
     for (const path of ['/sandbox/a.txt', '/sandbox/d/b.txt']) {
@@ -218,7 +218,7 @@ describe('D8: settling', () => {
     expect(factOf(sandbox, '/sandbox/d/b.txt')).toMatchObject({ status: 'file' });
   });
 
-  test('without facts, or where the case cannot be opened, nobody can tell', () => {
+  test('without facts, or if the case cannot be opened, the outcome is unknown', () => {
     for (const action of ['WRITE_FILE', 'CREATE_DIRECTORY', 'DELETE_FILE', 'RENAME_FILE']) {
       const args = { path: '/sandbox/a.txt', content: 'x', source: '/sandbox/a.txt', destination: '/sandbox/b.txt' };
       expect(sandbox.settle(effect(action, args))).toEqual(unknown);

@@ -1,4 +1,4 @@
-// The account that the quota is decided by: after any sequence of changes it equals a fresh count of the disk.
+// The usage that the quota is checked against: after any sequence of changes it equals a fresh count of the disk.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -21,7 +21,7 @@ afterAll(() => {
   directory.remove();
 });
 
-/** Counted by other means than the sandbox's own: Node's recursive listing. */
+/** Counts without the sandbox's own code: with Node's recursive listing. */
 function counted(): SandboxFacts['usage'] {
   const entries = readdirSync(directory.home, { recursive: true, encoding: 'utf8' });
   const sizes = entries.map((name) => lstatSync(join(directory.home, name))).filter((stats) => stats.isFile());
@@ -36,7 +36,7 @@ const change: fc.Arbitrary<readonly [string, JsonObject]> = fc.oneof(
   fc.tuple(fc.constant('RENAME_FILE'), fc.record({ source: path, destination: path })),
 );
 
-/** Something to work on, and one of each outcome. */
+/** Files to work on, and one action for each outcome. */
 const START: readonly (readonly [string, JsonObject])[] = [
   ['DELETE_FILE', { path: '/sandbox/a' }],
   ['WRITE_FILE', { path: '/sandbox/a', content: 'alpha' }],
@@ -49,7 +49,7 @@ const START: readonly (readonly [string, JsonObject])[] = [
   ['WRITE_FILE', { path: '/sandbox/a', content: 'alpha' }],
 ];
 
-test('after any sequence of changes, done or failed, the account equals a fresh count', () => {
+test('after any sequence of changes, successful or failed, the cached usage equals a fresh count', () => {
   const outcomes = new Set<string>();
   fc.assert(
     fc.property(fc.array(change, { minLength: 20, maxLength: 30 }), (changes) => {
@@ -62,11 +62,11 @@ test('after any sequence of changes, done or failed, the account equals a fresh 
     }),
     { numRuns: 20 },
   );
-  // The property is worth nothing unless every action both succeeded and failed.
+  // The property proves nothing unless every action both succeeded and failed.
   expect(outcomes.size).toBe(8);
 });
 
-test('the account is one scan, kept up to date: what is put there from outside is seen at the next scan only', () => {
+test('the usage is one scan plus our own changes: foreign changes are seen only at the next scan', () => {
   perform(sandbox, 'WRITE_FILE', { path: '/sandbox/kept.txt', content: 'x' });
   const before = usageOf(sandbox);
   writeFileSync(join(directory.home, 'foreign.txt'), 'four');
@@ -75,7 +75,7 @@ test('the account is one scan, kept up to date: what is put there from outside i
   expect(usageOf(sandbox)).toEqual(counted());
 });
 
-test('when the disk holds less than was known, the account is made anew instead of falling below zero', () => {
+test('if the disk contains less than the cached usage, it is measured again instead of falling below zero', () => {
   usageOf(sandbox);
   writeFileSync(join(directory.home, 'huge.txt'), 'x'.repeat(10_000));
   perform(sandbox, 'DELETE_FILE', { path: '/sandbox/huge.txt' });
@@ -91,7 +91,7 @@ test('temporary files are not counted', () => {
   expect(usageOf(sandbox)).toEqual({ bytes: 0, files: 0 });
 });
 
-test('a tree deeper than any path can name is counted to that depth, with few descriptors', () => {
+test('a tree deeper than any path can name is counted down to that depth, with few descriptors', () => {
   rmSync(directory.home, { recursive: true, force: true });
   mkdirSync(join(directory.home, ...Array.from({ length: 700 }, () => 'd')), { recursive: true });
   expect(usageOf(sandbox)).toEqual({ bytes: 0, files: 512 });

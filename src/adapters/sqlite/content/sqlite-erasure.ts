@@ -29,11 +29,11 @@ export function eraseCaseContent(
     const forget = db.prepare('DELETE FROM snapshots WHERE tree_id = ?');
     for (const tree_id of tree_ids) forget.run(tree_id);
   });
-  if (!isDone) throw eraseLaterError('rows of records wait');
+  if (!isDone) throw eraseLaterError('rows of records are pending');
   removeFiles();
   // The WAL still contains what was deleted or was stored as plain content.
   const [log] = db.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
-  if (log?.busy !== 0) throw eraseLaterError('somebody reads the ledger for long');
+  if (log?.busy !== 0) throw eraseLaterError('a reader keeps a transaction open');
   artifacts.destroyKey(erasure, erased);
   return erased;
 }
@@ -77,4 +77,4 @@ function sealPlain({ db, artifacts: { directory, keys } }: ErasureParts, case_id
 }
 
 const eraseLaterError = (why: string): LedgerError =>
-  new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the case cannot be erased now, because ${why}: ask again` });
+  new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the case cannot be erased now, because ${why}: try again` });
