@@ -69,7 +69,7 @@ function wrapLine(line: string): string {
   return [...parts, rest].join(`\n${INDENT}`);
 }
 
-/** The last suitable space within the columns, otherwise the first one after them; -1 if there is none. */
+/** The last suitable space within the columns, otherwise the first one after them; otherwise -1. */
 function findBreak(text: string, from: number): number {
   let found = -1;
   for (let at = text.indexOf(' ', from); at !== -1; at = text.indexOf(' ', at + 1)) {

@@ -57,11 +57,11 @@ export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js'
 export interface Turnpike {
   /** Null if the caller supplied the ledger store. */
   readonly home: HomePaths | null;
-  /** The key folder: of the home, or the option `keys`. Null if there is none. */
+  /** The key folder: of the home, or the option `keys`. Null without one. */
   readonly keys: KeyFolder | null;
-  /** The local state: of the home, or the option `state`. Null if there is none. */
+  /** The local state: of the home, or the option `state`. Null without one. */
   readonly state: LocalState | null;
-  /** The folder of exports: of the home or local state, or the option `exports`. Null if there is none. */
+  /** The folder of exports: of the home or local state, or the option `exports`. Null without one. */
   readonly exports: string | null;
   /** The unfinished work of the previous process that opening settled. */
   readonly recovery: Recovery;

@@ -70,10 +70,10 @@ describe('a hostile archive', () => {
     ['is a symbolic link', { name: 'bag/data/x', content: '/etc/passwd', mode: 0o120777 }, 'it is a symbolic link'],
     ['is a device', { name: 'bag/data/x', mode: 0o020666 }, 'it is neither a file nor a directory'],
     ['is a FIFO', { name: 'bag/data/x', mode: 0o010666 }, 'it is neither a file nor a directory'],
-    ['is there already', { name: 'bag/data/a.txt', content: 'b' }, 'something else has its name'],
+    ['is repeated', { name: 'bag/data/a.txt', content: 'b' }, 'something else has its name'],
     ['is a directory as well', { name: 'bag/data/a.txt/b' }, 'something else has its name'],
     ['is encrypted', { name: 'bag/data/x', flags: 0x801, content: 'x'.repeat(12), bytes: 0 }, 'it is encrypted'],
-    ['is compressed strangely', { name: 'bag/data/x', method: 14 }, 'it is compressed in a way that is not known'],
+    ['has an unknown compression', { name: 'bag/data/x', method: 14 }, 'it is compressed in a way that is not known'],
     ['has two names', { name: 'bag/data/x', extra: extra('bag/data/y') }, 'the archive contradicts itself about it'],
     ['grows', { name: 'bag/data/x', content: Buffer.alloc(2 ** 21), deflate: true }, 'it would grow too much'],
   ])('an entry that %s is rejected', async (_name, entry, message) => {
@@ -92,8 +92,8 @@ describe('a hostile archive', () => {
     );
 
   test.each<[string, Partial<Forged>]>([
-    ['says less than it holds', { bytes: 1 }],
-    ['says more than it holds', { bytes: 2_000 }],
+    ['declares less than it contains', { bytes: 1 }],
+    ['declares more than it contains', { bytes: 2_000 }],
   ])('an entry that %s cannot be read', async (_name, lie) => {
     expect(rulesOf(await verifyForged(lying(lie)), 'error')).toContain('tree.unreadable');
   });

@@ -44,7 +44,7 @@ const a256 = digest('sha256', 'a');
 
 /** The changes, and all rules that they violate. */
 const CASES: readonly (readonly [string, Files, readonly BagRule[], Partial<BagLimits>?])[] = [
-  ['nothing', bag(), []],
+  ['no change', bag(), []],
   ['no bagit.txt', without(bag(), 'bagit.txt'), ['declaration.missing']],
   [
     'three lines in bagit.txt',
@@ -62,7 +62,7 @@ const CASES: readonly (readonly [string, Files, readonly BagRule[], Partial<BagL
     ['declaration.version_unknown'],
   ],
   [
-    'an encoding of its own',
+    'an unknown encoding',
     bag({ 'bagit.txt': 'BagIt-Version: 1.0\nTag-File-Character-Encoding: EBCDIC\n' }),
     ['declaration.encoding_unknown'],
   ],
@@ -90,7 +90,7 @@ const CASES: readonly (readonly [string, Files, readonly BagRule[], Partial<BagL
     ['manifest.algorithm_unknown', 'path.twin'],
   ],
   [
-    'MD5 alone',
+    'only MD5',
     without(
       without(
         {
@@ -140,14 +140,14 @@ const CASES: readonly (readonly [string, Files, readonly BagRule[], Partial<BagL
     bag({ 'manifest-sha256.txt': listing('sha256', one).replace(' data/a.txt', '*data/a.txt') }),
     ['manifest.path_asterisk'],
   ],
-  ['a percent sign as it is', bag({}, { 'data/5%': 'abc' }), ['info.oxum_mismatch', 'manifest.path_percent']],
+  ['an unencoded percent sign', bag({}, { 'data/5%': 'abc' }), ['info.oxum_mismatch', 'manifest.path_percent']],
   [
-    'another case in one manifest',
+    'a name in another case in one manifest',
     bag({ 'manifest-sha256.txt': listing('sha256', one).replace('data/a.txt', 'data/A.txt') }),
     ['manifest.path_twin'],
   ],
   [
-    'another case with another digest',
+    'a name in another case with another digest',
     bag(manifest(`${digest('sha256', 'x')}  data/A.txt\n`)),
     ['manifest.contradictory', 'manifest.path_twin', 'payload.digest_mismatch'],
   ],
@@ -162,9 +162,9 @@ const CASES: readonly (readonly [string, Files, readonly BagRule[], Partial<BagL
     bag(manifest(`${digest('sha256', 'x')}  data/a.txt\n`)),
     ['manifest.contradictory', 'payload.digest_mismatch'],
   ],
-  ['a file that is not there', without(bag(), 'data/a.txt'), ['info.oxum_mismatch', 'payload.file_missing']],
+  ['a missing file', without(bag(), 'data/a.txt'), ['info.oxum_mismatch', 'payload.file_missing']],
   [
-    'a file that is not there, but can be fetched',
+    'a missing file that can be fetched',
     without(bag({ 'fetch.txt': 'http://x/ - data/a.txt\n' }), 'data/a.txt'),
     ['info.oxum_mismatch', 'payload.file_not_fetched'],
   ],
@@ -181,7 +181,7 @@ const CASES: readonly (readonly [string, Files, readonly BagRule[], Partial<BagL
     [],
   ],
   ['another content', { ...bag(), 'data/a.txt': 'b' }, ['payload.digest_mismatch']],
-  ['a tag file that is not there', without(bag({ 'more.txt': '' }), 'more.txt'), ['tag.file_missing']],
+  ['a missing tag file', without(bag({ 'more.txt': '' }), 'more.txt'), ['tag.file_missing']],
   ['a tag file that is not listed', { ...bag(), 'more/tags.txt': '' }, ['tag.file_unlisted']],
   ['another tag file', { ...bag(), 'bag-info.txt': 'Payload-Oxum: 3.2 \n' }, ['tag.digest_mismatch']],
   [
@@ -205,12 +205,12 @@ const CASES: readonly (readonly [string, Files, readonly BagRule[], Partial<BagL
   ['the Oxum twice', bag({ 'bag-info.txt': 'Payload-Oxum: 3.2\nPAYLOAD-OXUM: 3.2\n' }), ['info.oxum_repeated']],
   ['two files that differ in case', bag({ 'bag-info.txt': '' }, { 'data/a': '', 'data/A': '' }), ['path.twin']],
   [
-    'two files that differ in normal form',
+    'two files that differ in normalization',
     bag({ 'bag-info.txt': '' }, { 'data/\u00e9': '', 'data/e\u0301': '' }),
     ['path.twin'],
   ],
-  ['a name that Windows keeps', bag({ 'bag-info.txt': '' }, { 'data/con.txt': '' }), ['path.not_portable']],
-  ['a file that a desktop made', bag({ 'bag-info.txt': '' }, { 'data/.DS_Store': '' }), ['path.system_file']],
+  ['a name that Windows reserves', bag({ 'bag-info.txt': '' }, { 'data/con.txt': '' }), ['path.not_portable']],
+  ['a file of a desktop system', bag({ 'bag-info.txt': '' }, { 'data/.DS_Store': '' }), ['path.system_file']],
   [
     'a file name with a backslash',
     bag({ 'bag-info.txt': '' }, { 'data/a\\b': '' }),

@@ -191,9 +191,9 @@ describe('S4-78 two names of one person', () => {
 
 describe('an invalid name', () => {
   test.each([
-    ['half a surrogate pair', 'anna\ud800', 'malformed'],
-    ['a character of a later version', 'anna\u{10d4a}', 'unassigned'],
-    ['nothing but joiners', '\u200b\u200c\u200d', 'empty'],
+    ['a lone surrogate', 'anna\ud800', 'malformed'],
+    ['a character of a later Unicode version', 'anna\u{10d4a}', 'unassigned'],
+    ['only joiners', '\u200b\u200c\u200d', 'empty'],
   ])('%s', (_, name, problem) => {
     expect(personOf(name)).toBe(problem);
     expect(nameProblem(name)).toBe(problem);

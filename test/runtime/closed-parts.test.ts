@@ -26,9 +26,9 @@ interface Part {
 
 /** Calls around a close, in this order. */
 const ORDERS: readonly (readonly [string, readonly (keyof Part)[]])[] = [
-  ['after a failure, with the restart behind it', ['stop', 'close', 'restart']],
-  ['with a restart behind it', ['close', 'restart']],
-  ['with a failure and a restart behind it', ['close', 'stop', 'restart']],
+  ['after a failure and before its restart', ['stop', 'close', 'restart']],
+  ['before a restart', ['close', 'restart']],
+  ['before a failure and its restart', ['close', 'stop', 'restart']],
 ];
 
 async function inOrder(part: Part, order: readonly (keyof Part)[]): Promise<void> {

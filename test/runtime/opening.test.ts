@@ -56,7 +56,7 @@ describe('a part that cannot be closed', () => {
 
 describe('the store of the caller', () => {
   test.each<readonly [string, Partial<TurnpikeOptions>]>([
-    ['an interpreter that does not exist', { interpreter: 'fast' as 'xstate' }],
+    ['an unknown interpreter', { interpreter: 'fast' as 'xstate' }],
     ['an inspector without its interpreter', { inspect: () => undefined, interpreter: 'table-driven' }],
     ['a home as well', { home: 'home' }],
     ['no sandbox', { sandbox: undefined } as object],

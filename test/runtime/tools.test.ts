@@ -60,7 +60,7 @@ test('S4-14 S4-19 S4-40 S4-47: a tool is called in a tool_gateway run, with requ
 
 describe('S4-33: a tool that is not registered or not in the lane is denied, and not called', () => {
   test.each([
-    ['a tool that nobody registered', 'mail.send', {}, 'tool.not_registered'],
+    ['an unregistered tool', 'mail.send', {}, 'tool.not_registered'],
     ['a registered tool that the lane does not list', 'shell.run', {}, 'lane.tool_not_allowed'],
     ['a sandbox tool by its name', 'sandbox.write_file', {}, 'tool.not_registered'],
     ['the name of an object member', 'constructor', {}, 'tool.not_registered'],

@@ -53,7 +53,7 @@ export interface AgentLoopReport {
 
 /**
  * Runs an agent until it finishes or is stopped. The run has then ended too: a stopped one is cancelled with the
- * reason, unless `whenStopped` says otherwise. Whatever an agent does is reported, not thrown.
+ * reason, unless `whenStopped` says otherwise. Failures of the agent are reported, not thrown.
  * @throws UsageError for options out of range; RunError CLOSED, AGENT_BUSY; LedgerError
  */
 export async function runAgent(

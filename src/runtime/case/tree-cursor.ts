@@ -34,7 +34,7 @@ export class TreeCursor {
     this.#size = size;
   }
 
-  /** The log index of the next entry; null if there is none below the size. */
+  /** The log index of the next entry; null at the end or beyond the size. */
   get next(): number | null {
     return this.#next_index;
   }

@@ -36,7 +36,7 @@ export interface ContentEnvironment {
   readonly ids: Ids;
 }
 
-/** Content of the platform itself, which says nothing about a case: reading it is not audited. */
+/** Content of the platform itself, which contains no data of a case: reading it is not audited. */
 const PLATFORM_KINDS: ReadonlySet<string> = new Set(['policy', 'machines']);
 
 /**

@@ -80,7 +80,7 @@ export class EffectGateway implements Effects {
     return this.#records.has(effect) ? this.#records.canRun(effect) : this.#findCallee(effect) !== null;
   }
 
-  /** After a crash: runs a repeatable effect again with its key; for others, asks for their outcome (D8). */
+  /** After a crash: runs a repeatable effect again with its key; for others, queries their outcome (D8). */
   settle(effect: Effect): EffectReturn {
     requireCapability(effect);
     if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.settle(effect);
@@ -109,7 +109,7 @@ export class EffectGateway implements Effects {
   }
 
   /**
-   * If the answer does not tell the outcome, the service may still know it. For a call that is still running, it can
+   * If the answer does not show the outcome, the service may still know it. For a call that is still running, it can
    * only confirm what has happened: the rest may still happen.
    */
   async #runCallee(callee: Callee, effect: Effect): Promise<EffectResult> {

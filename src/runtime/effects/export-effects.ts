@@ -60,7 +60,7 @@ export interface ExportParts {
   readonly head: () => Promise<LogHead>;
   /** Returns the key of the ledger; null if it has none. */
   readonly signer: () => BagSigner;
-  /** The folder of exports; null if there is none. */
+  /** The folder of exports, or null. */
   readonly root: string | null;
 }
 

@@ -136,7 +136,7 @@ const createSink = async ({ format, destination, bundle_id }: ExportBagRequest):
     : createBagZip(destination, basename(bundle_id.replaceAll(/[^A-Za-z0-9_.-]/g, '_')));
 
 /**
- * Null if nothing, or something else, is there.
+ * Null if the destination does not exist or is not a bag of this kind.
  * @throws BagError if that cannot be determined
  */
 async function openTree({ format, destination }: ExportBagRequest): Promise<BagTree | null> {

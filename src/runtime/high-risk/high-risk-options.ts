@@ -61,7 +61,7 @@ export interface Ballot {
   readonly role: string;
 }
 
-/** The result of a ballot for one digest: `counted`, and the rule that says why. */
+/** The result of a ballot for one digest: `counted`, and the rule behind it. */
 export interface BallotResult {
   readonly digest: string;
   readonly counted: boolean;

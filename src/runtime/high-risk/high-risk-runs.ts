@@ -45,7 +45,7 @@ interface HighRiskParts {
   readonly clock: Clock;
   readonly catalogue: Catalogue;
   readonly pace: Pace;
-  /** The folder of exports; null if there is none. */
+  /** The folder of exports, or null. */
   readonly exports: string | null;
 }
 
@@ -234,7 +234,7 @@ export class HighRiskRuns {
     return { run_id, root_run_id, correlation_id, digest, finished: finished.promise };
   }
 
-  /** The history of the case up to the last commit. The engine says where its trees end. */
+  /** The history of the case up to the last commit. The engine knows where its trees end. */
   async #historyOf(case_id: string): Promise<CaseHistory> {
     const { store } = this.#parts;
     const engine = this.#attachedEngine;

@@ -252,7 +252,7 @@ export class LedgerReader {
     return stateAt({ ...this.#log, archives: this.#store.archives }, this.#history, { until, ...tree });
   }
 
-  /** @returns null if there is none, or the stored one is invalid */
+  /** @returns null if no valid record is stored */
   async #loadRecord(run_id: string): Promise<RunRecord | null> {
     const { runRecords } = this.#store;
     const tree_id = rootRunIdOf(run_id);

@@ -140,7 +140,7 @@ class RequestFold implements TreeFold<RequestSources> {
   readonly #requests = new Map<string, RequestSource>();
   /** The latest content of each run: the proposal of an agent, or the next promotion or export of the tree. */
   readonly #sources = new Map<string, RequestSource>();
-  /** Always: the fold does not see that a tree has ended, and nobody reads the approvals of an ended tree. */
+  /** Always: the fold does not see that a tree has ended, and approvals of ended trees are never read. */
   isEvictable = true;
 
   apply(entry: TreeEntry): void {

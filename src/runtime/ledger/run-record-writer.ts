@@ -1,4 +1,4 @@
-// Writes the records of runs whose tree has ended (S4-08, S4-43), as derived data beside the ledger's log.
+// Writes the records of runs whose tree has ended (S4-08, S4-43), as derived data next to the log.
 //
 //   R1. Only `close` waits for it, and not for long. It starts some time after a tree has ended. After some entries it
 //       pauses many times as long as it took to read them. So it uses a small part of the time, less in a busy process,

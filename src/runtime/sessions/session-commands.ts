@@ -17,7 +17,7 @@ import { createNote, type Note } from '../agents/notes.js';
 /** Limit of the text that may accompany a pause, an end or a waiver, in characters. */
 const DETAIL_CHARS_MAX = 400;
 
-/** The text of a person beside a command, as a note. @returns null for malformed or too long text */
+/** The text that a person adds to a command, as a note. @returns null for malformed or too long text */
 export function createDetailNote(text: string | null | undefined, case_id: string | null): Note | null {
   const isText = text == null || (text.length <= DETAIL_CHARS_MAX && text.isWellFormed());
   return isText ? createNote(text, case_id) : null;

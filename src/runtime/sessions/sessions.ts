@@ -125,7 +125,7 @@ export interface Sessions {
   ): Promise<SessionAnswer>;
   /** Changes nothing and is not recorded. */
   status(session_id: string): Promise<SessionAnswer>;
-  /** The text of a task, by default that of the outstanding step (S3-20). Null if there is none. */
+  /** The text of a task, by default that of the outstanding step (S3-20). Null without such a task. */
   prepare(session_id: string, task_id?: string): Promise<TaskDetails | null>;
   /** Sessions of this ledger, newest first; only those of `spec_id` if it is given. */
   list(spec_id?: string, control?: ReadControl): Promise<readonly SessionSummary[]>;

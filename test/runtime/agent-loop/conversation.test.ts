@@ -41,9 +41,9 @@ test('the oldest exchanges are dropped first, except the very first; the gap is 
 test.each([
   ['a long text', 'x'.repeat(5_000), 'x'.repeat(448), 5_000],
   ['a character at the cut', `${'x'.repeat(447)}😀${'x'.repeat(5_000)}`, 'x'.repeat(447), 5_451],
-  ['bytes that are no UTF-8', new Uint8Array(5_000).fill(0xff), '\ufffd'.repeat(149), 5_000],
-  ['bytes that are longer as text', new Uint8Array(400).fill(0xff), '\ufffd'.repeat(149), 400],
-] as const)('%s is truncated, with a note', (_what, proposal, begins, bytes) => {
+  ['bytes that are not UTF-8', new Uint8Array(5_000).fill(0xff), '\ufffd'.repeat(149), 5_000],
+  ['bytes that grow when decoded', new Uint8Array(400).fill(0xff), '\ufffd'.repeat(149), 400],
+] as const)('truncates %s, with a note', (_what, proposal, begins, bytes) => {
   const shown = appendExchange([], proposal, '{}', CONVERSATION_BYTES_MIN);
   expect(shown[0]?.proposal).toBe(`${begins}\n[cut here: this had ${bytes} bytes]`);
 });

@@ -20,16 +20,31 @@ const answered = (outcome: Outcome, exposure: Exposure = 'detailed', action = 'T
 const after = (outcomes: readonly Outcome[], exposure: Exposure = 'detailed') =>
   outcomes.reduce((counts, outcome) => countResponse(counts, answered(outcome, exposure), 7), INITIAL_COUNTS);
 
-describe('when a loop stops', () => {
+describe('a loop', () => {
   test.each([
-    ['at the last step', { maxSteps: 3 }, ['SUCCESS', 'SUCCESS', 'SUCCESS'], 'max_steps'],
-    ['not one step earlier', { maxSteps: 3 }, ['SUCCESS', 'SUCCESS'], 'ask'],
-    ['at denials, wherever they stand', { maxDenials: 2 }, ['DENIED', 'SUCCESS', 'DENIED'], 'max_denials'],
-    ['at invalid proposals in a row', { maxInvalid: 2 }, ['VALIDATION_ERROR', 'VALIDATION_ERROR'], 'max_invalid'],
-    ['not at others', { maxInvalid: 2 }, ['VALIDATION_ERROR', 'SUCCESS', 'VALIDATION_ERROR'], 'ask'],
-    ['a failure is neither', { maxInvalid: 1, maxDenials: 1 }, ['EXECUTION_ERROR', 'EXECUTION_ERROR'], 'ask'],
-    ['at tokens', { maxTokens: 14 }, ['SUCCESS', 'SUCCESS'], 'max_tokens'],
-    ['not below', { maxTokens: 15 }, ['SUCCESS', 'SUCCESS'], 'ask'],
+    ['stops at the last step', { maxSteps: 3 }, ['SUCCESS', 'SUCCESS', 'SUCCESS'], 'max_steps'],
+    ['does not stop one step earlier', { maxSteps: 3 }, ['SUCCESS', 'SUCCESS'], 'ask'],
+    ['stops at denials that are not consecutive', { maxDenials: 2 }, ['DENIED', 'SUCCESS', 'DENIED'], 'max_denials'],
+    [
+      'stops at consecutive invalid proposals',
+      { maxInvalid: 2 },
+      ['VALIDATION_ERROR', 'VALIDATION_ERROR'],
+      'max_invalid',
+    ],
+    [
+      'does not stop at invalid proposals that are not consecutive',
+      { maxInvalid: 2 },
+      ['VALIDATION_ERROR', 'SUCCESS', 'VALIDATION_ERROR'],
+      'ask',
+    ],
+    [
+      'counts a failure as neither denied nor invalid',
+      { maxInvalid: 1, maxDenials: 1 },
+      ['EXECUTION_ERROR', 'EXECUTION_ERROR'],
+      'ask',
+    ],
+    ['stops at the token limit', { maxTokens: 14 }, ['SUCCESS', 'SUCCESS'], 'max_tokens'],
+    ['does not stop below the token limit', { maxTokens: 15 }, ['SUCCESS', 'SUCCESS'], 'ask'],
   ] as const)('%s', (_when, limits, outcomes, next) => {
     expect(decideNextTurn(after(outcomes), { ...LIMITS, ...limits })).toBe(next);
   });
@@ -82,10 +97,10 @@ describe('when a loop stops', () => {
 
 describe('the final response', () => {
   test.each([
-    ['a FINISH that succeeded', answered('SUCCESS', 'detailed', 'FINISH'), 'x'],
-    ['the same as a decision', answered('SUCCESS', 'decision', 'FINISH'), 'x'],
-    ['a FINISH that was refused', answered('DENIED', 'detailed', 'FINISH'), null],
-    ['a FINISH that failed', answered('EXECUTION_ERROR', 'decision', 'FINISH'), null],
+    ['a successful FINISH', answered('SUCCESS', 'detailed', 'FINISH'), 'x'],
+    ['a successful FINISH, as a decision', answered('SUCCESS', 'decision', 'FINISH'), 'x'],
+    ['a denied FINISH', answered('DENIED', 'detailed', 'FINISH'), null],
+    ['a failed FINISH', answered('EXECUTION_ERROR', 'decision', 'FINISH'), null],
     ['another action', answered('SUCCESS', 'detailed', 'THINK'), null],
   ])('of %s', (_what, response, word) => {
     expect(finalResponseOf(response)).toBe(word);

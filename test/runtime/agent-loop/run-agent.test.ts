@@ -147,7 +147,7 @@ describe('S0-22 S2-04 S2-13 S2-15: model output that is not a proposal is reject
     ['S0-19 white space', ' \n\t', 'EMPTY_PAYLOAD', 'Empty payload'],
     ['S0-20 two megabytes', `${good}${' '.repeat(2_000_000)}`, 'PAYLOAD_TOO_LARGE', 'Payload too large'],
     ['C13 a lone surrogate', good.replace('"r"', '"\ud800"'), 'INVALID_ENCODING', 'Payload is not valid UTF-8'],
-    ['S0-32 a member too many', good.replace('{}}', '{},"sudo":true}'), 'SCHEMA_VIOLATION', null],
+    ['S0-32 an extra member', good.replace('{}}', '{},"sudo":true}'), 'SCHEMA_VIOLATION', null],
     ['S0-32 an array of proposals', `[${good}]`, 'SCHEMA_VIOLATION', null],
     [
       'S0-32 the shape of a tool call',
@@ -315,12 +315,12 @@ describe('the limits of a loop', () => {
   test.each<readonly [string, RunAgentOptions]>([
     ['no step', { maxSteps: 0 }],
     ['half a denial', { maxDenials: 1.5 }],
-    ['less than nothing', { maxInvalid: -1 }],
-    ['no number', { maxTokens: Number.NaN }],
-    ['time without end', { turnMs: Infinity }],
-    ['no room for a conversation', { conversationBytes: 100 }],
+    ['a negative limit', { maxInvalid: -1 }],
+    ['not a number', { maxTokens: Number.NaN }],
+    ['an infinite timeout', { turnMs: Infinity }],
+    ['too few bytes for a conversation', { conversationBytes: 100 }],
     ['a task of more than 1 MiB', { task: 'x'.repeat(1_048_577) }],
-    ['another word', { whenStopped: 'nothing' as 'leave' }],
+    ['an unknown keyword', { whenStopped: 'nothing' as 'leave' }],
   ])('an option out of range is a usage error: %s', async (_what, options) => {
     const model = modelOf();
     await expect(work(bench, model, options)).rejects.toMatchObject({ code: 'USAGE' });
@@ -346,7 +346,7 @@ describe('a misbehaving agent', () => {
     ['a list', { raw: [123, 125], tokens: null }],
     ['tokens below zero', { raw: '{}', tokens: -1 }],
     ['half a token', { raw: '{}', tokens: 0.5 }],
-    ['more than can be taken in', { raw: ' '.repeat(33_554_433), tokens: 1 }],
+    ['a payload over the limit', { raw: ' '.repeat(33_554_433), tokens: 1 }],
   ])('that returns %s has failed', async (_what, given) => {
     const report = await loop(agentThat(() => given));
     expect(report).toMatchObject({ reason: 'agent_failed', ending: { state: 'cancelled' } });

@@ -96,13 +96,13 @@ describe('merging the trees of a case', () => {
 describe('S4-86: rejects an entry of the case', () => {
   const broken: readonly (readonly [string, (entry: StoredEntry) => readonly StoredEntry[]])[] = [
     ['whose text was changed', (entry) => [{ ...entry, text: entry.text.replace('"orchestrator"', '"agent"') }]],
-    ['that was sealed anew', (entry) => [resealed(entry, entry.text.replace('"orchestrator"', '"agent"'))]],
+    ['that was sealed again', (entry) => [resealed(entry, entry.text.replace('"orchestrator"', '"agent"'))]],
     ['that is missing', () => []],
-    ['that comes twice', (entry) => [entry, entry]],
+    ['that is repeated', (entry) => [entry, entry]],
     ['that names another tree', (entry) => [{ ...entry, tree_id: treeId(9) }]],
     ['whose text names another tree', (entry) => [resealed(entry, entry.text.replaceAll(treeId(1), treeId(9)))]],
-    ['that stands at another place of its tree', (entry) => [{ ...entry, seq: entry.seq + 1 }]],
-    ['that is said to stand earlier in the log', (entry) => [{ ...entry, log_index: 0 }]],
+    ['with another sequence number', (entry) => [{ ...entry, seq: entry.seq + 1 }]],
+    ['with an earlier log index', (entry) => [{ ...entry, log_index: 0 }]],
     ['that is of another type', (entry) => [{ ...entry, type: 'step_trace' }]],
   ];
   const resealed = (entry: StoredEntry, text: string): StoredEntry => ({ ...entry, text, leaf_hash: leafHash(text) });

@@ -101,9 +101,9 @@ describe('S4-62: a request that a lane withholds', () => {
   test.each([
     ['a role that the rule does not name', { actor: 'gert', role: 'GOVERNANCE_AGENT' }],
     ['an unknown role', { actor: 'gert', role: 'NO_SUCH_ROLE' }],
-    ['the agent that asks', { actor: 'agent', role: 'ATTORNEY_ADMIN' }],
+    ['the requesting agent', { actor: 'agent', role: 'ATTORNEY_ADMIN' }],
     ['an agent', { actor: 'gert', role: 'CASE_AGENT' }],
-    ['a name that looks like the agent that asks', { actor: '\u0430gent', role: 'ATTORNEY_ADMIN' }],
+    ['a name that looks like the requesting agent', { actor: '\u0430gent', role: 'ATTORNEY_ADMIN' }],
     ['a name that cannot be compared', { actor: 'anna\u{10d4a}', role: 'ATTORNEY_ADMIN' }],
   ])('is not shown to %s, and nothing is recorded', async (_who, person) => {
     const at = await waiting();

@@ -20,33 +20,33 @@ test('registrations in another order give the same pin', () => {
 });
 
 test.each([
-  ['a tool with the name of one of the platform', { tools: [tool('sandbox.write_file')] }, 'sandbox.write_file'],
+  ['a tool with the name of a platform tool', { tools: [tool('sandbox.write_file')] }, 'sandbox.write_file'],
   [
-    'a table with the name of one of the platform',
+    'a table with the name of a platform table',
     { targets: [defineTarget({ name: 'sandbox_files', record, key: ['id'] })] },
     'sandbox_files',
   ],
-  ['one name twice', { tools: [tool('a.one'), tool('a.one')] }, 'a.one is registered twice'],
+  ['a repeated name', { tools: [tool('a.one'), tool('a.one')] }, 'a.one is registered twice'],
   ['an open object', { tools: [tool('a.one', Type.Object({}))] }, 'must be closed'],
   ['an open object inside', { tools: [tool('a.one', Type.Object({ x: Type.Object({}) }, closed))] }, 'must be closed'],
   [
-    'a keyword that is not checked',
+    'an unsupported keyword',
     { tools: [tool('a.one', Type.Object({ x: Type.String({ format: 'uuid' }) }, closed))] },
     'format',
   ],
   [
-    'a pattern that is none',
+    'an invalid pattern',
     { tools: [tool('a.one', Type.Object({ x: Type.String({ pattern: '(' }) }, closed))] },
     'pattern',
   ],
-  ['a key that is no column', { targets: [defineTarget({ name: 'facts', record, key: ['other'] })] }, 'other'],
+  ['a key that is not a column', { targets: [defineTarget({ name: 'facts', record, key: ['other'] })] }, 'other'],
   ['S4-14: an action with the name of an export', { actions: [action('EXPORT_BUNDLE', 'bundles')] }, 'EXPORT_BUNDLE'],
   [
     'S4-85: an action that would write shared knowledge',
     { actions: [action('SHARE', 'playbooks')], targets: [shared] },
     'only promotions do',
   ],
-  ['a name that no lane could list', { tools: [tool('../x')] }, 'cannot be registered'],
+  ['a name that no lane can list', { tools: [tool('../x')] }, 'cannot be registered'],
 ])('%s is rejected', (_what, registered, told) => {
   expect(() => catalogueFrom(registered)).toThrow(
     expect.objectContaining({ code: 'USAGE', message: expect.stringContaining(told) }),

@@ -84,7 +84,7 @@ test('a proof whose first bytes contain no checkpoint is not read further', asyn
 });
 
 test.each<readonly [string, string | BagError]>([
-  ['whose text is no JSON', '{"checkpoint":"\\q"}'],
+  ['with malformed JSON', '{"checkpoint":"\\q"}'],
   ['that cannot be read', new BagError({ code: 'BAG_HOSTILE', message: 'gone' })],
 ])('a proof %s is not signed', async (_what, content) => {
   const tree: BagTree = {
@@ -165,7 +165,7 @@ describe('a bag that the key of its ledger has signed', () => {
       'bundle.entry_malformed',
     ],
     [
-      'an entry whose body is not one of its type',
+      'an entry whose body does not match its type',
       changed(
         isOf('run_created'),
         inEntry((entry) => entry.replace('"run_kind":"', '"run_kind":"no_')),
@@ -173,7 +173,7 @@ describe('a bag that the key of its ledger has signed', () => {
       'bundle.entry_malformed',
     ],
     [
-      'a record whose birth says something else',
+      'a record with a changed creation',
       (files) => {
         const [first = '', ...rest] = linesIn(files, 'data/runs.jsonl');
         const record = JSON.parse(first) as { readonly role_id: string };
@@ -182,7 +182,7 @@ describe('a bag that the key of its ledger has signed', () => {
       },
       'bundle.not_logged',
     ],
-    ['an entry behind a later one', crossed, 'bundle.entry_place'],
+    ['an entry after a later one', crossed, 'bundle.entry_place'],
     [
       'a proof with white space',
       (files) => ({ ...files, [PROOF]: Buffer.from(`${files[PROOF]!.toString()}\n`) }),

@@ -17,12 +17,12 @@ import {
 } from './bundle-changes.js';
 
 export const CONTENT_CASES: readonly BundleCase[] = [
-  ['nothing', (files) => files, []],
+  ['no change', (files) => files, []],
 
   ['an artifact is changed', bytes(P1, 'other'), ['bundle.artifact_differs']],
   ['an artifact is changed, of the same size', text(P1, (t) => t.replace('here', 'hers')), ['bundle.artifact_differs']],
   ['an artifact is removed', (files) => without(files, P1), ['bundle.artifact_missing', 'bundle.reference_absent']],
-  ['an artifact that no event refers to is removed', (files) => without(files, R3), ['bundle.artifact_missing']],
+  ['an unreferenced artifact is removed', (files) => without(files, R3), ['bundle.artifact_missing']],
   ['an artifact is added', bytes(`data/artifacts/${sha256('more')}`, 'more'), ['bundle.artifact_unlisted']],
   [
     'two artifacts are swapped',
@@ -46,7 +46,7 @@ export const CONTENT_CASES: readonly BundleCase[] = [
   ],
   ['a reference is removed', manifest(({ contents }) => void contents.artifacts.shift()), ['bundle.artifact_unlisted']],
   [
-    'a reference comes twice',
+    'a reference is repeated',
     manifest(({ contents }) => void contents.artifacts.unshift(contents.artifacts[0]!)),
     ['bundle.artifact_order'],
   ],
@@ -70,8 +70,8 @@ export const CONTENT_CASES: readonly BundleCase[] = [
     manifest(({ contents }) => (contents.artifacts[0]!.case_id = 'case-0002')),
     ['bundle.other_case'],
   ],
-  ['a file has no place', bytes('data/more.txt', 'x'), ['bundle.file_unexpected']],
-  ['a file has nearly a name', bytes(`data/artifacts/${'A'.repeat(64)}`, 'x'), ['bundle.file_unexpected']],
+  ['a file is unexpected', bytes('data/more.txt', 'x'), ['bundle.file_unexpected']],
+  ['a file has a malformed name', bytes(`data/artifacts/${'A'.repeat(64)}`, 'x'), ['bundle.file_unexpected']],
   ['a policy is changed', bytes(LANES, 'lanes: others'), ['bundle.policy_differs']],
   ['the machines are changed', bytes(MACHINES, '{}'), ['bundle.policy_differs']],
   ['the machines are removed', (files) => without(files, MACHINES), ['bundle.policy_missing']],

@@ -17,9 +17,9 @@ export const EVENT_CASES: readonly BundleCase[] = [
     ['bundle.run_differs'],
   ],
   ['the last event is removed', lines(AUDIT, (l) => l.slice(0, -1)), ['bundle.events_differ']],
-  ['an event comes twice', lines(AUDIT, (l) => [...l, l[0]!]), ['bundle.events_differ']],
+  ['an event is repeated', lines(AUDIT, (l) => [...l, l[0]!]), ['bundle.events_differ']],
   [
-    'an event comes twice, in the manifest too',
+    'an event is repeated, in the manifest too',
     all(
       lines(AUDIT, (l) => l.toSpliced(1, 0, l[0]!)),
       manifest((m) => m.audit!.audit_event_ids.splice(1, 0, m.audit!.audit_event_ids[0]!)),
@@ -52,7 +52,7 @@ export const EVENT_CASES: readonly BundleCase[] = [
   ],
   ['an event has another sequence', event('"tool_call"', (e) => (e.sequence += 1)), ['bundle.event_place']],
   [
-    'an event is of a run that is not there',
+    'an event is of an unknown run',
     event('"tool_call"', (e) => (e.run_id = `${TREE}.1.9`)),
     ['bundle.event_run_unknown'],
   ],
@@ -78,26 +78,30 @@ export const EVENT_CASES: readonly BundleCase[] = [
     ['bundle.event_differs'],
   ],
   ['an event has another root', event('"tool_call"', (e) => (e.root_run_id = SECOND)), ['bundle.event_differs']],
-  ['an event tells another end', event('"completed"', (e) => (e.outcome_reason = 'failed:X')), ['bundle.run_differs']],
   [
-    'an event was at another time',
+    'an event has another end reason',
+    event('"completed"', (e) => (e.outcome_reason = 'failed:X')),
+    ['bundle.run_differs'],
+  ],
+  [
+    'an event has another time',
     event('"completed"', (e) => (e.timestamp_utc = e.timestamp_utc.replace('2026', '2027'))),
     ['bundle.run_differs'],
   ],
   [
-    'an event refers to more',
+    'an event has another reference',
     event('"tool_call"', (e) => void e.input_artifacts!.push({ ...e.input_artifacts![0]!, artifact_id: 'sha256:y' })),
     ['bundle.run_differs'],
   ],
   [
-    'an event has an outcome that there is not',
+    'an event has an unknown outcome',
     event('"tool_call"', (e) => Reflect.set(e, 'outcome', 'maybe')),
     ['bundle.schema'],
   ],
   ['an event is a number', lines(AUDIT, (l) => l.with(0, '7')), ['bundle.schema']],
-  ['an event is no JSON', lines(AUDIT, (l) => l.with(0, notLast(l[0]!))), ['bundle.json_malformed']],
+  ['an event is malformed JSON', lines(AUDIT, (l) => l.with(0, notLast(l[0]!))), ['bundle.json_malformed']],
   [
-    'an event has a key twice',
+    'an event has a repeated key',
     lines(AUDIT, (l) => l.with(0, `{"outcome":"deny",${l[0]!.slice(1)}`)),
     ['bundle.json_malformed'],
   ],
@@ -106,7 +110,7 @@ export const EVENT_CASES: readonly BundleCase[] = [
     lines(AUDIT, (l) => l.with(0, `{"__proto__":{"outcome":"deny"},${l[0]!.slice(1)}`)),
     ['bundle.json_malformed'],
   ],
-  ['an event is deep', lines(AUDIT, (l) => l.with(0, '['.repeat(10_000))), ['bundle.json_malformed']],
+  ['an event is deeply nested', lines(AUDIT, (l) => l.with(0, '['.repeat(10_000))), ['bundle.json_malformed']],
   [
     'an event has too many values',
     lines(AUDIT, (l) => l.with(0, `[${'[],'.repeat(EXPORT_BAG_LIMITS.line_groups_max)}0]`)),
@@ -120,7 +124,7 @@ export const EVENT_CASES: readonly BundleCase[] = [
   ['an event has white space', lines(AUDIT, (l) => l.with(0, `${l[0]!} `)), ['bundle.json_not_canonical']],
   ['a run has white space', lines(RUNS, (l) => l.with(0, `${l[0]!} `)), ['bundle.json_not_canonical']],
   ['an empty line', lines(AUDIT, (l) => l.toSpliced(1, 0, '')), ['bundle.events_differ', 'bundle.json_malformed']],
-  ['the last line has no end', text(AUDIT, notLast), ['bundle.json_not_canonical']],
+  ['the last line has no line feed', text(AUDIT, notLast), ['bundle.json_not_canonical']],
   [
     'lines that end with CR and LF',
     text(AUDIT, (t) => t.replaceAll('\n', '\r\n')),
@@ -133,7 +137,7 @@ export const EVENT_CASES: readonly BundleCase[] = [
     ['bundle.event_run_unknown', 'bundle.json_not_canonical', 'bundle.runs_differ'],
   ],
   [
-    'an event more is told of a run, in the manifest too',
+    'a run has an extra event, in the manifest too',
     all(
       lines(AUDIT, (l) => {
         const last = JSON.parse(l.find((line) => line.includes('"tool_call"'))!) as AuditEvent;

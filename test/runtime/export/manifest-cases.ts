@@ -6,18 +6,18 @@ import { TREE, SECOND } from './material.js';
 
 export const MANIFEST_CASES: readonly BundleCase[] = [
   ['the manifest is removed', (files) => without(files, MANIFEST), ['bundle.file_missing']],
-  ['the manifest is no JSON', text(MANIFEST, notLast), ['bundle.json_malformed']],
+  ['the manifest is malformed JSON', text(MANIFEST, notLast), ['bundle.json_malformed']],
   [
-    'the manifest has a key twice',
+    'the manifest has a repeated key',
     text(MANIFEST, (t) => `{"status":"failed",${t.slice(1)}`),
     ['bundle.json_malformed'],
   ],
   ['the manifest has a prototype', text(MANIFEST, (t) => `{"__proto__":{},${t.slice(1)}`), ['bundle.json_malformed']],
-  ['the manifest has another member', text(MANIFEST, (t) => `{"a":{},${t.slice(1)}`), ['bundle.schema']],
+  ['the manifest has an extra member', text(MANIFEST, (t) => `{"a":{},${t.slice(1)}`), ['bundle.schema']],
   ['the manifest has a constructor', text(MANIFEST, (t) => `{"constructor":{},${t.slice(1)}`), ['bundle.schema']],
-  ['the manifest is deep', bytes(MANIFEST, '['.repeat(100)), ['bundle.json_malformed']],
+  ['the manifest is deeply nested', bytes(MANIFEST, '['.repeat(100)), ['bundle.json_malformed']],
   ['the manifest is a list', bytes(MANIFEST, '[]'), ['bundle.schema']],
-  ['the manifest is no UTF-8', bytes(MANIFEST, Buffer.from([0x22, 0xff, 0x22])), ['bundle.json_malformed']],
+  ['the manifest is not UTF-8', bytes(MANIFEST, Buffer.from([0x22, 0xff, 0x22])), ['bundle.json_malformed']],
   ['the manifest is empty', bytes(MANIFEST, ''), ['bundle.json_malformed']],
   ['the manifest has a byte order mark', text(MANIFEST, (t) => `\ufeff${t}`), ['bundle.json_malformed']],
   ['the manifest has white space', text(MANIFEST, (t) => ` ${t}`), ['bundle.json_not_canonical']],
@@ -32,7 +32,7 @@ export const MANIFEST_CASES: readonly BundleCase[] = [
     ['bundle.limit'],
   ],
   [
-    'it names more runs than can be held',
+    'the manifest has too many runs',
     manifest(({ audit }) => {
       for (let n = 0; n < EXPORT_BAG_LIMITS.runs_max; n += 1)
         audit!.run_ids.push(`run_${n.toString(36).padStart(7, '0')}`);
@@ -51,7 +51,7 @@ export const MANIFEST_CASES: readonly BundleCase[] = [
   ],
   ['the hash is changed', text(MANIFEST, (t) => t.replace(/("manifest_hash_sha256":")./, '$1z')), ['bundle.schema']],
   [
-    'the hash is another',
+    'the hash is that of another manifest',
     text(MANIFEST, (t) => t.replace(/("manifest_hash_sha256":")[0-9a-f]{64}/, `$1${'0'.repeat(64)}`)),
     ['bundle.info_differs', 'bundle.manifest_hash'],
   ],
@@ -61,7 +61,7 @@ export const MANIFEST_CASES: readonly BundleCase[] = [
     manifest((m) => delete m.audit),
     ['bundle.events_differ', 'bundle.run_missing', 'bundle.runs_differ', 'bundle.schema'],
   ],
-  ['the manifest is of a bundle that failed', manifest((m) => (m.status = 'failed')), ['bundle.status']],
+  ['the manifest is of a failed export', manifest((m) => (m.status = 'failed')), ['bundle.status']],
   ['the manifest is of another bundle', manifest((m) => (m.bundle_id = 'bundle_9')), ['bundle.info_differs']],
   ['the manifest is of another kind', manifest((m) => (m.bundle_kind = 'other')), ['bundle.info_differs']],
   [

@@ -12,9 +12,9 @@ export const RUN_CASES: readonly BundleCase[] = [
   ['the events are removed', (files) => without(files, AUDIT), ['bundle.events_differ', 'bundle.file_missing']],
   ['a run is removed', lines(RUNS, (l) => l.toSpliced(2, 1)), ['bundle.event_run_unknown', 'bundle.runs_differ']],
   ['the last run is removed', lines(RUNS, (l) => l.slice(0, -1)), ['bundle.event_run_unknown', 'bundle.runs_differ']],
-  ['a run comes twice', lines(RUNS, (l) => [...l, l[0]!]), ['bundle.runs_differ']],
+  ['a run is repeated', lines(RUNS, (l) => [...l, l[0]!]), ['bundle.runs_differ']],
   [
-    'a run comes twice, in the manifest too',
+    'a run is repeated, in the manifest too',
     all(
       lines(RUNS, (l) => [...l, l[0]!]),
       manifest((m) => m.audit!.run_ids.push(m.audit!.run_ids[0]!)),
@@ -73,12 +73,12 @@ export const RUN_CASES: readonly BundleCase[] = [
     ['bundle.event_run_unknown', 'bundle.runs_differ'],
   ],
   [
-    'a run has a status that there is not',
+    'a run has an unknown status',
     run('"completed"', (r) => Reflect.set(r, 'status', 'waiting')),
     ['bundle.event_run_unknown', 'bundle.schema'],
   ],
   [
-    'a run of which no event tells has another status',
+    'a run without events has another status',
     run(`"run_id":"${TREE}.2"`, (r) => (r.status = 'running')),
     ['bundle.run_differs'],
   ],

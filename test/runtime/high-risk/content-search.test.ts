@@ -205,12 +205,7 @@ describe('S4-73: a promotion is denied for its findings, which its input records
       'prohibition.raw_case_text',
     ],
     ['an address', 'Write to m.h@example.org.', ['found:email'], 'prohibition.client_identity'],
-    [
-      'a mark of privilege',
-      'Privileged and confidential: ask.',
-      ['found:privilege_mark'],
-      'prohibition.privileged_notes',
-    ],
+    ['a privilege mark', 'Privileged and confidential: ask.', ['found:privilege_mark'], 'prohibition.privileged_notes'],
     ['the id of the case', 'See case-local for more.', ['found:case_reference'], 'prohibition.client_identity'],
   ])('%s', async (_what, text, flags, reason) => {
     const of = await open();

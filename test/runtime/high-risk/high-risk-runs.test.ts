@@ -150,7 +150,7 @@ describe('promotion', () => {
     ['S4-71 without a ticket', { ticket: ' ' }, 'scope.missing.promotion_ticket_id'],
     ['S4-72 in a role that the lane does not name', { role: 'MAPPING_AGENT' }, 'role.lane_not_granted'],
     ['S4-72 in the role of an agent', { role: 'CASE_AGENT' }, 'role.lane_not_granted'],
-    ['a role that there is not', { role: 'ROOT' }, 'role.unknown'],
+    ['an unknown role', { role: 'ROOT' }, 'role.unknown'],
     [
       'S4-73 with text of the case',
       {
@@ -161,14 +161,14 @@ describe('promotion', () => {
       },
       'prohibition.raw_case_text',
     ],
-    ['S4-73 with what identifies a client', { confidentiality: ['contains_pii'] }, 'prohibition.client_identity'],
+    ['S4-73 with data that identifies a client', { confidentiality: ['contains_pii'] }, 'prohibition.client_identity'],
     ['S4-73 with privileged notes', { confidentiality: ['contains_privileged'] }, 'prohibition.privileged_notes'],
     [
       'S4-85 to a table that is not shared',
       { target: 'facts', record: { id: 'f', text: 'x' } },
       'lane.write_not_allowed',
     ],
-    ['to a table that nobody registered', { target: 'shared_heuristics' }, 'target.not_registered'],
+    ['to an unregistered table', { target: 'shared_heuristics' }, 'target.not_registered'],
     ['by upsert, which the lane does not list', { mode: 'upsert' }, 'target.mode_not_registered'],
   ])('%s is denied, and nothing is written', async (_what, over, rule_id) => {
     const of = await open();
@@ -198,9 +198,9 @@ describe('promotion', () => {
     test.each<[string, string, object, string]>([
       ['another case', 'READ_RECORDS', { target: 'facts', case_id: 'case-other' }, 'denied platform.label_other_case'],
       ['its own case', 'READ_RECORDS', { target: 'facts' }, 'completed completed'],
-      ['what a table may hold', 'READ_RECORDS', { target: 'health' }, 'denied label.contains_phi'],
-      ['what a tool may tell', 'CALL_TOOL', { tool: 'mail.send', input: {} }, 'denied label.contains_phi'],
-      ['a table that it may not read', 'READ_RECORDS', { target: 'secrets' }, 'completed completed'],
+      ['a table with confidential data', 'READ_RECORDS', { target: 'health' }, 'denied label.contains_phi'],
+      ['a tool with confidential answers', 'CALL_TOOL', { tool: 'mail.send', input: {} }, 'denied label.contains_phi'],
+      ['a denied table', 'READ_RECORDS', { target: 'secrets' }, 'completed completed'],
     ])('%s', async (_what, action, args, expected) => {
       const edit: typeof careful = (name, text) =>
         careful(name, text).replace('reads: [facts,', 'reads: [health, facts,');
@@ -299,7 +299,7 @@ describe('export', () => {
   });
 
   test.each<[string, Partial<ExportOptions>, string]>([
-    ['S4-75 in a role that may not', { role: 'GOVERNANCE_AGENT' }, 'role.lane_not_granted'],
+    ['S4-75 in a role without permission', { role: 'GOVERNANCE_AGENT' }, 'role.lane_not_granted'],
     ['S4-75 in the role of an agent', { role: 'CASE_AGENT' }, 'role.lane_not_granted'],
     ['without a reason', { reason: '' }, 'scope.missing.export_reason'],
   ])('%s is denied, and nothing is made', async (_what, over, rule_id) => {

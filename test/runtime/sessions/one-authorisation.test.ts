@@ -43,7 +43,7 @@ const ROUTES: Readonly<Record<string, () => Promise<unknown>>> = {
     expect(response.status).toBe(200);
   },
   'FINISH as a proposal': () => propose(proposal('FINISH', { response: 'Pause, please.' })),
-  'as many denials as end a run': async () => {
+  'denials up to the limit': async () => {
     for (let n = 0; n < 10; n += 1) await propose(proposal('DELETE_FILE', { path: '/sandbox/a.sh' }));
   },
 };

@@ -31,8 +31,8 @@ test('each page of a tool list is checked on arrival, so a definition that is to
 test.each([
   ['an enum', { enum: times(1_000, (i) => `value-${i}-xxxxxxxxxxxxxxxxxx`) }],
   ['a description', { type: 'string', description: 'x'.repeat(8_000) }],
-  ['the names of members', { type: 'object', properties: { ['x'.repeat(20_000)]: {} } }],
-])('%s that is referenced a thousand times counts a thousand times', (_what, shared) => {
+  ['member names', { type: 'object', properties: { ['x'.repeat(20_000)]: {} } }],
+])('a thousand references to %s count a thousand times', (_what, shared) => {
   const properties = Object.fromEntries(times(900, (i) => [`p${i}`, { $ref: '#/$defs/e' }]));
   const schema = { type: 'object', properties, $defs: { e: shared } } as unknown as JsonObject;
   expect(JSON.stringify(schema).length).toBeLessThan(65_536);
@@ -41,10 +41,10 @@ test.each([
 
 describe('a value is validated against a schema', () => {
   test.each([
-    ['of which all parts hold', { allOf: times(900, () => ({ minimum: 0 })) }, 7],
-    ['of which one part holds', { anyOf: times(900, (i) => ({ const: i })) }, 899],
-    ['with constants that are objects', { enum: times(900, (i) => ({ a: i })) }, { a: 899 }],
-    ['with many members', { properties: Object.fromEntries(times(1_900, (i) => [`p${i}`, {}])) }, { a: 1 }],
+    ['parts that must all hold', { allOf: times(900, () => ({ minimum: 0 })) }, 7],
+    ['parts of which one must hold', { anyOf: times(900, (i) => ({ const: i })) }, 899],
+    ['constants that are objects', { enum: times(900, (i) => ({ a: i })) }, { a: 899 }],
+    ['many members', { properties: Object.fromEntries(times(1_900, (i) => [`p${i}`, {}])) }, { a: 1 }],
   ])('only if that takes bounded time: %s', (_what, items, item) => {
     const schema = listOf(items);
     expect(isConformingValue(schema, { x: times(20, () => item) })).toBe(true);

@@ -41,7 +41,7 @@ describe('the weakened schema', () => {
     ['references', { $defs: { n: { type: 'number' } }, items: { $ref: '#/$defs/n' } }, [[1]], [['1']]],
     ['references with neighbours', { $defs: { n: { type: 'number' } }, $ref: '#/$defs/n', minimum: 2 }, [2], [1, 'a']],
     ['references into lists', { anyOf: [{ type: 'number' }], items: { $ref: '#/anyOf/0' } }, [1], ['a']],
-    ['nothing', { properties: { a: false } }, [{}], [{ a: 1 }]],
+    ['a member that is never valid', { properties: { a: false } }, [{}], [{ a: 1 }]],
     ['distinct items', { uniqueItems: true }, [[1, 2]], [[1, 1]]],
   ])('keeps %s', (_what, schema, accepted, refused) => {
     const schema_ = walked(schema);
@@ -50,16 +50,20 @@ describe('the weakened schema', () => {
   });
 
   test.each<[string, object, unknown]>([
-    ['patterns, which may take for ever', { pattern: '^(a+)+$' }, `${'a'.repeat(40)}b`],
-    ['what only a pattern names', { patternProperties: { '^x-': {} }, additionalProperties: false }, { 'x-a': 1 }],
-    ['a negation of what is left out', { not: { pattern: 'b' } }, 'a'],
-    ['one of two that differ in what is left out', { oneOf: [{ pattern: 'a' }, { pattern: 'b' }] }, 'a'],
+    ['patterns, which may take unbounded time', { pattern: '^(a+)+$' }, `${'a'.repeat(40)}b`],
+    [
+      'members that only a pattern names',
+      { patternProperties: { '^x-': {} }, additionalProperties: false },
+      { 'x-a': 1 },
+    ],
+    ['a negation of an omitted keyword', { not: { pattern: 'b' } }, 'a'],
+    ['alternatives that differ in an omitted keyword', { oneOf: [{ pattern: 'a' }, { pattern: 'b' }] }, 'a'],
     ['the negation of a recursion', { $defs: { a: { not: { $ref: '#/$defs/a' } } }, $ref: '#/$defs/a' }, 1],
     ['conditions', { if: { minimum: 5 }, then: { maximum: 1 } }, 9],
-    ['tuples of old', { items: [{ type: 'string' }], additionalItems: false }, [1, 2]],
-    ['counting what is contained', { contains: { type: 'string' }, minContains: 0 }, [1]],
+    ['tuples of older drafts', { items: [{ type: 'string' }], additionalItems: false }, [1, 2]],
+    ['counts of contained items', { contains: { type: 'string' }, minContains: 0 }, [1]],
     ['formats', { format: 'email' }, 'nobody'],
-    ['what is unevaluated', { unevaluatedProperties: false }, { a: 1 }],
+    ['unevaluated members', { unevaluatedProperties: false }, { a: 1 }],
   ])('omits %s', (_what, schema, value) => {
     expect(Check(walked(schema), parsed({ value })['value'])).toBe(true);
   });
@@ -87,8 +91,8 @@ const object = (properties: object, more: object = {}) => ({ type: 'object', pro
 
 describe('the registered schema', () => {
   test.each<[string, object, object]>([
-    ['nothing', { type: 'object' }, closed({})],
-    ['nothing, and says so', { type: 'object', properties: {}, additionalProperties: false }, closed({})],
+    ['no members', { type: 'object' }, closed({})],
+    ['no members, as a closed object', { type: 'object', properties: {}, additionalProperties: false }, closed({})],
     [
       'a closed object',
       object({ a: { type: 'string', minLength: 1 } }, { required: ['a'] }),
@@ -108,38 +112,34 @@ describe('the registered schema', () => {
       closed({ l: { type: 'array', items: text } }),
     ],
     [
-      'what may be null',
+      'a nullable number',
       object({ n: { type: ['number', 'null'] } }),
       closed({ n: { anyOf: [{ type: 'number' }, { type: 'null' }] } }),
     ],
+    ['a union with a map', object({ c: { anyOf: [{ type: 'object' }, { type: 'null' }] } }), closed({ c: text })],
+    ['an enum of strings', object({ w: { enum: ['a', 'b'] } }), closed({ w: { enum: ['a', 'b'] } })],
+    ['an enum of objects', object({ w: { enum: [{ a: 1 }] } }), closed({ w: text })],
     [
-      'a choice with a map in it',
-      object({ c: { anyOf: [{ type: 'object' }, { type: 'null' }] } }),
-      closed({ c: text }),
-    ],
-    ['words to choose from', object({ w: { enum: ['a', 'b'] } }), closed({ w: { enum: ['a', 'b'] } })],
-    ['objects to choose from', object({ w: { enum: [{ a: 1 }] } }), closed({ w: text })],
-    [
-      'a map as a whole',
+      'a map as the whole input',
       { type: 'object', additionalProperties: true },
       closed({ json: { ...text, description: 'JSON as a text. The whole input.' } }, ['json']),
     ],
     [
-      'a choice as a whole',
+      'a union as the whole input',
       { type: 'object', oneOf: [object({ a: {} }), object({ b: {} })] },
       closed({ json: { ...text, description: 'JSON as a text. The whole input.' } }, ['json']),
     ],
     [
-      'what another part may name',
+      'an object whose members another part may name',
       object({ o: object({ a: {} }, { allOf: [object({ b: {} })] }) }),
       closed({ o: text }),
     ],
     [
-      'conditions on what is named',
+      'conditions on named members',
       object({ a: { type: 'null' } }, { anyOf: [{ required: ['a'] }] }),
       closed({ a: { type: 'null' } }),
     ],
-  ])('for %s, as input', (_what, schema, expected) => {
+  ])('for an input of %s', (_what, schema, expected) => {
     expect(fit(schema, 'input').schema).toEqual(expected);
   });
 

@@ -147,10 +147,10 @@ describe('pins', () => {
     ['its input', { ...SAY, inputSchema: object({ word: { type: 'string' }, to: { type: 'string' } }) }],
     ['its output', { ...SAY, outputSchema: object({ said: { type: 'string' } }) }],
     ['an annotation', { ...SAY, annotations: { readOnlyHint: true } }],
-    ['a member that nobody knows', { ...SAY, later: { hidden: 'instruction' } }],
+    ['an unknown member', { ...SAY, later: { hidden: 'instruction' } }],
   ] as const;
 
-  test.each(pinnedElse)('a tool whose %s has changed is rejected until it is pinned again', async (_what, changed) => {
+  test.each(pinnedElse)('a tool with a change of %s is rejected until it is pinned again', async (_what, changed) => {
     const server = ground.spy({ tools: [SAY, WIPE] });
     const pins = await ground.pins(server);
     ground.behave({ tools: [changed, WIPE] });
@@ -345,8 +345,8 @@ describe('the outcome of a call', () => {
 
   test.each([
     ['an answer that does not conform to its own schema', { content: [], structuredContent: { n: 'one' } }],
-    ['an answer that only its own schema refuses', { content: [], structuredContent: { n: 7 } }],
-    ['an answer without the structured part that it promises', { content: [text('1')] }],
+    ['an answer that only its own schema rejects', { content: [], structuredContent: { n: 7 } }],
+    ['an answer without the structured part of its schema', { content: [text('1')] }],
   ])('%s is unknown: the call may have happened', async (_what, result) => {
     const outputSchema = object({ n: { type: 'integer', multipleOf: 5 } }, { required: ['n'] });
     const { run } = await called(result, { outputSchema });

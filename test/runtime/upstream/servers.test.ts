@@ -309,7 +309,7 @@ describe('the servers of an opened Turnpike', () => {
     }
   });
 
-  test('are none by default', async () => {
+  test('are not connected by default', async () => {
     write('upstreams.json', { servers: [ground.hostile('fine')] });
     expect(await openUpstreams({ contract: ground.folder })).toMatchObject({ tools: [], problems: [] });
     expect(ground.notes()).toEqual([]);

@@ -1,6 +1,6 @@
 // Reviewers: programs and callbacks of the service. A program reads the order as JSON from its standard input. Its exit
 // code is the verdict: 0 pass, 1 fail, 2 warn. The last line that it prints, to either stream, must be its findings,
-// even if there are none:
+// even if the list is empty:
 //
 //   {"findings":[{"severity":"error","message":"...","file":"/sandbox/a.md","line":3}],"summary":"..."}
 //

@@ -136,11 +136,11 @@ function lie(files: Files): Files {
 
 const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] = [
   [
-    'an event says something else',
+    'an event is changed',
     (files) => ({ ...files, 'data/audit.jsonl': lie(files)['data/audit.jsonl']! }),
     'bundle.not_logged',
   ],
-  ['an event and its entry say something else', lie, 'bundle.entry_place'],
+  ['an event and its entry are changed', lie, 'bundle.entry_place'],
   [
     'an entry is left out',
     (files) => ({ ...files, 'data/entries.jsonl': linesOf(linesIn(files, 'data/entries.jsonl').toSpliced(9, 1)) }),
@@ -152,7 +152,7 @@ const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] =
     'bundle.proof_differs',
   ],
   [
-    'an entry stands in another place',
+    'an entry is moved',
     (files) => {
       const lines = linesIn(files, 'data/entries.jsonl');
       const last = JSON.parse(lines.at(-1)!) as BagEntry;
@@ -172,7 +172,7 @@ const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] =
     'bundle.entry_place',
   ],
   [
-    'a line is no entry',
+    'a line is not an entry',
     (files) => {
       const lines = linesIn(files, 'data/entries.jsonl');
       const { index } = JSON.parse(lines.at(-1)!) as BagEntry;
@@ -184,7 +184,7 @@ const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] =
     'bundle.entry_malformed',
   ],
   [
-    'the proof has more members than a proof has',
+    'the proof has an extra member',
     (files) => withJson(files, 'data/proof.json', { ...json<BagProof>(files, 'data/proof.json'), more: 1 }),
     'bundle.proof_malformed',
   ],
@@ -197,7 +197,7 @@ const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] =
     'bundle.proof_differs',
   ],
   [
-    'an artifact was exchanged, with its name and its place in the manifest',
+    'an artifact is replaced, with its name and its place in the manifest',
     (files) => {
       const manifest = json<ExportBundle>(files, 'data/manifest.json');
       const [first, ...rest] = manifest.contents.artifacts;
@@ -212,7 +212,7 @@ const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] =
     'bundle.not_logged',
   ],
   [
-    'a policy is added that no tree has pinned',
+    'a policy that no tree has pinned is added',
     (files) => ({ ...files, [`data/policies/lanes-${sha256('lanes: {}')}.yaml`]: Buffer.from('lanes: {}') }),
     'bundle.not_logged',
   ],
@@ -253,7 +253,7 @@ const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] =
 ];
 
 describe('a bag that was changed and is again a valid BagIt bag', () => {
-  test.each(CHANGES)('with %s is rejected, with and without the signature of the key', async (_what, change, rule) => {
+  test.each(CHANGES)('is rejected if %s, with and without the signature of the key', async (_what, change, rule) => {
     const unsigned = await verified(sealed(change(good)));
     expect([unsigned.valid, unsigned.authentication?.verdict]).toEqual([false, 'unauthenticated']);
     const signed = await verified(signedAgain(change(good)));
@@ -290,7 +290,7 @@ describe('a bag that was changed and is again a valid BagIt bag', () => {
 
   test.each([
     ['an agent run', `${TREE}.1`],
-    ['a run of an agent that is in the tree of the export', `${SECOND}.1`],
+    ['an agent run in the tree of the export', `${SECOND}.1`],
     ['the root of the export', SECOND],
   ])('S4-77: that names %s as its export run is rejected: bag-info.txt is not signed', async (_which, run_id) => {
     const [root] = run_id.split('.');

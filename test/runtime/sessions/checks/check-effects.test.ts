@@ -219,42 +219,38 @@ describe('REVIEW_PHASE by a program', () => {
   test.each<readonly [string, readonly string[], string, JsonObject?]>([
     ['another exit code', saying(3, OK), 'exit code 3'],
     ['a signal', ['sh', '-c', `echo '${OK}'; kill -KILL $$`], 'exit code 137'],
-    ['no such program', ['no-such-reviewer'], 'exit code 127'],
-    ['a folder that is not there', ['true'], 'exit code 126', { cwd: '/sandbox/nowhere' }],
-    ['nothing at all', ['true'], 'last line'],
-    ['words', saying(0, 'LGTM'), 'last line'],
-    ['findings, and words after them', saying(0, OK, 'done'), 'last line'],
+    ['a missing program', ['no-such-reviewer'], 'exit code 127'],
+    ['a missing folder', ['true'], 'exit code 126', { cwd: '/sandbox/nowhere' }],
+    ['no output', ['true'], 'last line'],
+    ['plain text', saying(0, 'LGTM'), 'last line'],
+    ['findings followed by text', saying(0, OK, 'done'), 'last line'],
     ['a list', saying(0, '[]'), 'last line'],
     ['an object without findings', saying(0, '{}'), 'last line'],
-    ['a verdict of its own', saying(1, '{"findings":[],"verdict":"pass"}'), 'last line'],
+    ['a verdict in the findings', saying(1, '{"findings":[],"verdict":"pass"}'), 'last line'],
     [
       'a finding with another member',
       saying(0, '{"findings":[{"severity":"info","message":"m","html":"x"}]}'),
       'last line',
     ],
-    ['a finding without words', saying(0, '{"findings":[{"severity":"info","message":""}]}'), 'last line'],
-    ['a severity of its own', saying(0, '{"findings":[{"severity":"none","message":"m"}]}'), 'last line'],
-    [
-      'two findings of one name',
-      saying(1, '{"findings":[{"severity":"error","message":"m"}],"findings":[]}'),
-      'last line',
-    ],
+    ['a finding without a message', saying(0, '{"findings":[{"severity":"info","message":""}]}'), 'last line'],
+    ['an unknown severity', saying(0, '{"findings":[{"severity":"none","message":"m"}]}'), 'last line'],
+    ['a repeated member', saying(1, '{"findings":[{"severity":"error","message":"m"}],"findings":[]}'), 'last line'],
     ['a prototype', saying(0, '{"findings":[],"__proto__":{}}'), 'last line'],
     ['a lone surrogate', saying(0, '{"findings":[{"severity":"info","message":"\\ud800"}]}'), 'last line'],
     [
-      'bytes that are no text',
+      'bytes that are not UTF-8',
       node('process.stdout.write(Buffer.from(\'{"findings":[{"severity":"info","message":"\\xff"}]}\', "latin1"))'),
       'last line',
     ],
     ['101 findings', many(101), 'last line'],
-    ['depth', node('console.log(`{"findings":` + "[".repeat(50000))'), 'last line'],
+    ['deep nesting', node('console.log(`{"findings":` + "[".repeat(50000))'), 'last line'],
     ['a line that is too long', node('console.log("{" + " ".repeat(262144) + "\\"findings\\":[]}")'), 'last line'],
     [
-      'more than can be read',
+      'output over the limit',
       node('process.stdout.write("x".repeat(5e6) + "\\n" + JSON.stringify({ findings: [] }))'),
-      'more than can be read',
+      'output over the limit',
     ],
-  ])('%s is a failure that says so', async (_title, command, words, more = {}) => {
+  ])('fails, with the reason, for %s', async (_title, command, words, more = {}) => {
     const result = resultOf(await reviewBy(command, more));
     expect(result).toMatchObject({ verdict: 'fail', findings: [{ severity: 'error' }] });
     expect(messagesOf(result)).toEqual([expect.stringContaining(words)]);
@@ -302,19 +298,19 @@ describe('REVIEW_PHASE by a callback of the service', () => {
 
   const answers: readonly (readonly [string, () => unknown])[] = [
     [
-      'a throw',
+      'an error',
       () => {
         throw new Error('no');
       },
     ],
     ['a rejection', () => Promise.reject(new Error('no'))],
-    ['nothing', () => undefined],
-    ['a word', () => 'pass'],
+    ['no answer', () => undefined],
+    ['a string', () => 'pass'],
     ['no findings', () => ({ verdict: 'pass' })],
     ['another verdict', () => ({ verdict: 'PASS', findings: [] })],
     ['another member', () => ({ verdict: 'pass', findings: [], certain: true })],
     [
-      'a circle',
+      'a cycle',
       () => {
         const answer: Record<string, unknown> = { verdict: 'pass', findings: [] };
         answer['summary'] = answer;
@@ -330,9 +326,9 @@ describe('REVIEW_PHASE by a callback of the service', () => {
         },
       }),
     ],
-    ['far too much', () => ({ verdict: 'pass', findings: [], summary: 'x'.repeat(300_000) })],
+    ['an answer over the limit', () => ({ verdict: 'pass', findings: [], summary: 'x'.repeat(300_000) })],
   ];
-  test.each(answers)('%s is a failure', async (_title, answer) => {
+  test.each(answers)('fails for %s', async (_title, answer) => {
     const result = resultOf(await by(answer as ReviewCallback));
     expect(result).toMatchObject({
       verdict: 'fail',
@@ -383,10 +379,10 @@ describe('the executor of both', () => {
   });
 
   test.each([
-    ['a command that is a line', verification([]), { command: 'ls -l' }],
+    ['a command as one string', verification([]), { command: 'ls -l' }],
     ['no command', verification([]), {}],
-    ['a word more', verification(['true']), { shell: true }],
-    ['no time', verification(['true']), { timeout_ms: 0 }],
+    ['an extra member', verification(['true']), { shell: true }],
+    ['a missing timeout', verification(['true']), { timeout_ms: 0 }],
     ['a person as the reviewer', review('manual'), {}],
   ])('%s is not executed', async (_title, { action, args }, more) => {
     const answer = await checks.run(granted(effectOf(action, { ...args, ...more })));

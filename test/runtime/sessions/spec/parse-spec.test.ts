@@ -43,12 +43,12 @@ describe('the two formats of a spec', () => {
   });
 });
 
-describe('a rejected spec has', () => {
+describe('rejects', () => {
   test.each<readonly [string, string | Uint8Array, string]>([
-    ['nothing', '', '1 yaml.not_a_mapping'],
+    ['an empty text', '', '1 yaml.not_a_mapping'],
     ['a list', '[]', '1 yaml.not_a_mapping'],
-    ['what is no UTF-8', Uint8Array.of(0x61, 0x3a, 0xff), '1 yaml.encoding'],
-    ['JSON that is no UTF-8', Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x7d), '1 json.encoding'],
+    ['bytes that are not UTF-8', Uint8Array.of(0x61, 0x3a, 0xff), '1 yaml.encoding'],
+    ['JSON that is not UTF-8', Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x7d), '1 json.encoding'],
     ['a byte order mark', '\ufeffa: 1\n', '1 yaml.bom'],
     ['a byte order mark before JSON', '\ufeff{}', '1 json.byte_order_mark'],
     ['UTF-16', new Uint8Array(Buffer.from('\ufeff{"a": 1}', 'utf16le')), '1 yaml.encoding'],
@@ -60,18 +60,18 @@ describe('a rejected spec has', () => {
     ['an anchor', 'a: &x 1\n', '1 yaml.anchor'],
     ['an alias', 'a: 1\nb: *x\n', '2 yaml.alias'],
     ['a merge key', 'a:\n  <<: {b: 1}\n', '2 yaml.merge_key'],
-    ['a tag of its own', 'a: !!js/function "x"\n', '1 yaml.tag'],
+    ['a custom tag', 'a: !!js/function "x"\n', '1 yaml.tag'],
     ['a tag', 'a: !!binary aGk=\n', '1 yaml.tag'],
     ['a directive', '%YAML 1.1\n---\na: 1\n', '1 yaml.directive'],
     ['two documents', 'a: 1\n---\nb: 1\n', '2 yaml.multiple_documents'],
     ['two JSON documents', '{}\n{}', '2 json.text_after_value'],
     ['a comment in JSON', '{\n// no\n}', '2 json.syntax'],
     ['a line feed in a JSON string', '{"a": "\n"}', '1 json.control_character'],
-    ['half of a surrogate pair in JSON', '{"a": "\\ud800"}', '1 json.lone_surrogate'],
-    ['a number without an end', '{"a": 1e999}', '1 json.number_not_finite'],
-    ['nesting', `a: ${'['.repeat(17)}${']'.repeat(17)}\n`, '1 yaml.too_complex'],
-    ['nesting in JSON', `{"a": ${'['.repeat(16)}${']'.repeat(16)}}`, '1 json.too_deep'],
-    ['JSON that ends too soon', '{"a": {\n"b": [1,\n', '3 json.syntax'],
+    ['a lone surrogate in JSON', '{"a": "\\ud800"}', '1 json.lone_surrogate'],
+    ['an endless number', '{"a": 1e999}', '1 json.number_not_finite'],
+    ['deep nesting', `a: ${'['.repeat(17)}${']'.repeat(17)}\n`, '1 yaml.too_complex'],
+    ['deep nesting in JSON', `{"a": ${'['.repeat(16)}${']'.repeat(16)}}`, '1 json.too_deep'],
+    ['truncated JSON', '{"a": {\n"b": [1,\n', '3 json.syntax'],
     ['a billion laughs', 'a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n', '1 yaml.anchor'],
   ])('%s', (_what, text, expected) => {
     expect(read(text)).toBe(expected);
@@ -103,7 +103,7 @@ describe('a rejected spec has', () => {
     expect(typeof read(`a: |\n${' b\n'.repeat(499_900)}`)).toBe('object');
   });
 
-  test('a key named like the prototype: an extra key in YAML, and rejected as such', () => {
+  test('a key named like the prototype, which is an extra key in YAML', () => {
     const { findings } = readSpec(bytes(`${toYaml(spec(phase('a', [verify('v')])))}__proto__: {polluted: 1}\n`), null);
     expect(findings.map(({ line, rule }) => `${line} ${rule}`)).toEqual(['14 schema.unknown_key']);
     expect(Reflect.get({}, 'polluted')).toBeUndefined();
@@ -225,7 +225,7 @@ describe('time', () => {
     ['dashes', () => fill('- ')],
     ['double quotes', () => fill('"', 1_000_000)],
     ['lines of double quotes', () => fill('""\n', 1_000_000)],
-    ['lines that fit no indent', () => fill('  a: b\n c: d\n', 600_000)],
+    ['lines with inconsistent indents', () => fill('  a: b\n c: d\n', 600_000)],
     ['bad escapes', () => `a: "${fill('\\q', 900_000)}"`],
     ['lines of one text', () => `a: ${fill('x\n  ')}`],
     ['lines of a quoted text', () => `a: '${fill('\n x')}'`],
