@@ -1,5 +1,5 @@
-// What is wrong with a request, as HTTP tells it (RFC 9457). Codes and texts are constants: nothing of a request, and
-// nothing of an exception, is ever in an answer.
+// Problem documents for refused requests (RFC 9457). Codes and texts are constants: a response never contains text from
+// a request or an exception.
 
 import { STATUS_CODES, type ServerResponse } from 'node:http';
 import { LedgerError, RunError, UsageError } from '../errors.js';
@@ -43,7 +43,7 @@ export const PROBLEMS = {
 
 export type ProblemCode = keyof typeof PROBLEMS;
 
-/** Why a request goes no further. */
+/** Why a request is refused. */
 export interface Refusal {
   readonly code: ProblemCode;
   readonly status: number;
@@ -58,13 +58,13 @@ export function createRefusal(code: ProblemCode, headers: Readonly<Record<string
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** The problem as its document. */
+/** The JSON text of the problem document. */
 export function problemText({ code, status, reason }: Refusal): string {
   const title = STATUS_CODES[status] ?? '';
   return JSON.stringify({ type: `urn:turnpike:problem:${code}`, title, status, detail: reason, code });
 }
 
-/** Answers with a problem document. The client may still be sending, so its connection is not used again. */
+/** Sends a problem document and closes the connection, because the client may still be sending its body. */
 export function sendRefusal(response: ServerResponse, refusal: Refusal): void {
   const text = problemText(refusal);
   response.writeHead(refusal.status, {
@@ -87,7 +87,7 @@ export class RefusalError extends Error {
   }
 }
 
-/** What the client is told about an error, and whether the service logs it. */
+/** The refusal to send for an error, and whether the error is unforeseen, so that the service must log it. */
 export function toRefusal(error: unknown): { readonly refusal: Refusal; readonly unforeseen: boolean } {
   if (error instanceof RefusalError) return { refusal: error.refusal, unforeseen: false };
   if (error instanceof UsageError) return { refusal: createRefusal('INVALID_REQUEST'), unforeseen: false };

@@ -1,4 +1,5 @@
-// The way in for every request, over HTTP as over MCP: the front door says who asks, the admission controller when.
+// Admits every request, over HTTP and MCP: the request guard identifies the caller, and the admission controller
+// decides when the request runs.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -13,17 +14,17 @@ import type { WorkKind } from './admission/admission-limits.js';
 import type { RequestGuard } from './request-guard.js';
 import { createRefusal, type Refusal } from './problems.js';
 
-/** A request that came in, or why it did not. Null: its client left before that was decided. */
+/** An admitted request, or its refusal. Null if the client left before the decision. */
 export type AdmissionOutcome = { readonly principal: Principal | null; readonly work: AdmittedWork } | Refusal | null;
 
 export interface RequestAdmissionOptions {
   readonly guard: RequestGuard;
   readonly admission: AdmissionController;
-  /** What a request makes the service do, and how many bytes its body may have. */
+  /** The kind of work of a request, and the limit of its body in bytes. */
   readonly kindOf: (request: IncomingMessage) => { readonly kind: WorkKind; readonly bytesMax: number };
 }
 
-/** Of clients without a token: they share what one token may use. */
+/** The token id of all clients without a token: they share the limits of one token. */
 const ANONYMOUS = '';
 const REFUSALS = {
   connection: 'TOO_MANY_REQUESTS',
@@ -39,7 +40,7 @@ export class RequestAdmission {
     this.#options = options;
   }
 
-  /** Decides at once where nothing has to be waited for. */
+  /** Returns the decision synchronously unless the request is queued. */
   admit(request: IncomingMessage, response: ServerResponse): AdmissionOutcome | Promise<AdmissionOutcome> {
     const { guard, admission, kindOf } = this.#options;
     const guarded = guard(request);
@@ -82,7 +83,7 @@ export class RequestAdmission {
   }
 }
 
-/** Ends work with its response; what has not been answered by then is aborted. */
+/** Ends the work when its response closes, and aborts it if the response is incomplete. */
 function endWithResponse(work: AdmittedWork, socket: Socket, response: ServerResponse): void {
   runOnceClosed(socket, response, () => endWork(work, response));
 }
@@ -104,17 +105,17 @@ const retryAfter = (ms: number): Readonly<Record<string, string>> => ({
   'Retry-After': String(Math.max(1, Math.ceil(ms / 1_000))),
 });
 
-/** What a body may have: its length where the client says it, and else as much as is read. */
+/** The size limit of a body in bytes: its declared length, or `bytesMax` if the client declares none. */
 function bodyBytesOf({ headers }: IncomingMessage, bytesMax: number): number {
   const { 'content-length': length, 'transfer-encoding': encoding } = headers;
   if (length === undefined) return encoding === undefined ? 0 : bytesMax;
   return Math.min(Number(length) || 0, bytesMax);
 }
 
-/** What is done when each connection is closed, for its responses that have not ended by then. */
+/** Callbacks by connection for its unfinished responses, called when the connection closes. */
 const OPEN_RESPONSES = new WeakMap<Socket, Set<() => void>>();
 
-/** Of requests that were pipelined, Node tells only the first response that the connection was closed. */
+/** Of pipelined requests, Node notifies only the first response that the connection was closed. */
 function runOnceClosed(socket: Socket, response: ServerResponse, onClose: () => void): void {
   let open = OPEN_RESPONSES.get(socket);
   if (open === undefined) {

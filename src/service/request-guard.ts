@@ -1,7 +1,7 @@
 // Admits or refuses HTTP requests before anything in them is read, trusted or parsed. A local server can be reached by
 // every page in its user's browser, by a name that resolves to 127.0.0.1, and by every other user of the machine. So
 // the Host and Origin of a request must be configured ones, and its bearer token must be in the token book, which also
-// identifies the caller. Every request passes this guard, over MCP as over HTTP. Nothing here throws, whatever a header
+// identifies the caller. Every request over HTTP and MCP passes this guard. Nothing here throws, whatever a header
 // contains.
 
 import type { IncomingMessage } from 'node:http';
@@ -118,7 +118,7 @@ export function checkContentType(headers: IncomingMessage['headers'], bytes = fa
 
 /**
  * The body, counted while it arrives, or the reason of its refusal.
- * @throws the connection's error if it breaks off
+ * @throws the error of the connection if it closes early
  */
 export async function readBody(request: IncomingMessage, bytes_max: number): Promise<Uint8Array | Refusal> {
   const tooLarge = createRefusal('BODY_TOO_LARGE');

@@ -1,5 +1,5 @@
-// A WebSocket for viewers of @xstate/inspect, on a port of its own. They can send no header, so what lets one in stands
-// in the path: a secret of this port alone, which opens nothing else. Host and Origin are asked as everywhere.
+// A WebSocket for viewers of @xstate/inspect, on a port of its own. Viewers cannot send a header, so the path contains
+// the secret, which is valid for this port only. Host and Origin are checked as for every request.
 
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -21,18 +21,18 @@ export interface XstateInspectOptions {
   readonly hub: InspectionHub;
   /** Only a loopback address. Default: 127.0.0.1. */
   readonly host?: string;
-  /** Default: any that is free. */
+  /** Default: any free port. */
   readonly port?: number;
-  /** The secret in the path. Default: one is drawn. */
+  /** The secret in the path. Default: a random one. */
   readonly token?: string;
-  /** Origins of pages that may look, as they stand in the Origin header; a viewer that is no page has none. */
+  /** Allowed values of the Origin header; a viewer that is not a page sends none. */
   readonly origins?: readonly string[];
   readonly log?: Log;
 }
 
 /** A WebSocket server for XState inspectors, on loopback. */
 export interface XstateInspectServer {
-  /** What a viewer is given as its server: `ws://127.0.0.1:PORT/SECRET`. */
+  /** The server address for a viewer: `ws://127.0.0.1:PORT/SECRET`. */
   readonly url: string;
   /** Closes the connections of the viewers, then the server. */
   close(): Promise<void>;
@@ -40,11 +40,11 @@ export interface XstateInspectServer {
 
 const NO_TOKENS = { find: () => null };
 
-/** @throws UsageError where the address cannot be listened on, or is not loopback */
+/** @throws UsageError if the address is not loopback, or the server cannot listen on it */
 export async function serveXstateInspect(options: XstateInspectOptions): Promise<XstateInspectServer> {
   const { hub, host = '127.0.0.1', port = 0, token = drawToken(), origins = [], log = winstonLog('warn') } = options;
   if (!isLoopback(host)) {
-    throw new UsageError({ code: 'USAGE', message: `${host} is no loopback address: viewers look from this machine` });
+    throw new UsageError({ code: 'USAGE', message: `${host} is not a loopback address: viewers must run on this machine` });
   }
   const socket = xstateInspectSocket(hub);
   const path = sha256(`/${token}`);
@@ -71,7 +71,7 @@ export async function serveXstateInspect(options: XstateInspectOptions): Promise
   };
 }
 
-/** Why a viewer does not come in, as HTTP says it; null where it does. */
+/** @returns the HTTP status of the refusal, or null if the viewer may connect */
 function checkViewer(request: IncomingMessage, guard: RequestGuard | null, path: string): string | null {
   const refusal = guard === null ? null : guard(request).refusal;
   if (guard === null || refusal !== null) return refusal?.status === 400 ? '400 Bad Request' : '403 Forbidden';

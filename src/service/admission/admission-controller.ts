@@ -1,5 +1,5 @@
-// The admission controller: every request of HTTP and MCP runs as work that it has admitted. The schedule decides; here
-// are its promises and its timer.
+// The admission controller: every request over HTTP and MCP runs as work that it admits. The schedule decides; this
+// class adds the promises and the timer.
 
 import type { Clock } from '../../ports/clock.js';
 import type { Pace, Pause, ReadControl } from '../../ports/pace.js';
@@ -17,14 +17,14 @@ export interface AdmissionControllerOptions {
   readonly limits?: AdmissionOptions;
 }
 
-/** How long a client may leave what it asked for unread, and by which clock. */
+/** How long a client may leave its response unread, and the clock that measures it. */
 export interface DrainOptions {
   readonly clock: Clock;
   readonly drainMs: number;
   readonly signal: AbortSignal;
 }
 
-/** What its work has to know of the controller. */
+/** The parts of the controller that admitted work uses. */
 interface WorkEnvironment {
   readonly clock: Clock;
   readonly drainMs: number;
@@ -32,7 +32,7 @@ interface WorkEnvironment {
   charge(request: ScheduledRequest, ms: number): void;
   leave(request: ScheduledRequest): void;
   begin(): Pause;
-  /** For work of a token that is no request. */
+  /** Schedules work of a token that is not a request. */
   attach(token: string): ScheduledRequest;
 }
 
@@ -42,7 +42,7 @@ export class AdmissionController {
   readonly #schedule: AdmissionSchedule;
   readonly #failures: AuthenticationFailures;
   readonly #environment: WorkEnvironment;
-  /** What is done when a request that waits may go on, or is refused. */
+  /** Callbacks for waiting requests, called when they may continue or are refused. */
   readonly #resumes = new Map<ScheduledRequest, () => void>();
   #timer: { readonly at: number; readonly callOff: () => void } | null = null;
 
@@ -66,7 +66,7 @@ export class AdmissionController {
     return this.#schedule.counts;
   }
 
-  /** Decides at once where it can: a request that need not wait costs no turn of the event loop. */
+  /** Decides synchronously if it can: a request that need not wait costs no turn of the event loop. */
   admit(demand: WorkDemand): PendingAdmission {
     const request = this.#schedule.enter(demand, this.#clock.now());
     return new PendingAdmission(request, this.#environment, (resume) => {
@@ -75,7 +75,7 @@ export class AdmissionController {
     });
   }
 
-  /** A failed authentication. @returns milliseconds to wait where its address had its limit before; else 0 */
+  /** Records a failed authentication. @returns milliseconds to wait if the address is over its limit; else 0 */
   recordFailure(address: string): number {
     return this.#failures.record(address, this.#clock.now());
   }
@@ -94,7 +94,7 @@ export class AdmissionController {
     if (this.#schedule.waiting > 0) this.#runReady();
   }
 
-  /** Lets go on what may, and sets the timer for the rest. */
+  /** Resumes the requests that may continue, and sets the timer for the others. */
   #runReady(): void {
     const now = this.#clock.now();
     for (let request = this.#schedule.next(now); request !== null; request = this.#schedule.next(now)) {
@@ -120,7 +120,7 @@ export class AdmissionController {
 
 const RESOLVED = Promise.resolve();
 
-/** A request at the door of the controller. */
+/** A request that the controller has received. */
 export class PendingAdmission {
   readonly #request: ScheduledRequest;
   readonly #environment: WorkEnvironment;
@@ -132,7 +132,7 @@ export class PendingAdmission {
     this.#wait = wait;
   }
 
-  /** What was decided; null while the request waits. */
+  /** The decision; null while the request waits. */
   get currentDecision(): AdmissionDecision | null {
     const { state, refusal } = this.#request;
     if (state === 'queued') return null;
@@ -140,19 +140,19 @@ export class PendingAdmission {
     return { work: new AdmittedWork(this.#request, this.#environment) };
   }
 
-  /** Resolves when it is decided: with null where the client has left. */
+  /** Resolves with the decision, or null if the client has left. */
   async decision(): Promise<AdmissionDecision | null> {
     if (this.#request.state === 'queued') await new Promise<void>((resolve) => this.#wait(resolve));
     return this.#request.state === 'left' ? null : this.currentDecision;
   }
 
-  /** The client has left. */
+  /** Cancels the request, because its client has left. */
   cancel(): void {
     this.#environment.leave(this.#request);
   }
 }
 
-/** Work that runs, until it is ended. */
+/** Admitted work, from its start until it ends. */
 export class AdmittedWork implements ReadControl {
   readonly #request: ScheduledRequest;
   readonly #environment: WorkEnvironment;
@@ -184,47 +184,49 @@ export class AdmittedWork implements ReadControl {
     return this.#pause();
   };
 
-  /** Charges work that was done in one piece. @param ms how long it took, about */
+  /** Charges work that was done in one piece. @param ms its approximate duration */
   charge(ms: number): void {
     this.#environment.charge(this.#request, ms);
   }
 
-  /** The connection was closed: what has not been done need not be done. */
+  /** Aborts the rest of the work, because the connection is closed. */
   abort(): void {
     this.#isAborted = true;
     this.#abort?.abort();
   }
 
-  /** How its answer is written. */
+  /** The limits for writing the response. */
   get drainOptions(): DrainOptions {
     const { clock, drainMs } = this.#environment;
     return { clock, drainMs, signal: this.signal };
   }
 
-  /** It gives back its place before its connection is closed: what follows has limits of its own. */
+  /** Releases the slot before the connection closes: what follows has limits of its own. */
   detach(): void {
     this.#environment.leave(this.#request);
   }
 
-  /** For work that continues without a place, such as a stream: it is charged and scheduled in the same way. */
+  /**
+   * The control for work that continues without a slot, such as a stream; it is charged and scheduled in the same way.
+   */
   background(): ReadControl {
     const request = this.#environment.attach(this.#request.token);
     return { signal: this.signal, pause: createPause(this.#environment, request, this.signal) };
   }
 
-  /** One more that works on it, and has to end it: it keeps its place until all have. */
+  /** Adds a holder, which must call `end`. The slot is released when all holders have ended. */
   hold(): void {
     this.#holds += 1;
   }
 
-  /** Nothing of it is left to do for one that held it. */
+  /** Ends the work of one holder. */
   end(): void {
     this.#holds -= 1;
     if (this.#holds === 0) this.#environment.leave(this.#request);
   }
 }
 
-/** Each slice is charged; a read that was cancelled meanwhile does not go on. */
+/** A pause that charges each slice. @throws the abort reason if the read was cancelled */
 function createPause(environment: WorkEnvironment, request: ScheduledRequest, signal: AbortSignal): Pause {
   const pause = environment.begin();
   return () => {

@@ -1,6 +1,6 @@
 // How much of the service one connection, one token, and all of them together may use.
 
-/** What a request makes the service do. Each kind has its own places, so that none can use up those of another. */
+/** Kinds of work. Each kind has its own slots, so that none can exhaust those of another. */
 export const WORK_KINDS = ['live', 'step', 'read', 'task'] as const;
 
 /** `live`: health and metrics. `step`: proposals and MCP. `read`: the ledger. `task`: promotions, exports. */
@@ -14,7 +14,7 @@ export interface KindLimits {
   readonly runningPerToken: number;
   /** Milliseconds that a request may wait before it is refused. */
   readonly queueMs: number;
-  /** What a request is charged when it begins, in milliseconds of work. */
+  /** The charge of a request when it starts, in milliseconds of work. */
   readonly cost: number;
 }
 
@@ -31,35 +31,35 @@ export interface AdmissionLimits {
   /** Bytes of request bodies that are read at the same time, of all tokens and of one. */
   readonly bodyBytes: number;
   readonly bodyBytesPerToken: number;
-  /** Reads and tasks of one token: how fast their cost is given back, and how much may be used at once. */
+  /** Budget of one token for reads and tasks: how fast the cost is refunded, and how much may be used at once. */
   readonly costPerSecond: number;
   readonly costBurst: number;
   /** A token with at most so many steps outstanding is modest: its steps run before those of tokens with more. */
   readonly modestSteps: number;
   /** Steps a second for which a token stays modest. */
   readonly modestStepsPerSecond: number;
-  /** The part of the time that all other work gets while a modest token works, from 0 to 1. */
+  /** The share of the time that all other work gets while a modest token works, from 0 to 1. */
   readonly bulkShare: number;
   /** Milliseconds after the end of a modest token's request for which it still counts as working. */
   readonly modestAfterMs: number;
   /** Steps that another token runs at the same time while a modest token has worked within `sharedAfterMs`. */
   readonly bulkSteps: number;
   readonly sharedAfterMs: number;
-  /** Milliseconds that a read works before other work runs. */
+  /** Milliseconds that a read runs before it yields to other work. */
   readonly sliceMs: number;
-  /** Milliseconds after which a response is broken off that its client does not read. */
+  /** Milliseconds after which a response is aborted if its client does not read it. */
   readonly drainMs: number;
-  /** Failed authentications of one address: how many at once, and how many a second after that. */
+  /** Limits of failed authentications of one address: how many at once, and how many per second after that. */
   readonly failures: number;
   readonly failuresPerSecond: number;
   /** MCP sessions of one token, and of all. */
   readonly mcpSessionsPerToken: number;
   readonly mcpSessions: number;
-  /** How much of the time a token gets against others, by its id. Default: 1. */
+  /** The weight of a token against other tokens, by token id. Default: 1. */
   readonly weights: Readonly<Record<string, number>>;
 }
 
-/** What an operator may set: limits by their names, those of kinds one by one. */
+/** Limits that an operator may set; those of the kinds of work individually. */
 export type AdmissionOptions = Partial<Omit<AdmissionLimits, 'kinds'>> & {
   readonly kinds?: Readonly<Partial<Record<WorkKind, Partial<KindLimits>>>>;
 };
@@ -97,7 +97,7 @@ export const DEFAULT_LIMITS: AdmissionLimits = {
   weights: {},
 };
 
-/** The limits of a service: the defaults, and what its operator set. */
+/** The limits of a service: the defaults, overridden by the options of its operator. */
 export function resolveAdmissionLimits({ kinds = {}, ...options }: AdmissionOptions = {}): AdmissionLimits {
   const { live, step, read, task } = DEFAULT_LIMITS.kinds;
   return {

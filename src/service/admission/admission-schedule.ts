@@ -1,13 +1,14 @@
-// Which request runs, waits or is refused. A pure structure: the caller gives the time, and does what it decides.
+// Decides which request runs, waits or is refused. A pure data structure: the caller passes the time and acts on the
+// decisions.
 //
 // Invariants:
-//   A1. Of each kind at most `running` requests run, of one token at most `runningPerToken`; bodies that are read have
-//       at most `bodyBytes`, of one token `bodyBytesPerToken`.
-//   A2. A connection has at most `requestsPerConnection` requests without an answer, a token at most
+//   A1. At most `running` requests of a kind run, and at most `runningPerToken` of one token. Bodies that are being
+//       read have at most `bodyBytes` together, and `bodyBytesPerToken` for one token.
+//   A2. A connection has at most `requestsPerConnection` requests without a response, and a token at most
 //       `connectionsPerToken` such connections.
-//   A3. A request that waits runs, is refused at its deadline, or is left by its client; nothing else happens to it.
-//   A4. Of the tokens whose request may run, the one that was served least comes first.
-//   A5. While a token with at most `modestSteps` outstanding works, the work of others gets `bulkShare` of the time.
+//   A3. A waiting request eventually runs, is refused at its deadline, or is cancelled because its client left.
+//   A4. Among the tokens whose requests may run, the one that was served least comes first.
+//   A5. While a token with at most `modestSteps` outstanding steps works, all other work gets `bulkShare` of the time.
 
 import { BulkTimeShare } from './bulk-time-share.js';
 import { WORK_KINDS, type AdmissionLimits, type WorkKind } from './admission-limits.js';
@@ -22,7 +23,7 @@ export class AdmissionSchedule {
   readonly #shares: TokenShares;
   readonly #bulkShare: BulkTimeShare;
   readonly #waiting: Readonly<Record<WorkKind, FairQueue<PendingRequest>>>;
-  /** Reads that have worked for a slice, and wait for the next. */
+  /** Reads that have finished a slice and wait for the next one. */
   readonly #slices = new FairQueue<PendingRequest>();
   readonly #queues: readonly FairQueue<PendingRequest>[];
   readonly #running = { live: 0, step: 0, read: 0, task: 0 };
@@ -41,7 +42,7 @@ export class AdmissionSchedule {
     this.#queues = [...WORK_KINDS.map((kind) => this.#waiting[kind]), this.#slices];
   }
 
-  /** Requests and slices that wait. */
+  /** The number of waiting requests and slices. */
   get waiting(): number {
     let waiting = 0;
     for (const { size } of this.#queues) waiting += size;
@@ -54,7 +55,7 @@ export class AdmissionSchedule {
     return { admitted: this.#admitted, queued: this.#queued, refused: this.#refused, running, waiting };
   }
 
-  /** Takes a request. Its state says whether it runs at once, waits, or is refused. */
+  /** Accepts a request. Its state says whether it runs at once, waits, or is refused. */
   enter(demand: WorkDemand, now: number): ScheduledRequest {
     const share = this.#shares.get(demand.token, now);
     const { token, connection, kind, bytes } = demand;
@@ -90,14 +91,14 @@ export class AdmissionSchedule {
     return request;
   }
 
-  /** Work of a token that is no request: it takes no place from another, and its slices are charged. */
+  /** Schedules work of a token that is not a request: it uses no slot, and its slices are charged. */
   attach(token: string, now: number): ScheduledRequest {
     const share = this.#shares.get(token, now);
     const demand = { token, connection: share, kind: 'read', bytes: 0 } as const;
     return { ...demand, share, deadline: Infinity, state: 'attached', refusal: null, modest: false };
   }
 
-  /** The work of a request has ended, or its client has left while it waited. */
+  /** Removes a request whose work has ended, or whose client left while it waited. */
   leave(request: ScheduledRequest, now: number): void {
     const { share, kind, connection, state, bytes } = request;
     if (state !== 'running' && state !== 'queued') return;
@@ -120,14 +121,14 @@ export class AdmissionSchedule {
     else this.#byConnection.set(connection, outstanding);
   }
 
-  /** Charges work that a running request has done. @param ms how long it worked */
+  /** Charges work of a running request. @param ms its duration */
   charge(request: ScheduledRequest, ms: number, now: number): void {
     request.share.cost.spend(ms, now);
     request.share.served += ms / request.share.weight;
     this.#bulkShare.spend(request.token, { cost: ms, now });
   }
 
-  /** A read has worked for a slice. @returns whether it may go on at once; else `next` gives it when it may */
+  /** Ends a slice of a read. @returns whether it may continue at once; else `next` returns it when it may */
   slice(request: ScheduledRequest, ms: number, now: number): boolean {
     this.charge(request, ms, now);
     if (!isWorking(request)) return true;
@@ -136,7 +137,7 @@ export class AdmissionSchedule {
     return false;
   }
 
-  /** The next request that may run, or go on, or is refused at its deadline; null where none is. */
+  /** The next request that may run or continue, or is refused at its deadline; null if there is none. */
   next(now: number): ScheduledRequest | null {
     const expired = this.#refuseExpired(now);
     if (expired !== null) return expired;
@@ -155,7 +156,7 @@ export class AdmissionSchedule {
     return first;
   }
 
-  /** When `next` may give something that it does not give now; null where nothing waits. */
+  /** The earliest time at which `next` may return another request; null if nothing waits. */
   nextWakeTime(now: number): number | null {
     let at: number | null = null;
     for (const queue of this.#queues) {
@@ -228,12 +229,14 @@ export class AdmissionSchedule {
     const { kinds, bodyBytes, bodyBytesPerToken } = this.#limits;
     if (this.#running[kind] >= kinds[kind].running) return false;
     if (share.running[kind] >= this.#runningMax(request, now)) return false;
-    // A body that is larger than the limit is read alone.
+    // A body over the limit is read while no other body is.
     if (this.#bodyBytes > 0 && this.#bodyBytes + bytes > bodyBytes) return false;
     return share.bodyBytes === 0 || share.bodyBytes + bytes <= bodyBytesPerToken;
   }
 
-  /** How many of its kind the token may run: fewer steps while others work, which would wait for all of them. */
+  /**
+   * How many requests of this kind the token may run: fewer steps while others work, who would wait for all of them.
+   */
   #runningMax({ kind, token }: PendingRequest, now: number): number {
     const { kinds, bulkSteps } = this.#limits;
     const { runningPerToken } = kinds[kind];
@@ -260,7 +263,7 @@ export class AdmissionSchedule {
     share.bodyBytes += bytes;
     this.#bodyBytes += bytes;
     this.#admitted[kind] += 1;
-    // A token that did nothing for a while gets no more for it: it begins where the others are.
+    // An idle token accumulates no credit: it starts level with the others.
     this.#served = Math.max(this.#served, share.served);
     share.served = this.#served + cost / share.weight;
     if (request.modest) {

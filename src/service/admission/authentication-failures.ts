@@ -1,10 +1,10 @@
-// Failed authentications, by the address that they come from. An address over its limit is refused in fewer words, and
-// a valid token is still let in: an attacker must not lock out the clients behind the same address.
+// Failed authentications by client address. An address over its limit gets another refusal, but a valid token is still
+// accepted: an attacker must not lock out the clients behind the same address.
 
 import { CostBucket } from './cost-bucket.js';
 import type { AdmissionLimits } from './admission-limits.js';
 
-/** Addresses that are remembered; the one that failed longest ago is forgotten first. */
+/** Limit of the stored addresses; the one that failed longest ago is evicted first. */
 const ADDRESSES_MAX = 4_096;
 
 export class AuthenticationFailures {
@@ -15,7 +15,7 @@ export class AuthenticationFailures {
     this.#limits = limits;
   }
 
-  /** Records a failure. @returns milliseconds to wait where the address had its limit before; else 0 */
+  /** Records a failure. @returns milliseconds to wait if the address was over its limit; else 0 */
   record(address: string, now: number): number {
     const { failures, failuresPerSecond } = this.#limits;
     const source = sourceOf(address);
@@ -32,7 +32,7 @@ export class AuthenticationFailures {
   }
 }
 
-/** What one client owns: an IPv4 address, or the 64-bit network of an IPv6 address. */
+/** The address range of one client: an IPv4 address, or the 64-bit prefix of an IPv6 address. */
 function sourceOf(address: string): string {
   const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address)?.[1];
   if (mapped !== undefined || !address.includes(':')) return mapped ?? address;

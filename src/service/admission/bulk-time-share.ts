@@ -1,5 +1,5 @@
-// The part of the time that goes to bulk work: reads, tasks, and the steps of tokens that want many at once. It is all
-// of the time while no modest token works, and a fixed part of it while one does.
+// The share of the time for bulk work: reads, tasks, and the steps of tokens with many outstanding. Bulk work gets all
+// of the time while no modest token works, and a fixed share while one does.
 
 import type { AdmissionLimits } from './admission-limits.js';
 
@@ -16,7 +16,7 @@ export class BulkTimeShare {
   /** Requests of modest tokens that run, by token. */
   readonly #running = new Map<string, number>();
   #lastCompletion: ModestCompletion | null = null;
-  /** The last end of another token than that one. */
+  /** The last completion of any other token. */
   #lastOtherCompletion: ModestCompletion | null = null;
   #credit = 0;
   #at = 0;
@@ -25,12 +25,12 @@ export class BulkTimeShare {
     this.#limits = limits;
   }
 
-  /** A request of a modest token begins. */
+  /** Records the start of a request of a modest token. */
   begin(token: string): void {
     this.#running.set(token, (this.#running.get(token) ?? 0) + 1);
   }
 
-  /** It has ended. */
+  /** Records its end. */
   end(token: string, now: number): void {
     const remaining = (this.#running.get(token) ?? 1) - 1;
     if (remaining === 0) this.#running.delete(token);
@@ -40,12 +40,12 @@ export class BulkTimeShare {
     this.#lastCompletion = { token, at: now };
   }
 
-  /** Whether bulk work of a token has to leave time to others. */
+  /** Whether bulk work of this token must leave time to other tokens. */
   isContended(token: string, now: number): boolean {
     return this.#hasWorked(token, this.#limits.modestAfterMs, now);
   }
 
-  /** Whether another token is modest and has worked lately: it may begin its next step at any time. */
+  /** Whether another modest token has worked recently, and so may start its next step at any time. */
   isShared(token: string, now: number): boolean {
     return this.#hasWorked(token, this.#limits.sharedAfterMs, now);
   }
@@ -54,12 +54,12 @@ export class BulkTimeShare {
     return !this.isContended(token, now) || this.#creditAt(now) > 0;
   }
 
-  /** Charges bulk work, where it takes time from others. */
+  /** Charges bulk work if it takes time from other tokens. */
   spend(token: string, { cost, now }: { readonly cost: number; readonly now: number }): void {
     if (this.isContended(token, now)) this.#credit = this.#creditAt(now) - cost;
   }
 
-  /** When a lane that is closed now opens at the latest, unless more is charged. */
+  /** The latest time at which bulk work may run again, unless more is charged. */
   nextOpening(now: number): number {
     const missing = Math.max(0, -this.#creditAt(now));
     return now + Math.max(1, Math.ceil(missing / this.#limits.bulkShare));

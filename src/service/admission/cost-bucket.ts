@@ -1,13 +1,13 @@
-// What may be used at once, and what is given back with time.
+// A budget that is refunded over time.
 
-/** A token bucket. It may be overdrawn: what costs more than is left is charged, and what comes next waits. */
+/** A token bucket. It may be overdrawn: a cost above the balance is charged, and the next request waits. */
 export class CostBucket {
   readonly #perMs: number;
   readonly #burst: number;
   #balance: number;
   #at: number;
 
-  /** @param perSecond what is given back in a second @param burst what it holds at most, and at the start */
+  /** @param perSecond the refund per second @param burst the maximum and initial balance */
   constructor(perSecond: number, burst: number, now: number) {
     this.#perMs = perSecond / 1_000;
     this.#burst = burst;
@@ -26,7 +26,7 @@ export class CostBucket {
     this.#balance = this.balance(now) - cost;
   }
 
-  /** Milliseconds until it holds `wanted`; 0 where it does now. */
+  /** Milliseconds until the balance is `wanted`; 0 if it is now. */
   waitFor(wanted: number, now: number): number {
     const missing = wanted - this.balance(now);
     return missing <= 0 ? 0 : Math.ceil(missing / this.#perMs);

@@ -1,4 +1,4 @@
-// What waits, by token: each token's own in the order in which it came.
+// Waiting items by token, each token's items in order of arrival.
 
 /** An item of a queue. */
 export interface QueueItem {
@@ -13,7 +13,7 @@ export class FairQueue<Item extends QueueItem> {
     return this.#size;
   }
 
-  /** How many of a token wait. */
+  /** The number of waiting items of a token. */
   sizeOf(token: string): number {
     return this.#tokens.get(token)?.size ?? 0;
   }
@@ -26,7 +26,7 @@ export class FairQueue<Item extends QueueItem> {
     this.#size += 1;
   }
 
-  /** @returns whether it waited */
+  /** @returns whether the item was in the queue */
   remove(item: Item): boolean {
     const items = this.#tokens.get(item.token);
     if (items?.delete(item) !== true) return false;

@@ -3,37 +3,37 @@
 import type { WorkKind } from './admission-limits.js';
 import type { TokenShare } from './token-shares.js';
 
-/** What a client wants to have done. */
+/** The demand of a request. */
 export interface WorkDemand {
   readonly token: string;
-  /** The connection that it came over: any object that is the same for all of its requests. */
+  /** The connection: any object that is the same for all requests of the connection. */
   readonly connection: object;
   readonly kind: WorkKind;
-  /** Bytes that its body may have. */
+  /** The size limit of its body in bytes. */
   readonly bytes: number;
 }
 
-/** Why a request is refused: its connection or token has its limit, or all together have. */
+/** Why a request is refused: its connection, its token, or the whole service has reached a limit. */
 export type RefusalCause = 'connection' | 'connections' | 'token' | 'service';
 export interface AdmissionRefusal {
   readonly cause: RefusalCause;
   readonly retryMs: number;
 }
 
-/** `attached`: it is no request, and only its slices are scheduled. */
+/** `attached`: work that is not a request; only its slices are scheduled. */
 export type RequestState = 'queued' | 'running' | 'refused' | 'left' | 'attached';
 
-/** A request, from when it comes until its work has ended. */
+/** A request, from its arrival until its work has ended. */
 export interface ScheduledRequest extends WorkDemand {
   readonly share: TokenShare;
   readonly deadline: number;
   state: RequestState;
   refusal: AdmissionRefusal | null;
-  /** Whether it runs as that of a modest token. */
+  /** Whether it runs as a request of a modest token. */
   modest: boolean;
 }
 
-/** Requests so far, by what became of them, and those that run and wait now. */
+/** Counts of requests so far by outcome, and of those that run and wait now. */
 export interface AdmissionCounts {
   readonly admitted: Readonly<Record<WorkKind, number>>;
   readonly queued: Readonly<Record<WorkKind, number>>;

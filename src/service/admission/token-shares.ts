@@ -1,9 +1,9 @@
-// What each token uses now, and what it was served so far.
+// What each token uses now, and how much work it was served so far.
 
 import { CostBucket } from './cost-bucket.js';
 import { WORK_KINDS, type AdmissionLimits, type WorkKind } from './admission-limits.js';
 
-/** Tokens whose use is remembered while they do nothing. */
+/** Limit of the stored tokens; idle tokens are evicted beyond it. */
 const SHARES_MAX = 4_096;
 
 /** The use of one token. */
@@ -11,17 +11,17 @@ export interface TokenShare {
   readonly token: string;
   readonly weight: number;
   readonly running: Record<WorkKind, number>;
-  /** Requests without an answer: those that run and those that wait. */
+  /** Requests without a response, running or waiting, by kind. */
   readonly outstanding: Record<WorkKind, number>;
   queued: number;
   bodyBytes: number;
   /** Requests without an answer, by connection. */
   readonly connections: Map<object, number>;
-  /** Reads and tasks. */
+  /** The budget for reads and tasks. */
   readonly cost: CostBucket;
-  /** Steps that it may still begin as a modest token. */
+  /** Steps that the token may still start as a modest token. */
   readonly modest: CostBucket;
-  /** Work it was served, by its weight: who was served least comes first (start-time fair queueing). */
+  /** Work served, divided by the weight: the token served least comes first (start-time fair queueing). */
   served: number;
 }
 
@@ -54,13 +54,13 @@ export class TokenShares {
     return share;
   }
 
-  /** Whether a token asks for so little that its steps run before those of others. */
+  /** Whether a token demands so little that its steps run before those of others. */
   isModest({ outstanding, modest }: TokenShare, kind: WorkKind, now: number): boolean {
     if (kind !== 'step' && kind !== 'live') return false;
     return outstanding.step + outstanding.live <= this.#limits.modestSteps && modest.balance(now) >= 1;
   }
 
-  /** Tokens without a request are forgotten, the one that was seen first before the others. */
+  /** Evicts tokens without a request, the first seen first. */
   #evictIdle(): void {
     for (const [token, { outstanding }] of this.#shares) {
       if (WORK_KINDS.some((kind) => outstanding[kind] > 0)) continue;

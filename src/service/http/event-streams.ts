@@ -148,7 +148,7 @@ export class EventStreams {
       const size = await this.#options.size();
       for (const client of this.#clients) this.#serve(client, size);
     } catch (error) {
-      this.#options.log.error('the ledger could not be asked for a stream', { error });
+      this.#options.log.error('the ledger could not be read for a stream', { error });
       for (const client of this.#clients) this.#end(client);
     }
     if (this.#clients.size > 0 && !this.#closed) this.#wake(POLL_MS);
@@ -208,11 +208,11 @@ export class EventStreams {
   }
 }
 
-/** Limits of entries, and of their bytes, in one message. One entry is sent whatever its size. */
+/** Limits of the entries, and of their bytes, in one message. A single entry is sent whatever its size. */
 const ENTRIES_AT_ONCE = 1_000;
 const BYTES_AT_ONCE = 262_144;
 
-/** One message for each entry. */
+/** Formats one message per entry. */
 export const createEntryFormat = (source: Pick<InspectorSource, 'entries'>): StreamFormat => ({
   async next(from, to, control) {
     const options = { ...(control === undefined ? {} : copyControl(control)), bytesMax: BYTES_AT_ONCE };
@@ -227,7 +227,7 @@ export const createEntryFormat = (source: Pick<InspectorSource, 'entries'>): Str
   },
 });
 
-/** Pages of rows, for an inspector. */
+/** Formats pages of rows, for an inspector. */
 export const createRowFormat = (source: Pick<InspectorSource, 'rows'>): StreamFormat => ({
   async next(from, to, control) {
     const page = await source.rows(from, Math.min(to, from + ENTRIES_AT_ONCE), control);
@@ -236,10 +236,10 @@ export const createRowFormat = (source: Pick<InspectorSource, 'rows'>): StreamFo
   },
 });
 
-/** Member by member, because a signal may be created when it is first read. */
+/** Copies member by member, because a signal may be created when it is first read. */
 const copyControl = ({ signal, pause }: ReadControl): ReadControl => ({ signal, pause });
 
 function toChunk(text: string, from: number, count: number): { readonly text: string; readonly through: number } {
-  if (count === 0) throw new InvariantError('the ledger has fewer entries than it says');
+  if (count === 0) throw new InvariantError('the ledger has fewer entries than it reports');
   return { text, through: from + count };
 }

@@ -1,4 +1,4 @@
-// A plain handler around the routes: the front door first, for everything; then the page, what else there may be, and
+// A plain request handler: the request guard and admission for every request, then the page, the mounted handlers and
 // the routes.
 
 import type { FastifyPluginAsync } from 'fastify';
@@ -18,26 +18,26 @@ import { RouteIndex, BinaryBody, methodsOf } from './routes/route.js';
 
 export interface HandlerOptions {
   readonly guard: RequestGuard;
-  /** Files that are open to all, by their paths. */
+  /** Files that need no token, by their paths. */
   readonly page: Page;
   readonly admission: AdmissionController;
-  /** Those of the plugin: what is none of them does not come to it. */
+  /** The routes of the plugin: it receives no other requests. */
   readonly routes: readonly EnteredRoute[];
   readonly metrics: Pick<Metrics, 'request'>;
   readonly log: Pick<Log, 'error'>;
-  /** Lets every request in by `enter`. */
+  /** Creates the plugin, which admits its requests with `enter`. */
   readonly plugin: (enter: AdmitRequest) => FastifyPluginAsync;
-  /** What is served beside the routes. */
+  /** Handlers for other paths than those of the routes. */
   readonly findMounted?: FindMountedHandler;
 }
 
 export interface MountedHandler {
-  /** As which it is counted. */
+  /** Its name in the metrics. */
   readonly name: string;
-  /** @param principal who has come in; null where it is open to all */
+  /** @param principal the caller; null if the path needs no token */
   handle(request: IncomingMessage, response: ServerResponse, principal: Principal | null): Promise<void>;
 }
-/** Null for what is not served. */
+/** Returns null for a path without a mounted handler. */
 export type FindMountedHandler = (path: string) => MountedHandler | null;
 
 export interface Handler {
@@ -60,7 +60,7 @@ export function createHandler({ guard, page, admission, metrics, plugin, ...rest
     response: ServerResponse,
     outcome: AdmissionOutcome,
   ): Promise<void> => {
-    // Its client has left.
+    // The client has left.
     if (outcome === null) return;
     const { method = '', url = '' } = request;
     const path = pathOf(url);
@@ -76,7 +76,8 @@ export function createHandler({ guard, page, admission, metrics, plugin, ...rest
     const file = files.get(path);
     if (file !== undefined) {
       sendPage(request, response, file);
-      // All of it is handed over, and clients without a token share few places: one that does not read keeps none.
+      // The whole file is in the send buffer. Clients without a token share few slots: one that does not read holds
+      // none.
       outcome.work.detach();
       metrics.request('page', method, response.statusCode);
     } else if (mounted !== null) {
@@ -95,7 +96,7 @@ export function createHandler({ guard, page, admission, metrics, plugin, ...rest
         const outcome = requestAdmission.admit(request, response);
         await serve(request, response, outcome instanceof Promise ? await outcome : outcome);
       } catch (error) {
-        // A client that leaves in the middle of its body is no failure of the service.
+        // A client that leaves while it sends its body is not a failure of the service.
         if (!request.socket.destroyed) log.error('a request over HTTP failed', { error });
         response.destroy();
       }
@@ -106,7 +107,7 @@ export function createHandler({ guard, page, admission, metrics, plugin, ...rest
   };
 }
 
-/** The way in to these routes, and to what is served beside them. */
+/** Admits requests for these routes and for the mounted handlers. */
 export function createRequestAdmission({
   guard,
   admission,
@@ -128,8 +129,8 @@ export function createRequestAdmission({
 }
 
 /**
- * The way in for requests that a server of others has matched with their routes. The path alone does not tell which
- * route that is: the server may have prefixes, and rules of its own for escapes, cases and slashes.
+ * Admits requests that the server of an embedding service has matched with their routes. The path alone does not
+ * determine the route: that server may add prefixes, and may have its own rules for escapes, case and slashes.
  */
 export function matchedEntrance({ guard, admission }: Pick<HandlerOptions, 'guard' | 'admission'>): AdmitRequest {
   const matched = new RequestSlot<EnteredRoute>();
@@ -144,14 +145,16 @@ export function matchedEntrance({ guard, admission }: Pick<HandlerOptions, 'guar
   };
 }
 
-/** What a request of a route may cost. The rest is refused, or a file of the page: it costs next to nothing. */
+/**
+ * The kind and body limit of a request. A request without a route is refused or gets a file: it costs almost nothing.
+ */
 function demandOf(route: EnteredRoute | undefined): ReturnType<RequestAdmissionOptions['kindOf']> {
   if (route === undefined) return { kind: 'live', bytesMax: 0 };
   const bytesMax = route.body === null ? 0 : route.body === BinaryBody ? STEP_BYTES_MAX : BODY_BYTES_MAX;
   return { kind: route.kind, bytesMax };
 }
 
-/** Of a method that it does not know, the framework has ideas of its own. */
+/** Refuses unknown methods, for which the framework would send a response of its own. */
 function checkServedMethod(method: string, methods: readonly string[]): Refusal | null {
   if (methods.includes(method)) return null;
   return methods.length === 0
@@ -159,7 +162,7 @@ function checkServedMethod(method: string, methods: readonly string[]): Refusal 
     : createRefusal('METHOD_NOT_SERVED', { Allow: methods.join(', ') });
 }
 
-/** Escapes lead nowhere: no id, and no file of the page, has a character that would need one. */
+/** Refuses paths with escapes: no id and no file of the page contains a character that needs one. */
 function guardUnescaped(guard: RequestGuard, head: Parameters<RequestGuard>[0]): ReturnType<RequestGuard> {
   const admission = guard(head);
   if (admission.refusal !== null) return admission;

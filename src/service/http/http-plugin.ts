@@ -32,14 +32,14 @@ const PREFIX = '/api/v1';
 export interface HttpApp<S extends Pick<InspectionService, 'metrics' | 'log'>> {
   readonly service: S;
   readonly routes: readonly Route<S>[];
-  /** Admits a request, before anything else happens to it. */
+  /** Admits a request before anything else handles it. */
   readonly admit: AdmitRequest;
 }
 
-/** What of a route decides how a request comes in. */
+/** The properties of a route that determine how a request is admitted. */
 export type EnteredRoute = Pick<Route, 'method' | 'path' | 'head' | 'kind' | 'body'>;
 
-/** @param route that the request was matched with; undefined where it is for none */
+/** @param route the route that matches the request; undefined if none does */
 export type AdmitRequest = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -151,7 +151,7 @@ async function runRoute<S extends Pick<InspectionService, 'log'>>(
   } catch (error) {
     const hasBegun = reply.sent;
     if (!work.isAborted && !hasBegun) throw error;
-    if (!work.isAborted) service.log.error('an answer over HTTP broke off', { error });
+    if (!work.isAborted) service.log.error('a response over HTTP broke off', { error });
     if (!hasBegun) void reply.hijack();
   } finally {
     work.end();

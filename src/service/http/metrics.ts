@@ -1,4 +1,4 @@
-// What is counted, as Prometheus reads it. A registry of its own: whoever embeds this has one, too.
+// The metrics of the service for Prometheus, in a registry of their own: an embedding service has another one.
 
 import { Counter, Gauge, Registry } from 'prom-client';
 import type { AdmissionCounts } from '../admission/scheduled-request.js';
@@ -33,7 +33,7 @@ export class Metrics {
     admissionMetrics(sources.admission, registers);
     new Gauge({
       name: 'turnpike_stream_clients',
-      help: 'Who listens to the ledger now',
+      help: 'Clients of event streams now',
       registers,
       collect() {
         this.set(sources.streams());
@@ -53,7 +53,7 @@ export class Metrics {
     this.#requests.inc({ route, method, status });
   }
 
-  /** The outcome comes before everything that a tool can have written, and quotes in strings are escaped. */
+  /** Counts a step. Its outcome precedes all text that a tool can write, and quotes in strings are escaped. */
   step(response: string): void {
     const [, outcome = 'unknown'] = OUTCOME.exec(response) ?? [];
     this.#steps.inc({ outcome });
@@ -68,7 +68,7 @@ export class Metrics {
   }
 }
 
-/** What the admission controller counts itself: a request costs nothing more for being shown here. */
+/** Metrics of the admission controller, which counts itself: they add no cost to a request. */
 function admissionMetrics(counts: () => AdmissionCounts, registers: Registry[]): void {
   const kinds = (name: 'admitted' | 'queued', help: string): Counter =>
     new Counter({
@@ -95,7 +95,7 @@ function admissionMetrics(counts: () => AdmissionCounts, registers: Registry[]):
   });
   new Gauge({
     name: 'turnpike_requests_running',
-    help: 'Requests that are under way now, and those that wait',
+    help: 'Requests that run now, and requests that wait',
     labelNames: ['state'],
     registers,
     collect() {

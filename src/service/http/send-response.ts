@@ -1,4 +1,4 @@
-// What a route answers, as it goes out: no faster than its client reads it.
+// Sends the response of a route, no faster than its client reads it.
 
 import type { FastifyReply } from 'fastify';
 import { compress, compressPieces, COMPRESSED_BYTES_MIN, isGzipAccepted } from '../../adapters/network/gzip.js';
@@ -8,13 +8,13 @@ import { writePieces } from './write-pieces.js';
 
 export const COMMON_HEADERS = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' } as const;
 
-/** What is larger goes out in pieces, the next one when the client has read the one before. */
+/** Larger bodies are sent in pieces: each when the client has read the one before. In bytes. */
 const PIECE_BYTES = 65_536;
-/** Bytes of an answer that take about a millisecond to be made. */
+/** Bytes of a response that take about one millisecond to produce. */
 const BYTES_PER_MS = 100_000;
 
 export interface SendOptions {
-  /** Whether a large answer is packed for clients that take gzip. */
+  /** Whether large responses are compressed for clients that accept gzip. */
   readonly packs: boolean;
   readonly work: AdmittedWork;
 }
@@ -23,12 +23,12 @@ const BYTES_PER_CHAR_MAX = 3;
 
 type Body = string | Uint8Array;
 
-/** Resolves when nothing is left to be made. It returns no reply: that is awaited until its client has read it. */
+/** Resolves when the body has been produced. Returns no reply: Fastify would wait until the client has read it. */
 export async function sendResponse(reply: FastifyReply, response: RouteResponse, options: SendOptions): Promise<void> {
   const { work } = options;
   if ('stream' in response) {
     reply.hijack();
-    // It has limits of its own, and would keep the place of a read for as long as its client listens.
+    // A stream has limits of its own, and would hold the slot of a read for as long as its client is connected.
     work.detach();
     response.stream(reply.raw, work.background());
     return;
@@ -57,7 +57,7 @@ async function sendBytes(reply: FastifyReply, bytes: Uint8Array, work: AdmittedW
   return sendPieces(reply.header('Content-Length', String(bytes.byteLength)), splitBytes(bytes), work);
 }
 
-/** A small answer is one body with its length, as if it had never been in pieces. */
+/** Sends a small response as one body with its length, without pieces. */
 async function sendChunks(
   reply: FastifyReply,
   { chunks, type }: Extract<RouteResponse, { readonly chunks: unknown }>,

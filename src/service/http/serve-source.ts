@@ -57,15 +57,15 @@ export async function serveSource(options: ServeSourceOptions): Promise<HttpServ
     log,
   };
   const server = await startHttpServer({ host: '127.0.0.1', port, closeMs: CLOSE_MS, log }, (bound) => {
-    const door = createRequestGuard({ ...loopbackNames(bound), tokens, isOpen: createOpenCheck(page) });
+    const guard = createRequestGuard({ ...loopbackNames(bound), tokens, isOpen: createOpenCheck(page) });
     const own = createHandler({
-      guard: door,
+      guard,
       page,
       admission,
       routes: LEDGER_ROUTES,
       metrics,
       log,
-      plugin: (enter) => httpPlugin({ service, routes: LEDGER_ROUTES, admit: enter }),
+      plugin: (admit) => httpPlugin({ service, routes: LEDGER_ROUTES, admit }),
     });
     return { ...own, endStreams: () => streams.close() };
   });

@@ -1,6 +1,6 @@
 import type { Clock } from '../../ports/clock.js';
 
-/** A response that is written in pieces. */
+/** The response that the pieces are written to. */
 export interface PieceWriter {
   readonly destroyed: boolean;
   write(piece: string | Uint8Array): boolean;
@@ -12,16 +12,16 @@ export interface PieceWriter {
 
 export interface DrainLimits {
   readonly clock: Pick<Clock, 'now' | 'wake'>;
-  /** Milliseconds that a client may leave a piece unread. */
+  /** How long a client may leave a piece unread, in milliseconds. */
   readonly drainMs: number;
-  /** Aborted when the connection is closed: of responses that wait behind others, Node does not say so. */
+  /** Aborted when the connection closes: Node does not notify responses that wait behind others. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Writes pieces, each made when the client has read the one before. For a client that leaves, or reads nothing for
- * `drainMs`, no more pieces are made.
- * @throws what making a piece throws, after the connection was closed: half of an answer must not pass for all of it
+ * Writes pieces; each is produced when the client has read the one before. Stops if the client leaves, or reads nothing
+ * for `drainMs`.
+ * @throws the error of a piece, after closing the connection: a partial response must not look complete
  */
 export async function writePieces(
   out: PieceWriter,
@@ -40,7 +40,7 @@ export async function writePieces(
   }
 }
 
-/** @returns whether the client takes more */
+/** @returns whether the client can receive more */
 function waitForDrain(out: PieceWriter, { clock, drainMs, signal }: DrainLimits): Promise<boolean> {
   return new Promise((resolve) => {
     const done = (canTakeMore: boolean): void => {
@@ -63,19 +63,19 @@ function waitForDrain(out: PieceWriter, { clock, drainMs, signal }: DrainLimits)
   });
 }
 
-/** Characters of a piece: fewer would be more writes, more would be more memory. */
+/** Characters per piece: a smaller limit means more writes, a larger one more memory. */
 const PIECE_CHARS = 16_384;
 
 export interface ListedJson {
-  /** Members that come before the list. */
+  /** Members before the list. */
   readonly before?: object;
   /** The name of the list. */
   readonly name: string;
-  /** What it has. The members that come behind it are what the generator returns. */
+  /** The items of the list. The generator returns the members after the list. */
   readonly items: AsyncGenerator<unknown, object>;
 }
 
-/** An object with one long list as JSON, in pieces: no more of the list is made than has been read. */
+/** Yields an object with one long list as JSON in pieces; items are produced only as fast as the pieces are read. */
 export async function* streamJson({ before = {}, name, items }: ListedJson): AsyncGenerator<string> {
   const members = JSON.stringify(before).slice(1, -1);
   let piece = `{${members}${members === '' ? '' : ','}${JSON.stringify(name)}:[`;

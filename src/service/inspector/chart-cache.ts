@@ -6,11 +6,11 @@ import type { MachineChart } from '../../replay/machine-chart.js';
 import { readDefinitionCharts } from '../../replay/tree-course.js';
 import type { LedgerView } from './ledger-view.js';
 
-/** Charts that were laid out here, and recorded definitions whose charts are known; there are few of either. */
+/** Limits of the caches: charts that were laid out here, and recorded definitions with known charts. */
 const CHARTS_CACHED_MAX = 64;
 const DEFINITIONS_MAX = 256;
 
-/** The charts of recorded machines: those of this version are at hand, others are laid out once. */
+/** The charts of recorded machines. Those of this version are shipped; others are laid out once. */
 export class ChartCache {
   readonly #ledger: LedgerView;
   readonly #pause: () => Promise<void> | undefined;
@@ -19,7 +19,7 @@ export class ChartCache {
   readonly #laidOut = new Map<string, Promise<Chart | null>>();
   readonly #recorded = new Map<string, MachineChart>();
   readonly #definitions = new Set<string>();
-  /** The trees whose first entry is below have been looked at. */
+  /** Trees whose first entry is below this index were scanned. */
   #scan: Promise<unknown> = Promise.resolve();
   #through = 0;
 
@@ -28,7 +28,7 @@ export class ChartCache {
     this.#pause = pause;
   }
 
-  /** @returns null for what this ledger has not recorded, or nobody can lay out */
+  /** @returns null if this ledger has not recorded the definitions, or they have no layout */
   async chart(hash: string): Promise<Chart | null> {
     this.#shipped ??= readShippedCharts();
     const shipped = this.#shipped.get(hash);
@@ -62,7 +62,7 @@ export class ChartCache {
     return this.#recorded.get(hash) ?? null;
   }
 
-  /** Reads the openings of trees that nobody has looked at: what nobody has recorded, costs nothing twice. */
+  /** Scans the openings of trees that were not scanned yet, so repeated requests for an unknown hash cost nothing. */
   async #scanDefinitions(): Promise<void> {
     for await (const { tree_id, log_index } of this.#ledger.trees()) {
       await this.#pause();

@@ -9,8 +9,9 @@ import { entryAt } from './step-story.js';
 const CHECK_RESULTS = { passed: true, decided: false, 'not reached': null } as const;
 
 /**
- * Why the decision of an entry came out as it did: that which it records, or the first that came of the same input.
- * @returns null where there is none @throws LedgerError LEDGER_ERASED where content is needed that is not to be had
+ * Explains the decision that an entry records, or else the first decision on the same input.
+ * @returns null if there is no decision
+ * @throws LedgerError LEDGER_ERASED if required content is not available
  */
 export async function explainDecisionAt(
   ledger: LedgerView,
@@ -26,9 +27,9 @@ export async function explainDecisionAt(
 }
 
 /**
- * Why each decision of a tree came out as it did, as far as the content is to be had that it rests on. The tree is
- * folded once, whereas each question for one of them folds it again.
- * @throws LedgerError LEDGER_TAMPERED where the machines would have written something else
+ * Explains every decision of a tree whose content is available. Folds the tree once, whereas each call of
+ * `explainDecisionAt` folds it again.
+ * @throws LedgerError LEDGER_TAMPERED if the state machines would have recorded something else
  */
 export async function* explainTreeDecisions(
   ledger: LedgerView,

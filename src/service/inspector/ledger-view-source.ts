@@ -1,4 +1,4 @@
-// What the inspector's routes are answered with, of whatever ledger is looked at. Long work gives others their turns.
+// The data of the inspector routes for any ledger. Long work yields to other work.
 
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
 import type {
@@ -23,12 +23,12 @@ import { ENTRY_BYTES_MAX, type EntryReading, type InspectorSource } from './insp
 import { entryAt, readStepStory } from './step-story.js';
 import { explainDecisionAt, explainTreeDecisions } from './explain-decision.js';
 
-/** How long it works before others have a turn. */
+/** How long work runs before it yields, in milliseconds. */
 const SLICE_MS = 3;
 
 /**
- * The ledger of a Turnpike that is open: `homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys)`.
- * @param approvals whether whoever serves it takes answers to what waits for people
+ * The source for an open Turnpike: `homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys)`.
+ * @param approvals whether the service that serves it accepts votes
  */
 export const homeInspectorSource = (
   ledger: LedgerReader,
@@ -37,9 +37,9 @@ export const homeInspectorSource = (
 ): InspectorSource => new LedgerViewSource(createHomeView(ledger, place, approvals));
 
 /**
- * A bundle in a file.
- * @param key that must have signed it; null takes the bundle's own, which proves only that it is of one piece
- * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle; UsageError where there is no such file
+ * The source for a bundle in a file.
+ * @param key the key that must have signed; null accepts the bundle's own key, which proves only internal consistency
+ * @throws LedgerError LEDGER_TAMPERED for an incomplete or changed bundle; UsageError if the file does not exist
  */
 export const bundleInspectorSource = async (file: string, key: NoteVerifier | null): Promise<InspectorSource> =>
   new LedgerViewSource(await openBundleView(file, key));

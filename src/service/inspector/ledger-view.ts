@@ -1,4 +1,4 @@
-// What an inspector looks at: the ledger of a home, or of a bundle. Everything that is told of either is made of this.
+// A ledger as the inspector reads it, from a home directory or a bundle. All inspector responses are built from this.
 
 import { basename } from 'node:path';
 import { openLineFile } from '../../adapters/files/line-file.js';
@@ -20,23 +20,23 @@ import type { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 export interface LedgerView {
   log(from?: number, options?: CursorOptions): AsyncIterable<StoredEntry>;
   tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry>;
-  /** All that is there, for folding. */
+  /** All artifacts of the entry, for folding. */
   artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
-  /** What may be shown of it. */
+  /** The artifacts of the entry, without content that must not be shown. */
   shownOf(entry: StoredEntry): Promise<readonly StoredArtifact[]>;
-  /** In the order of their first entries. */
+  /** The trees in the order of their first entries. */
   trees(): AsyncIterable<{ readonly tree_id: string; readonly log_index: number }>;
   size(): Promise<number>;
   info(): Promise<LedgerInfo>;
-  /** How long work on it is divided. */
+  /** How long work yields. */
   readonly pace: Pace;
   close(): Promise<void>;
 }
 
-/** The key that verifies a ledger, and the home that it is in, where it is in one. */
+/** The key that verifies a ledger, and its home directory if it has one. */
 export type LedgerPlace = Pick<KeyFolder, 'ledgerKey'> & Partial<Pick<HomePaths, 'home'>>;
 
-/** The ledger of a home, or of a store without one. It is the caller's to close. */
+/** The view of an open ledger. The caller closes the ledger. */
 export function createHomeView(ledger: LedgerReader, place: LedgerPlace | null, approvals: boolean): LedgerView {
   const verifier = place === null ? null : readLedgerVerifier(place.ledgerKey);
   const key = verifier?.vkey ?? null;
@@ -59,7 +59,7 @@ export function createHomeView(ledger: LedgerReader, place: LedgerPlace | null, 
   };
 }
 
-/** A head file that cannot be believed vouches for nothing; what is wrong with it, `ledger verify` tells. */
+/** Reads the signed checkpoint; null for an invalid head file, whose problem `ledger verify` reports. */
 async function readSignedNote(ledger: LedgerReader): Promise<string | null> {
   try {
     return (await ledger.anchored())?.note ?? null;
@@ -70,9 +70,10 @@ async function readSignedNote(ledger: LedgerReader): Promise<string | null> {
 }
 
 /**
- * The ledger of a bundle in a file.
- * @param trusted the key that must have signed; null takes the bundle's own, which proves only that it is of one piece
- * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle; UsageError where there is no such file
+ * The view of a bundle in a file.
+ * @param trusted the key that must have signed; null accepts the bundle's own key, which proves only internal
+ * consistency
+ * @throws LedgerError LEDGER_TAMPERED for an incomplete or changed bundle; UsageError if the file does not exist
  */
 export async function openBundleView(path: string, trusted: NoteVerifier | null): Promise<LedgerView> {
   const file = await openLineFile(path);
@@ -87,7 +88,7 @@ export async function openBundleView(path: string, trusted: NoteVerifier | null)
       log: (from) => bundle.log(from),
       tree: (tree_id, fromSeq) => bundle.tree(tree_id, fromSeq),
       artifactsOf: (place) => bundle.artifactsOf(place),
-      // An archive file is of this form as well, and holds all content.
+      // An archive file has this format too, and contains all content.
       shownOf: (entry) => content.read(entry, OBSERVERS),
       // eslint-disable-next-line @typescript-eslint/require-await
       trees: async function* () {
@@ -107,7 +108,7 @@ export async function openBundleView(path: string, trusted: NoteVerifier | null)
   }
 }
 
-/** Without those that are not in the log yet. */
+/** The trees without those that are not in the log yet. */
 async function* listIntegratedTrees(
   trees: AsyncIterable<TreeSummary>,
 ): AsyncGenerator<{ readonly tree_id: string; readonly log_index: number }> {
@@ -131,7 +132,7 @@ async function createLedgerInfo(
   return { ledger_id, begin: begin.size, frontier: begin.frontier, ...facts };
 }
 
-/** What of content may be told to whoever may not read it. */
+/** The properties of an artifact that every reader may see. */
 export function toArtifactInfo(artifact: StoredArtifact): ArtifactInfo {
   const { hash_sha256, byte_size = 0 } = artifactRef(artifact);
   const { kind, case_id } = artifact;

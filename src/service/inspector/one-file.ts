@@ -1,12 +1,12 @@
-// The page as one file that opens with no service: the built template, with a ledger written into the place that it has
-// for one. What does not fit is left out, content first, and the page says that it is not here.
+// The page as one file that needs no service: the built template with a ledger inserted. Data beyond the size limit is
+// omitted, content first, and the page reports that it is missing.
 
 import { LedgerError, UsageError } from '../../errors.js';
 import type { ArtifactInfo, InlineData } from '../../contract/inspection/inspection.js';
 import { ROWS_MAX, type InspectorSource } from './inspector-source.js';
 
 export interface OneFileLimits {
-  /** Of the whole file. */
+  /** Size limit of the whole file in bytes. */
   readonly maxBytes: number;
 }
 
@@ -14,7 +14,7 @@ const DATA_ELEMENT = '<script type="application/json" id="turnpike-data"></scrip
 
 /**
  * @param template the built `one-file.html`
- * @throws UsageError where even the entries are more than may be written
+ * @throws UsageError if the entries alone exceed the limit
  */
 export async function renderOneFile(
   template: string,
@@ -34,11 +34,11 @@ export async function renderOneFile(
 const invalidTemplateError = (): UsageError =>
   new UsageError({ code: 'USAGE', message: 'This is not the template of a page' });
 
-/** JSON in which nothing can end the element that it stands in. */
+/** JSON that cannot end the HTML element that contains it. */
 export const toHtmlSafeJson = (value: unknown): string =>
   JSON.stringify(value).replace(/[<\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
-/** How much may still be written. */
+/** The bytes that may still be written. */
 class SizeBudget {
   #left: number;
 
@@ -46,9 +46,9 @@ class SizeBudget {
     this.#left = bytes;
   }
 
-  /** Whether this still fits; then it is counted. */
+  /** @returns whether the value fits; if so, it is counted */
   reserve(value: unknown): boolean {
-    // Escaping makes three or six bytes of some: what is asked for is what it takes at most, and not what it takes.
+    // Escaping turns some bytes into three or six, so this measures the escaped text, with a margin.
     const bytes = Buffer.byteLength(toHtmlSafeJson(value)) + 80;
     if (bytes > this.#left) return false;
     this.#left -= bytes;
@@ -91,7 +91,7 @@ async function collectLedger(source: InspectorSource, budget: SizeBudget): Promi
   return data;
 }
 
-/** Of every run its way, its steps, and the charts of its machines. */
+/** Adds for every run its course, its steps, and the charts of its machines. */
 async function addCourses(source: InspectorSource, data: InlineData, budget: SizeBudget): Promise<void> {
   for (const run_id of runIdsOf(data)) {
     const course = await source.course(run_id, 0);
@@ -111,12 +111,12 @@ async function addCourses(source: InspectorSource, data: InlineData, budget: Siz
   }
 }
 
-/** What was erased, or kept out by its lane, is a gap in the file, and the page says that it is not here. */
+/** Null for erased or withheld content: the page reports the gap. */
 async function nullIfGone<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;
   } catch (error) {
-    // The entries are there all the same, and whoever opens the file proves them.
+    // The file still contains the entries, and its reader verifies them.
     if (error instanceof LedgerError && GONE_CODES.has(error.code)) return null;
     throw error;
   }
@@ -143,7 +143,7 @@ function runIdsOf({ pages }: InlineData): ReadonlySet<string> {
   return new Set(ids.filter((id) => id !== ''));
 }
 
-/** The content that entries brought, as long as there is room. */
+/** Adds the content of entries while it fits. */
 async function addEvents(source: InspectorSource, data: InlineData, budget: SizeBudget): Promise<void> {
   const { begin } = data.info;
   for (const at of data.entries.keys()) {

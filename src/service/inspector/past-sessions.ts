@@ -1,4 +1,4 @@
-// Sessions as they stood when an entry had been written.
+// Past states of sessions: after a given entry.
 
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
 import type { Course, PacketMaterial, SessionView } from '../../contract/inspection/inspection.js';
@@ -11,9 +11,9 @@ import { toArtifactInfo, type LedgerView } from './ledger-view.js';
 import { createSessionView, type SessionViewExtras } from './session-view.js';
 import { entryAt } from './step-story.js';
 
-/** Folds that stand in the past: whoever goes on from there need not begin anew. */
+/** Limit of the cache of past folds, from which later queries continue. */
 const FOLDS_CACHED_MAX = 4;
-/** Packets that are told at once; those before are told of the moments at which they were handed out. */
+/** Limit of packets in one view; for earlier packets, the view contains only when they were issued. */
 export const PACKETS_MAX = 500;
 
 interface PastFold {
@@ -34,7 +34,7 @@ export class PastSessions {
     this.#pause = pause;
   }
 
-  /** @throws LedgerError LEDGER_ERASED, LEDGER_TAMPERED where the session cannot be folded so far, LEDGER_ARCHIVED */
+  /** @throws LedgerError LEDGER_ERASED, LEDGER_ARCHIVED, or LEDGER_TAMPERED if the session cannot be folded that far */
   async view(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
     if (at === null) {
       const point = await this.#courses.refresh(session_id, control);
@@ -67,7 +67,7 @@ export class PastSessions {
     return createSessionView(session, at, { isTitled, ...(await this.#packets(tree.issued)) });
   }
 
-  /** With what of the materials may be shown: of the rest there is a hash. */
+  /** The packets with the materials that may be shown; for the others, the hash. */
   async #packets(issued: TreeCourse['issued']): Promise<Pick<SessionViewExtras, 'packets' | 'packets_before'>> {
     const last = issued.slice(-PACKETS_MAX);
     const known = new Map<string, PacketMaterial | null>();
@@ -89,7 +89,7 @@ export class PastSessions {
     return found === undefined ? null : { log_index, ...toArtifactInfo(found) };
   }
 
-  /** Whether its spec may be shown. What was folded before may have been erased since: it is not told any more. */
+  /** Whether the spec may be shown. A cached fold may contain a spec that was erased since: it must not be shown. */
   async #isTitled(session_id: string): Promise<boolean> {
     for await (const opening of this.#ledger.tree(session_id)) {
       const shown = (await this.#ledger.shownOf(opening)).filter(isWithheld);

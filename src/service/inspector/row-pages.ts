@@ -4,10 +4,10 @@ import type { ReadControl } from '../../ports/pace.js';
 import type { LedgerView } from './ledger-view.js';
 import { ROWS_MAX } from './inspector-source.js';
 
-/** Rows of remembered pages together. */
+/** Limit of the rows of all cached pages. */
 const ROWS_CACHED_MAX = 200_000;
 
-/** Pages of rows. One that was made is the same for everybody, for ever: entries do not change. */
+/** Pages of rows, cached: a page is the same for every client, because entries never change. */
 export class RowPages {
   readonly #ledger: LedgerView;
   readonly #pause: () => Promise<void> | undefined;
@@ -30,7 +30,7 @@ export class RowPages {
         return await known;
       } catch (error) {
         if (!isCancelled(error)) throw error;
-        // The client that it was made for has left: it is made again for this one.
+        // The client for which the page was computed has left: compute it again for this one.
         control?.signal.throwIfAborted();
         if (this.#pages.get(key) === known) this.#forget(key);
       }

@@ -3,15 +3,15 @@ import type { SpecPhase } from '../../contract/session/session-spec.js';
 import { activePhase, gateOf, isPhaseFinished, taskStatus } from '../../session/progress.js';
 import type { SessionState } from '../../session/session-state.js';
 
-/** What of a session is told besides its state. */
+/** The parts of a session view that are not in the session state. */
 export interface SessionViewExtras {
   readonly packets: readonly Packet[];
   readonly packets_before: number;
-  /** Whether the words of the spec may be shown. */
+  /** Whether the texts of the spec may be shown. */
   readonly isTitled: boolean;
 }
 
-/** A session as it is drawn. No proof is in it, and nothing that an agent wrote. */
+/** Creates the view of a session for the page. It contains no step proofs, and no text that an agent wrote. */
 export function createSessionView(state: SessionState, at: number, extras: SessionViewExtras): SessionView {
   const { outstanding, settings } = state;
   const active = activePhase(state);

@@ -1,4 +1,4 @@
-// One step of an agent run, beside what was recorded of it.
+// One step of an agent run: its response, and the entries that record it.
 
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import type { RunCreated } from '../../contract/run/entry.js';
@@ -12,11 +12,11 @@ import type { EntryPlace, StoredEntry } from '../../ports/ledger/ledger-store.js
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
 import type { LedgerView } from './ledger-view.js';
 
-/** Where the entries of a step stand. */
+/** The indexes of the entries of a step. */
 interface StepEntries {
   readonly proposal: StoredEntry;
   readonly trace: { readonly log_index: number; readonly body: StepTrace } | null;
-  /** Decisions on runs of this agent since the proposal, by run. */
+  /** The decisions on runs of this agent since the proposal, by run id. */
   readonly decisions: ReadonlyMap<string, number>;
   readonly exposure: RunCreated['exposure'];
 }
@@ -24,11 +24,11 @@ interface StepEntries {
 export interface StoryOptions {
   readonly ledger: LedgerView;
   readonly pause: () => Promise<void> | undefined;
-  /** Where the run was created and the step begins, as its course says; null where that is not known. */
+  /** The entries of the creation of the run and of the proposal, from its course; null if unknown. */
   readonly places: { readonly created: number; readonly proposal: number } | null;
 }
 
-/** @returns null for a step that there is not */
+/** @returns null for a step that does not exist */
 export async function readStepStory(run_id: string, step: number, options: StoryOptions): Promise<StepStory | null> {
   const found = await findStepEntries(run_id, step, options);
   if (found === null) return null;
@@ -46,7 +46,7 @@ export async function readStepStory(run_id: string, step: number, options: Story
   };
 }
 
-/** Of a tree that cannot be folded the entries are read from the first: they tell as much. */
+/** Finds the entries of a step. For a tree that cannot be folded, it scans the entries from the first one. */
 async function findStepEntries(
   run_id: string,
   step: number,
@@ -92,7 +92,7 @@ export async function entryAt(ledger: Pick<LedgerView, 'log'>, log_index: number
   return null;
 }
 
-/** The response as it was given, made again of what may be shown; null where that does not suffice. */
+/** Rebuilds the response from content that may be shown; null if that does not suffice. */
 async function rebuildStepResponse(
   run_id: string,
   { proposal, exposure }: StepEntries,

@@ -1,14 +1,14 @@
-// One agent at the other end of one MCP session, whatever carries it.
+// The connection of one agent in one MCP session, whatever its transport.
 //
 // Invariants:
-//   N1. A connection has one agent run of its own, begun with the first proposal. While a session's step is outstanding
-//       on it that has a run, proposals go into that run; `run_id` says otherwise.
-//   N2. It reaches the runs that it began, those that a session has given it, and those that were opened for the same
-//       agent. To know the id of a run is not enough.
-//   N3. Proposals reach their run in the order in which their calls came.
-//   N4. A call that comes again gets the answer that it had: on the same connection by its request id, on any one of
-//       the service by its key, as long as that is remembered, and always by its key and the run that it went into.
-//   N5. Nothing of an exception is answered; it is logged.
+//   N1. A connection has one agent run of its own, started with the first proposal. While a step of a session with a
+//       run is outstanding on it, proposals go into that run. `run_id` overrides both.
+//   N2. A connection reaches the runs that it started, those that a session has given it, and those that were opened
+//       for the same agent. Knowing the id of a run is not enough.
+//   N3. Proposals reach their run in the order of their calls.
+//   N4. A repeated call gets the earlier response: on the same connection by its request id; on any connection of the
+//       service by its key, while the key is cached; and always by its key together with the run that it went into.
+//   N5. A response never contains text of an exception; exceptions are logged.
 
 import type { JsonObject } from '../../contract/json.js';
 import { RunId } from '../../contract/shapes.js';
@@ -30,27 +30,29 @@ import {
 import type { ReachedRun, OwnRun, RunGateway } from './run-gateway.js';
 import { callSessionTool, rejectedAnswer, type SessionToolAnswer, type SessionToolsOptions } from './session-tools.js';
 
-/** Calls that may wait for their answers, of all connections of one token together. */
+/** Limit of calls without a response, for all connections of one token together. */
 export const CALLS_WAITING_MAX = 64;
 const RUNS_KNOWN_MAX = 1_024;
 const NO_REASON = 'No reason was given.';
 
 export interface AgentConnectionOptions {
-  /** Unlike that of any other connection, ever. */
+  /** An id that no other connection ever has. */
   readonly id: string;
   readonly agentRuns: RunGateway;
-  /** What new runs would be judged by. */
+  /** The policy that new runs would pin. */
   readonly policy: () => Promise<Policy>;
-  /** Of the connection's own run. */
+  /** The lane of the connection's own run. */
   readonly lane: string;
-  /** Null where there are no sessions. */
+  /** Null if sessions are not offered. */
   readonly sessionTools: SessionToolsOptions | null;
   readonly log: Log;
-  /** Where calls with keys of their own went: of all connections of a service, which are one agent's. */
+  /** The calls with keys of all connections of the service, which belong to one agent, and the runs they went into. */
   readonly keyedCalls: PlacedCalls;
-  /** Calls that wait, of all connections of the service. */
+  /** The number of waiting calls of all connections of the service. */
   readonly calls: { waiting: number };
-  /** The own run of an earlier connection of the same agent, which goes on with this one; and where it is noted. */
+  /**
+   * The run of an earlier connection of the same agent, which this one continues, and the function that stores its id.
+   */
   readonly storedRun?: { readonly run_id: string | null; readonly keep: (run_id: string) => void };
 }
 
@@ -79,7 +81,7 @@ export class AgentConnection {
     return (await this.#refreshOffer()).tools;
   }
 
-  /** Answers a call. Never throws. @returns null where there is no such tool */
+  /** Executes a tool call. Never throws. @returns null if there is no such tool */
   async call(call: ToolCall): Promise<ToolCallResult | null> {
     const { calls } = this.#options;
     if (calls.waiting >= CALLS_WAITING_MAX) {
@@ -99,7 +101,7 @@ export class AgentConnection {
     }
   }
 
-  /** The agent has said goodbye: its own run is completed as `end_of_input` unless it has ended before. */
+  /** Ends the connection: completes its own run as `end_of_input`, unless that has ended already. */
   async end(): Promise<void> {
     if (this.#own?.denied === false) await this.#options.agentRuns.end(this.#own.run_id);
   }
@@ -109,7 +111,7 @@ export class AgentConnection {
     return known ?? (await this.#refreshOffer()).meaning(name);
   }
 
-  /** The policy may have been edited since the last look; one that cannot be loaded leaves no offer behind. */
+  /** The offer of the present policy, which may have changed. A policy that cannot be loaded leaves no cached offer. */
   #refreshOffer(): Promise<Offer> {
     const { policy, lane, sessionTools: tools } = this.#options;
     const offer = policy().then((current) => createOffer(current, lane, tools !== null));
@@ -134,7 +136,7 @@ export class AgentConnection {
     tools: SessionToolsOptions,
   ): Promise<SessionToolAnswer> {
     const answer = await callSessionTool(tool, args, tools);
-    // What is only looked at gives nobody a run.
+    // Commands that only read do not give the connection a run.
     if (tool === 'task' && STEP_COMMANDS.some((command) => command === args['command'])) this.#trackRun(answer);
     return answer;
   }
@@ -151,10 +153,10 @@ export class AgentConnection {
     const requestedRun =
       meaning.kind === 'propose' || meaning.addedArguments.includes('run_id') ? args['run_id'] : undefined;
     if (requestedRun !== undefined && !isConforming(RunId, requestedRun))
-      return invalidArguments('run_id is no id of a run');
+      return invalidArguments('run_id is not a valid run id');
     if (meaning.kind === 'propose' && !isProposeCall(args)) return invalidArguments('propose takes `proposal`, a text');
     const mark = markOf(call, this.#options.id);
-    // In which run, is not what: whoever has lost the answer does not know the run.
+    // The run is not part of the content: a client that has lost the response does not know the run.
     const content = contentOf(requestedRun === undefined ? call : { ...call, args: omit(args, 'run_id') });
     const callHistory = call.key === null ? this.#calls : this.#options.keyedCalls;
     const earlier = callHistory.get(mark);
@@ -167,21 +169,21 @@ export class AgentConnection {
       const { run_id } = target;
       callHistory.remember(mark, { run_id, content });
       const raw = meaning.kind === 'propose' ? (args['proposal'] as string) : proposalOf(args, meaning, run_id, mark);
-      // Not waited for in here: the next proposal may be handed in while this one is done.
+      // Not awaited here: the next proposal may be submitted while this one is executed.
       return { run_id, response: target.submit(raw, inputIdOf(run_id, mark)) };
     });
     if (submitted === null) return createErrorResult('RUN_UNKNOWN', 'There is no such run for you');
     return toStepResult(await submitted.response, submitted.run_id);
   }
 
-  /** One after the other, in the order of the calls. */
+  /** Runs the work of calls one after the other, in their order. */
   async #runInOrder<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(work);
     this.#turn = turn.catch(() => undefined);
     return turn;
   }
 
-  /** @returns null for a run that this connection does not reach */
+  /** @returns null for a run that this connection may not use */
   async #openRun(requestedRun: string | null): Promise<ReadyRun | null> {
     const { agentRuns } = this.#options;
     const targetRun = requestedRun ?? this.#outstanding;
@@ -207,7 +209,7 @@ export class AgentConnection {
     return { run_id, ...(await agentRuns.open(run_id)) };
   }
 
-  /** Of too many, the one that was named longest ago is forgotten. */
+  /** Remembers a run; beyond the limit, the one named longest ago is evicted. */
   #rememberRun(run_id: string): void {
     this.#known.delete(run_id);
     this.#known.add(run_id);
@@ -222,7 +224,7 @@ export class AgentConnection {
   }
 }
 
-/** The commands whose answer puts a step before the agent. */
+/** The commands whose answer may contain a step for the agent. */
 const STEP_COMMANDS: readonly string[] = ['start', 'next', 'replay', 'resume'];
 
 const invalidArguments = (message: string): ToolCallResult => createErrorResult('VALIDATION_ERROR', message);
@@ -233,7 +235,7 @@ const omit = (args: JsonObject, omitted: string): JsonObject =>
 const isProposeCall = (args: JsonObject): boolean =>
   typeof args['proposal'] === 'string' && Object.keys(args).every((name) => name === 'proposal' || name === 'run_id');
 
-/** The raw payload that a call of an action's tool stands for. What is wrong with its arguments is for the phases. */
+/** The raw payload of a call of an action tool. Invalid arguments are rejected later, in the phases of the step. */
 function proposalOf(
   args: JsonObject,
   { action, tool, addedArguments: added }: ActionMeaning,

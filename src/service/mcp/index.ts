@@ -7,7 +7,7 @@ export { serveStdio, type ServeStdioOptions } from './serve-stdio.js';
 export type { McpService } from './mcp-service.js';
 export type { StdioEnding } from './line-transport.js';
 
-// Names of before, for one minor version. CHANGELOG.md lists them.
+// Deprecated names, kept for one minor version. CHANGELOG.md lists them.
 /** @deprecated Use `ServeMcpHttpOptions`. */
 export type { ServeMcpHttpOptions as HttpServing } from './serve-http.js';
 /** @deprecated Use `ServeStdioOptions`. */

@@ -1,4 +1,4 @@
-// MCP over two streams: one message a line.
+// MCP over two streams: one message per line.
 
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { JSONRPCMessageSchema, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
@@ -7,21 +7,23 @@ import { UsageError } from '../../errors.js';
 import { createDeferred, type DeferredPromise } from '../../runtime/deferred.js';
 import { errorResponse, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './read-message.js';
 
-/** Requests that may be without an answer; no more is read meanwhile. */
+/** Limit of requests without a response; at the limit, reading stops. */
 const REQUESTS_OUTSTANDING_MAX = 256;
 
 export interface StdioStreams {
   readonly input: AsyncIterable<Uint8Array>;
-  /** Resolves when the text is taken. Rejects when nobody reads any more. */
+  /** Resolves when the stream has accepted the text. Rejects if the reader is gone. */
   readonly write: (text: string) => Promise<void>;
 }
 
-/** How it came to an end: nothing more is sent, nobody reads any more, too much was sent at once, or it was cut. */
+/**
+ * Why the transport ended: the input ended, the reader is gone, a message was too large, or the transport was closed.
+ */
 export type StdioEnding = 'end' | 'deaf' | 'too_large' | 'closed';
 
 /**
- * A transport of the SDK. Its own for stdio takes the last of two equal keys, is silent about what it cannot read, and
- * does not notice the end of its input.
+ * A transport for the SDK. The SDK's own stdio transport accepts duplicate keys, does not report unreadable messages,
+ * and does not notice the end of its input.
  */
 export class LineTransport implements Transport {
   onclose?: () => void;
@@ -29,7 +31,7 @@ export class LineTransport implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #streams: StdioStreams;
   readonly #ending: DeferredPromise<StdioEnding> = createDeferred();
-  /** Requests that have no answer yet, by their ids: a client may use one id for several. */
+  /** The number of requests without a response, by id: a client may use one id several times. */
   readonly #outstandingIds = new Map<RequestId, number>();
   #outstanding = 0;
   #settled: DeferredPromise<null> = createDeferred();
@@ -39,7 +41,7 @@ export class LineTransport implements Transport {
     this.#streams = streams;
   }
 
-  /** Resolves when nothing more comes in. Answers may still be outstanding. */
+  /** Resolves when the input has ended. Responses may still be outstanding. */
   get ending(): Promise<StdioEnding> {
     return this.#ending.promise;
   }
@@ -54,7 +56,7 @@ export class LineTransport implements Transport {
     if (!('method' in message) && message.id !== undefined) this.#markAnswered(message.id);
   }
 
-  /** Resolves when every request has its answer. */
+  /** Resolves when every request has its response. */
   waitUntilIdle(): Promise<void> {
     return this.#waitForFewerThan(1);
   }
@@ -74,7 +76,7 @@ export class LineTransport implements Transport {
       for await (const line of splitLines(this.#streams.input, MESSAGE_BYTES_MAX)) {
         if (!this.#open) return;
         await this.#receive(line);
-        // Whoever asks without reading the answers waits for itself.
+        // A client that sends requests without reading the responses blocks only itself.
         await this.#waitForFewerThan(REQUESTS_OUTSTANDING_MAX);
       }
       this.#ending.resolve('end');
@@ -97,7 +99,7 @@ export class LineTransport implements Transport {
       this.#outstandingIds.set(message.id, (this.#outstandingIds.get(message.id) ?? 0) + 1);
     }
     this.onmessage?.(message);
-    // A request that was given up gets no answer. Of several with its id, one alone is given up, and the rest answered.
+    // A cancelled request gets no response. Of several requests with its id, only one is cancelled.
     if ('method' in message && message.method === 'notifications/cancelled') {
       const id = message.params?.['requestId'] as RequestId;
       if (this.#outstandingIds.get(id) === 1) this.#markAnswered(id);

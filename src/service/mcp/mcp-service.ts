@@ -1,4 +1,4 @@
-// What one MCP server is made of, whatever carries it.
+// One MCP server on an open Turnpike, whatever its transport: its options, and the connections that it creates.
 
 import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
@@ -21,30 +21,30 @@ import { shippedContract } from '../../runtime/shipped-contract.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import { readPackageVersion } from '../package-version.js';
 
-/** What the MCP server needs of the service behind it. */
+/** The parts that all connections of one MCP server share. */
 export interface McpService {
-  readonly door: RunGateway;
-  /** What new runs would be judged by. */
+  readonly agentRuns: RunGateway;
+  /** The policy that new runs would pin. */
   readonly policy: () => Promise<Policy>;
   readonly identity: AgentIdentity;
-  /** Null where there are no sessions. */
-  readonly desk: SessionToolsOptions | null;
-  /** Of this package, for the greeting. */
+  /** Null if sessions are not offered. */
+  readonly sessionTools: SessionToolsOptions | null;
+  /** The version of this package, for the MCP handshake. */
   readonly version: string;
-  /** What its connections remember together: they are one agent's, known by one token. */
-  readonly keyed: PlacedCalls;
-  /** Calls of its connections that wait for their answers. */
+  /** The keyed calls of all its connections, which belong to one agent with one token. */
+  readonly keyedCalls: PlacedCalls;
+  /** The number of calls of its connections without a response. */
   readonly calls: { waiting: number };
   readonly log: Log;
 }
 
-/** @param id unlike that of any other connection, ever */
+/** @param id an id that no other connection ever has */
 export function createConnection(
   service: McpService,
   id: string,
   storedRun?: AgentConnectionOptions['storedRun'],
 ): AgentConnection {
-  const { door: agentRuns, policy, identity, desk: sessionTools, keyed: keyedCalls, calls, log } = service;
+  const { agentRuns, policy, identity, sessionTools, keyedCalls, calls, log } = service;
   const lane = identity.lane ?? AGENT_DEFAULTS.lane;
   return new AgentConnection({
     id,
@@ -59,46 +59,49 @@ export function createConnection(
   });
 }
 
-/** What is offered should be what runs are judged by: the policy and the registrations of `openTurnpike`. */
+/** The offered tools must match the policy of the runs: pass the policy and registrations of `openTurnpike`. */
 export interface OfferOptions extends RegistrationOptions {
-  /** Default: the contract that this package ships. */
+  /** The contract folder. Default: the one that this package ships. */
   readonly contract?: string;
   readonly policies?: PolicySource;
-  /** The same from whoever has it already; then the policy and the registrations need not be named. */
+  /** Returns a policy that is already loaded, instead of `contract`, `policies` and the registrations. */
   readonly policy?: () => Promise<Policy>;
-  /** Who the agents are; as of `startAgent`. Sessions are started with the same. */
+  /** The identity of the agents, as for `startAgent`; also used for the sessions that they start. */
   readonly agent?: AgentIdentity;
   readonly log?: Log;
 }
 
 /** Options of the session tools of an MCP server. */
 export interface SessionOptions {
-  /** As whom agents speak to sessions. Default: `autonomy_runner`. */
+  /** The session role of agents. Default: `autonomy_runner`. */
   readonly role?: SessionRole;
-  /** Folder of the specs that agents may start sessions of, by their ids. */
+  /** The folder of specs for which agents may start sessions, named by their ids. */
   readonly specs?: string;
-  /** Let agents bring specs of their own. What a spec tells to run is run. Default: false. */
+  /** Accepts specs from agents. Danger: the commands in a spec are executed. Default: false. */
   readonly inlineSpecs?: boolean;
   /** Posture, gates and limits of the sessions that agents start. */
   readonly settings?: Omit<SessionDefaults, 'actor' | 'agentRole' | 'lane' | 'case' | 'scope' | 'exposure'>;
 }
 
 export interface McpOptions extends OfferOptions {
-  /** In this process, or through the one that has the home. */
+  /** Agents and sessions, in this process or through the process that owns the home directory. */
   readonly turnpike: Pick<Turnpike, 'remoteAgents' | 'sessions'>;
   /** Null: sessions are not offered. */
   readonly sessions?: SessionOptions | null;
 }
 
-/** An MCP server on an open Turnpike, to be served over stdio or HTTP. @throws UsageError */
+/**
+ * Creates an MCP server on an open Turnpike, to be served over stdio or HTTP. @throws UsageError for an unusable spec
+ * folder
+ */
 export function mcpService({ turnpike, sessions = {}, ...options }: McpOptions): McpService {
   const { agent = {}, log = winstonLog('warn'), policy = createPolicyReader(options) } = options;
   return {
-    door: createRunGateway(turnpike.remoteAgents, agent),
+    agentRuns: createRunGateway(turnpike.remoteAgents, agent),
     identity: agent,
     policy,
-    desk: sessions === null ? null : createSessionTools(turnpike.sessions, sessions, agent),
-    keyed: new PlacedCalls(),
+    sessionTools: sessions === null ? null : createSessionTools(turnpike.sessions, sessions, agent),
+    keyedCalls: new PlacedCalls(),
     calls: { waiting: 0 },
     version: readPackageVersion(),
     log,
@@ -111,7 +114,7 @@ function createPolicyReader(options: OfferOptions): () => Promise<Policy> {
   return async () => (await policyCache.current()).policy;
 }
 
-/** The sessions as one agent speaks to them. */
+/** The session tools of one agent. */
 export function createSessionTools(
   sessions: Sessions,
   options: SessionOptions,
@@ -150,6 +153,6 @@ function requireFolder(folder: string): string {
   try {
     return resolveSpecFolder(folder);
   } catch (cause) {
-    throw new UsageError({ code: 'USAGE', message: `${folder} is no folder of specs`, cause });
+    throw new UsageError({ code: 'USAGE', message: `${folder} is not a folder of specs`, cause });
   }
 }

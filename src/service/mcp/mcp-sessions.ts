@@ -1,4 +1,4 @@
-// MCP sessions over HTTP, by whose they are. One token cannot close the session of another by opening more.
+// MCP sessions over HTTP, by their owners. A token cannot close the sessions of another token by opening more.
 
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { drawToken } from '../../adapters/keys/access-token.js';
@@ -10,19 +10,19 @@ export type McpSessionLimits = Pick<AdmissionLimits, 'mcpSessions' | 'mcpSession
 
 export interface McpSession {
   readonly id: string;
-  /** Whose it is: to know its id is not enough. */
+  /** The owner: knowing the id of a session is not enough. */
   readonly service: McpService;
   readonly transport: StreamableHTTPServerTransport;
-  /** Requests that have no answer yet. */
+  /** The number of requests without a response. */
   pending: number;
   readonly close: () => Promise<void>;
 }
 
 export class McpSessions {
   readonly #limits: McpSessionLimits;
-  /** The one that was used last comes last. */
+  /** In order of use; the one used last comes last. */
   readonly #sessions = new Map<string, McpSession>();
-  /** One opening after the other: each sees the sessions of those before it. */
+  /** Serializes openings, so that each one sees the sessions opened before it. */
   #opening: Promise<unknown> = Promise.resolve();
 
   constructor(limits: McpSessionLimits) {
@@ -37,7 +37,7 @@ export class McpSessions {
     return session;
   }
 
-  /** @returns `full` where no session may be closed for it */
+  /** @returns `full` if the limit is reached and no session may be closed */
   open(service: McpService): Promise<McpSession | 'full'> {
     const opening = this.#opening.then(() => this.#open(service));
     this.#opening = opening.catch(() => undefined);
@@ -51,7 +51,7 @@ export class McpSessions {
     const server = sdkServer(connection, service.version, service.log);
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
-      // The agent has said goodbye; one that is merely gone has its run until that has been silent for too long.
+      // The agent has closed its session. If it only disconnected, its run stays active until the idle limit.
       onsessionclosed: () => connection.end(),
     });
     const session = { id, service, transport, pending: 0, close: () => server.close() };
@@ -65,7 +65,7 @@ export class McpSessions {
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
   }
 
-  /** A token that has its limit gives up one of its own; else a token that has more sessions than this one does. */
+  /** Closes an idle session: of this token if it is at its limit, else of a token with more sessions than this one. */
   async #evictIdle(service: McpService): Promise<boolean> {
     const { mcpSessions, mcpSessionsPerToken } = this.#limits;
     const counts = new Map<McpService, number>();

@@ -1,6 +1,6 @@
-// What agents are offered over MCP: one tool for raw proposals, one for each action that the policy allows, one for
-// each registered tool that their lane lists, and those of sessions. What is offered decides nothing: a run is judged
-// by the policy that it has pinned.
+// The tools that agents are offered over MCP: one for raw proposals, one for each action that the policy allows, one
+// for each registered tool that their lane lists, and the session tools. The offer authorizes nothing: the pinned
+// policy of a run decides.
 
 import type { ActionDefinition } from '../../contract/policy/actions.js';
 import type { ToolDefinition } from '../../contract/policy/catalogue.js';
@@ -27,7 +27,7 @@ export interface OfferedTool {
   readonly description: string;
   readonly inputSchema: ToolSchema;
   readonly outputSchema: ToolSchema;
-  /** Hints, for clients that ask their users before a call. */
+  /** Hints for clients that ask their users before a call. */
   readonly annotations: {
     readonly readOnlyHint: boolean;
     readonly destructiveHint: boolean;
@@ -36,36 +36,37 @@ export interface OfferedTool {
   };
 }
 
-/** What a call of a tool means. */
+/** The meaning of a tool call. */
 export type ToolMeaning = ProposalMeaning | { readonly kind: 'task' | 'review' | 'verification' };
 
-/** A call that is a proposal: a raw one, or one of an action. */
+/** A call that becomes a proposal: raw, or of one action. */
 export type ProposalMeaning = { readonly kind: 'propose' } | ActionMeaning;
 
 export interface ActionMeaning {
   readonly kind: 'action';
   readonly action: string;
-  /** Of a registered tool: its arguments are the input of CALL_TOOL. */
+  /** The name of a registered tool, whose arguments are the input of CALL_TOOL; null for other actions. */
   readonly tool: string | null;
-  /** Which arguments are not the action's own. */
+  /** The arguments that the offer adds to those of the action. */
   readonly addedArguments: readonly string[];
 }
 
 export interface Offer {
   readonly tools: readonly OfferedTool[];
-  /** By own names only, so that `constructor` is none. */
+  /** Looks up own names only, so that `constructor` is not a tool. */
   meaning(name: string): ToolMeaning | undefined;
 }
 
-/** What MCP takes as the name of a tool. */
+/** The tool names that MCP allows. */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 const CALL_TOOL = 'CALL_TOOL';
 
 type OfferEntry = readonly [OfferedTool, ToolMeaning];
 
 /**
- * The offer of a policy to agents of one lane. In a fixed order: our own tools, actions as the policy lists them,
- * registered tools by name. Of two with one name the first is offered; the other is reached through `propose`.
+ * Creates the offer of a policy for agents of one lane. In a fixed order: the built-in tools, actions as the policy
+ * lists them, registered tools by name. Of two with the same name, the first is offered; the other is reached with
+ * `propose`.
  */
 export function createOffer(policy: Policy, lane: string, sessions: boolean): Offer {
   const offered = new Map<string, OfferEntry>();
@@ -100,7 +101,7 @@ function actionEntries({ actions, catalogue }: Policy): readonly OfferEntry[] {
   });
 }
 
-/** The tools that CALL_TOOL can reach from this lane, as tools of their own. */
+/** The registered tools that CALL_TOOL can reach from this lane, each as an MCP tool. */
 function toolEntries({ actions, lanes, catalogue }: Policy, lane: string): readonly OfferEntry[] {
   const rule = actions.get(CALL_TOOL);
   const listed = lanes.get(rule?.lane ?? lane)?.allowed_actions.tools ?? [];
@@ -113,7 +114,7 @@ function toolEntries({ actions, lanes, catalogue }: Policy, lane: string): reado
   });
 }
 
-/** A tool whose call becomes one proposal. An argument of its own is never taken for one of ours. */
+/** A tool whose call becomes one proposal. Its own arguments are never confused with the added ones. */
 function proposalEntry(
   name: string,
   summary: string,
@@ -137,7 +138,7 @@ function proposalEntry(
   return [tool, { kind: 'action', ...subject, addedArguments: extra.map(([key]) => key) }];
 }
 
-/** FINISH changes no file and no record, and yet it is no look at something: it ends the run. */
+/** The hints of an action. FINISH changes no file and no record, but is not read-only: it ends the run. */
 const hintsOf = ({ name, risk, idempotent, outside }: ActionDefinition): OfferedTool['annotations'] => ({
   readOnlyHint: (risk === 'none' && name !== 'FINISH') || risk === 'read',
   destructiveHint: risk === 'write' || risk === 'destructive',

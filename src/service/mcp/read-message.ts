@@ -1,20 +1,20 @@
-// JSON-RPC messages as they come in: read strictly, so that nobody on the way has read another message than we do.
+// Parses JSON-RPC messages strictly, so that no intermediary can have read a different message.
 
 import type { Json } from '../../contract/json.js';
 import { scanJson } from '../../step/json-scanner.js';
 
-/** Of one message. A payload that the policy allows fits in several times, however much of it is escaped. */
+/** Size limit of one message in bytes. It is several times that of a payload, however many escapes that contains. */
 export const MESSAGE_BYTES_MAX = 4_194_304;
-/** Of a message: a proposal may be 64 deep, and stands a few levels inside. */
+/** Depth limit of a message: a proposal may have a depth of 64, and is nested a few levels. */
 const DEPTH_MAX = 72;
 
-/** JSON-RPC's codes. */
+/** Error codes of JSON-RPC. */
 export const PARSE_ERROR = -32_700;
 export const INVALID_REQUEST = -32_600;
 
 export type MessageReadResult =
   | { readonly ok: true; readonly message: Json }
-  /** `answer` is what JSON-RPC says to it, under the id of the request where that can be made out. */
+  /** `answer` is the JSON-RPC error response, with the id of the request if that can be found. */
   | { readonly ok: false; readonly answer: string };
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -34,7 +34,7 @@ export function readMessage(bytes: Uint8Array): MessageReadResult {
 export const errorResponse = (code: number, message: string, id: string | number | null = null): string =>
   JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
 
-/** Somebody waits for an answer with this id: a reader that takes anything finds it. */
+/** Finds the id with a lenient parser, because a client waits for a response with this id. */
 function findRequestId(text: string): string | number | null {
   try {
     const { id } = JSON.parse(text) as { readonly id?: unknown };

@@ -1,40 +1,40 @@
-// Agent runs as connections reach them: in this process, or through the one that has the home.
+// How connections reach agent runs: in this process, or through the process that owns the home directory.
 
 import type { StepResponse } from '../../contract/run/response.js';
 import type { AgentOptions } from '../../runtime/agents/agent-run.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import type { RemoteAgent, RemoteAgents } from '../../runtime/agents/remote-agents.js';
 
-/** A run that takes proposals, made ready before it is called, so that calls keep their order. */
+/** A run that accepts proposals. It is opened before the call, so that calls keep their order. */
 export interface ReachedRun {
-  /** Takes one raw payload; with an input id that was there before, it gives the recorded response. */
+  /** Submits one raw payload. For a known input id it returns the recorded response. */
   submit(raw: string, inputId: string): Promise<StepResponse>;
-  /** Whether it can still take new ones. */
+  /** Whether the run still accepts new proposals. */
   readonly live: boolean;
 }
 
-/** The run of a connection's own. */
+/** The own run of a connection. */
 export interface OwnRun {
   readonly run_id: string;
-  /** Policy did not let it begin. */
+  /** Whether policy denied the start of the run. */
   readonly denied: boolean;
 }
 
 export interface RunGateway {
   start(): Promise<OwnRun>;
   open(run_id: string): Promise<ReachedRun>;
-  /** Whether a run that this connection has not been given is its agent's: it is not enough to know the id. */
+  /** Whether a run belongs to the agent of the connection: knowing the id is not enough. */
   belongs(run_id: string): Promise<boolean>;
-  /** Whether a run has ended in a way after which its agent may begin another: finished, or silent for too long. */
+  /** Whether a run has ended so that its agent may start another: it was finished, or reached the idle limit. */
   mayFollow(run_id: string): Promise<boolean>;
-  /** There are no more proposals (D5). */
+  /** Ends a run, because there are no more proposals (D5). */
   end(run_id: string): Promise<void>;
 }
 
-/** Who the agents of a server are, as `startAgent` takes it. */
+/** The identity of the agents of a server, as for `startAgent`. */
 export type AgentIdentity = Omit<AgentOptions, 'link'>;
 
-/** The runs are remote: they outlive the connection, and end when they are silent for too long (D3). */
+/** Creates the gateway. The runs are remote: they outlive the connection, and end at the idle limit (D3). */
 export function createRunGateway(agents: RemoteAgents, identity: AgentIdentity): RunGateway {
   return {
     start: async () => {
@@ -51,11 +51,11 @@ export function createRunGateway(agents: RemoteAgents, identity: AgentIdentity):
   };
 }
 
-/** After a denial or a failure an agent does not simply go on: it would have its denials once more. */
+/** Whether the agent may start another run. Not after a denial or failure: that would reset its count of denials. */
 const isContinuable = (run: RemoteAgent | null): boolean =>
   run?.ended?.state === 'completed' || (run?.ended?.state === 'cancelled' && /(?:^|:)idle$/.test(run.ended.reason));
 
-/** Opened with the same actor, role, lane and case. */
+/** Whether a run was opened with the same actor, role, lane and case. */
 function isOfAgent(run: RemoteAgent | null, identity: AgentIdentity): boolean {
   const { actor, role, lane, case: case_id } = { ...AGENT_DEFAULTS, ...identity };
   return run?.actor === actor && run.role === role && run.lane === lane && run.case === case_id;

@@ -1,5 +1,5 @@
-// A connection as the official SDK serves it: the SDK agrees on a protocol and pairs requests with answers; what tools
-// there are, and what a call does, is the connection's.
+// Serves a connection with the official SDK: the SDK negotiates the protocol and pairs requests with responses; the
+// connection lists the tools and executes the calls.
 
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import {
@@ -24,23 +24,23 @@ const INSTRUCTIONS =
 
 export function sdkServer(connection: AgentConnection, version: string, log: Log): SdkServer {
   const mcp = new McpServer({ name: 'turnpike', version }, { instructions: INSTRUCTIONS });
-  // The server below it: tools that are registered above have schemas of zod, and answers that are thrown.
+  // The low-level server: tools registered on `mcp` itself would need zod schemas, and would report errors by throwing.
   const { server } = mcp;
   server.registerCapabilities({ tools: {} });
   server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {
-    // All of them are on the one page, so there is no cursor that we could have given.
+    // All tools are on one page, so this server never issues a cursor.
     if (params?.cursor !== undefined) throw new McpError(ErrorCode.InvalidParams, 'Unknown cursor');
     return { tools: (await listOfferedTools(connection, log)) as Tool[] };
   });
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { requestId }) => {
     const key = params._meta?.[IDEMPOTENCY_KEY] ?? null;
-    if (key !== null && !isKey(key)) throw new McpError(ErrorCode.InvalidParams, `${IDEMPOTENCY_KEY} is no key`);
+    if (key !== null && !isKey(key)) throw new McpError(ErrorCode.InvalidParams, `${IDEMPOTENCY_KEY} is not a valid key`);
     const args = (params.arguments ?? {}) as JsonObject;
     const answer = await connection.call({ name: params.name, args, request_id: requestId, key });
     if (answer === null) throw new McpError(ErrorCode.InvalidParams, 'Unknown tool');
     return answer;
   });
-  // Its words may quote what was sent, which does not belong into the log.
+  // The error message may quote the request, which must not be logged.
   server.onerror = () => log.info('a message over MCP was out of place');
   return mcp;
 }

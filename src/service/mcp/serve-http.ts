@@ -1,5 +1,5 @@
-// MCP over HTTP (Streamable HTTP): many agents, each in a session of its own. Requests have come through the front door
-// before the SDK sees them; what the SDK gets is a message that was read strictly.
+// MCP over HTTP (Streamable HTTP): many agents, each in an MCP session of its own. Requests pass the request guard
+// before the SDK sees them, and the SDK receives messages that were parsed strictly.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
@@ -34,31 +34,31 @@ const CLOSE_MS = 10_000;
 /** Options of an MCP server over HTTP. */
 export interface ServeMcpHttpOptions {
   readonly host: string;
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number;
-  /** The secret that every request has to bring. */
+  /** The bearer token that every request needs. */
   readonly token: string;
-  /** Further names by which the server is called, as they stand in Host, and origins of pages that may ask it. */
+  /** Further allowed values of the Host header, and allowed origins of pages. */
   readonly hosts?: readonly string[];
   readonly origins?: readonly string[];
-  /** Sessions at the same time; for one more, the one that was silent longest is closed. Default: 256. */
+  /** Limit of MCP sessions; beyond it, the one that was idle longest is closed. Default: 256. */
   readonly sessionsMax?: number;
-  /** How much one connection, one token and all of them may use; `DEFAULT_LIMITS` has the defaults. */
+  /** Limits of one connection, of one token and of the service. Default: `DEFAULT_LIMITS`. */
   readonly admission?: AdmissionOptions;
 }
 
 /** An MCP server that listens over HTTP. */
 export interface McpHttpServer {
   readonly url: string;
-  /** Ends after the answers that are under way. Runs of agents live on (D3). */
+  /** Closes the server after the responses in flight. Agent runs stay active (D3). */
   close(): Promise<void>;
 }
 
-/** @throws UsageError where the address cannot be listened on */
+/** Serves MCP on its own port. @throws UsageError if the server cannot listen on the address */
 export const serveHttp = (service: McpService, serveOptions: ServeMcpHttpOptions): Promise<McpHttpServer> =>
   serveGuarded((port) => createRequestGuard(rulesOf(service, serveOptions, port)), service, serveOptions);
 
-/** Whoever has the one token is the agent of the service. */
+/** The guard for one token: its bearer is the agent of the service. */
 function rulesOf(
   { identity }: McpService,
   { host, token, hosts = [], origins = [] }: ServeMcpHttpOptions,
@@ -73,20 +73,20 @@ function rulesOf(
   };
 }
 
-/** No stream is held open for what a server may want to say unasked: this one never does. */
+/** There is no GET stream, because this server never sends unsolicited messages. */
 const PATHS = { [MCP_PATH]: ['POST', 'DELETE'] };
 
-/** As it stands in an address. */
+/** The host as it appears in a URL. */
 export const hostForUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-/** The same behind any door: a test shows what the door is for by leaving it open. */
+/** Serves MCP with any request guard: a test shows what the guard prevents by using none. */
 export async function serveGuarded(
   guardAt: (port: number) => RequestGuard,
   service: McpService,
   { host, port, sessionsMax, admission: options }: ServeMcpHttpOptions,
 ): Promise<McpHttpServer> {
   const admission = new AdmissionController({ clock: systemClock(), pace: systemPace(), limits: options ?? {} });
-  // There is one token, so its sessions are all of them.
+  // There is only one token, so its limit is the limit of all sessions.
   const { mcpSessions: sessionsDefault } = admission.limits;
   const mcpSessions = sessionsMax ?? sessionsDefault;
   const endpoint = new McpEndpoint({ mcpSessions, mcpSessionsPerToken: mcpSessions });
@@ -117,17 +117,17 @@ export async function serveGuarded(
   };
 }
 
-/** Refusals by a limit are problem documents here as over HTTP. */
+/** Refusals by a limit are problem documents, as in the HTTP API. */
 const LIMITS_REACHED: readonly string[] = ['TOO_MANY_REQUESTS', 'TOO_MANY_FAILURES', 'OVERLOADED'];
 
-/** An answer that is not the SDK's. */
+/** A response that the SDK does not send. */
 interface HttpReply {
   readonly status: number;
   readonly text: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The one place of MCP, for whoever has come through the front door. */
+/** The MCP endpoint, for requests that have passed the request guard. */
 export class McpEndpoint {
   readonly #sessions: McpSessions;
 
@@ -135,7 +135,7 @@ export class McpEndpoint {
     this.#sessions = new McpSessions(limits);
   }
 
-  /** @param serviceOrRefusal what the service is for whoever asks, or why there is none */
+  /** @param serviceOrRefusal the MCP service of the caller, or its refusal */
   async handle(
     request: IncomingMessage,
     response: ServerResponse,
@@ -162,7 +162,7 @@ export class McpEndpoint {
   }
 }
 
-/** @returns null where the SDK has answered */
+/** @returns null if the SDK has sent the response */
 async function replyTo(
   request: IncomingMessage,
   response: ServerResponse,
@@ -183,7 +183,7 @@ async function replyTo(
   if ('status' in body) return refusalReply(body);
   const read = readMessage(body);
   if (!read.ok) return { status: 400, text: read.answer };
-  // As over stdio: a list of them would have one stream for all of its answers, and multiplies what one body asks for.
+  // As over stdio: a batch would have one stream for all its responses, and one body could demand many times the work.
   if (!isJsonObject(read.message)) return reply(400, INVALID_REQUEST, 'Invalid request: one message at a time');
   const session = known ?? (isInitializeRequest(read.message) ? await sessions.open(service) : null);
   if (session === null) return reply(400, SERVER_ERROR, 'Mcp-Session-Id is needed');
@@ -196,8 +196,9 @@ async function replyTo(
 }
 
 /**
- * The SDK would keep a stream open for ever, with a comment every few seconds, when its request is cancelled, or comes
- * again while it waits: its answer then goes to the later one. So many of them, and nobody could connect any more.
+ * Closes a stream that the SDK would keep open forever, with a comment every few seconds: that of a cancelled request,
+ * or of a repeated request, whose response goes to the later stream. Otherwise such streams could exhaust the
+ * connections.
  */
 function closeAbandonedStream(transport: StreamableHTTPServerTransport, { method, id, params }: JsonObject): void {
   const cancelled = method === 'notifications/cancelled' && isJsonObject(params) ? params['requestId'] : undefined;
@@ -210,7 +211,7 @@ const reply = (status: number, code: number, message: string): HttpReply => ({
   text: errorResponse(code, message),
 });
 
-/** Whoever is refused may still be sending: the connection is not used again. */
+/** Closes the connection, because a refused client may still be sending its body. */
 const refusalReply = ({ status, reason, headers }: Refusal): HttpReply => ({
   ...reply(status, SERVER_ERROR, reason),
   headers: { ...headers, Connection: 'close' },

@@ -1,4 +1,4 @@
-// One agent on two streams, for as long as it stays.
+// Serves one agent on two streams, until it disconnects.
 
 import { drawToken } from '../../adapters/keys/access-token.js';
 import { readSmallFile, replaceFile } from '../../adapters/files/small-file.js';
@@ -13,23 +13,23 @@ import { sdkServer } from './sdk-server.js';
 import { createConnection, type McpService } from './mcp-service.js';
 import { LineTransport, type StdioEnding, type StdioStreams } from './line-transport.js';
 
-/** How long the last answers may take when nothing more comes in. */
+/** How long the last responses may take after the input has ended, in milliseconds. */
 const LAST_RESPONSES_MS = 10_000;
 
 /** Options of an MCP server on stdin and stdout. */
 export interface ServeStdioOptions extends StdioStreams {
-  /** Aborted when the process is to end. */
+  /** Aborted when the process should end. */
   readonly stop: AbortSignal;
   /**
-   * File in which the agent's run is noted, so that the server that comes after this one, when this one is killed, goes
-   * on with it. Null: not noted.
+   * The file that stores the id of the agent's run, so that the next server continues the run if this one is killed.
+   * Null: not stored.
    */
   readonly note: string | null;
 }
 
 /**
- * Serves MCP until the other side leaves, or `stop`. An agent that has closed its end has said goodbye: its run ends.
- * In any other case the run lives on, as remote runs do, and the next server with this note takes it up.
+ * Serves MCP until the client disconnects, or `stop` is aborted. If the agent closes its stream, its run ends. In every
+ * other case the run stays active, as remote runs do, and the next server with this note continues it.
  */
 export async function serveStdio(
   service: McpService,
@@ -38,7 +38,7 @@ export async function serveStdio(
   const connection = createConnection(
     service,
     drawToken(),
-    note === null ? undefined : await loadStoredRun(note, service.door),
+    note === null ? undefined : await loadStoredRun(note, service.agentRuns),
   );
   const server = sdkServer(connection, service.version, service.log);
   const transport = new LineTransport(streams);
@@ -57,7 +57,7 @@ export async function serveStdio(
 
 const NOTE_BYTES_MAX = 256;
 
-/** The run of an earlier server, where the note names one of the same agent. Nothing more is lost with the note. */
+/** The run of an earlier server, if the note names a run of the same agent. Losing the note loses nothing else. */
 async function loadStoredRun(
   note: string,
   agentRuns: RunGateway,

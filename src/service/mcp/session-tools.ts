@@ -1,5 +1,5 @@
-// The tools of sessions: arguments as an agent writes them (S3), the question that they put to a session, its answer.
-// What an agent may not decide is not among the arguments: who it is, its lane, posture, limits, what command runs.
+// The session tools: translate the arguments of an agent (S3) into a session command, and return its answer. There are
+// no arguments for what an agent must not decide: its identity, lane, posture, limits, or the command that runs.
 
 import type { TSchema } from 'typebox';
 import type { JsonObject } from '../../contract/json.js';
@@ -21,20 +21,23 @@ import type {
 } from '../../runtime/sessions/sessions.js';
 import { ReviewArguments, TaskArguments, VerificationArguments } from './tool-schemas.js';
 
-/** What every session is started with, whatever its agent asks for. */
+/** The options of every session, whatever its agent requests. */
 export type SessionDefaults = Omit<StartSessionOptions, 'spec' | 'idempotencyKey' | 'force' | 'by'>;
 
 export interface SessionToolsOptions {
   readonly sessions: Sessions;
   readonly caller: SessionCaller;
   readonly settings: SessionDefaults;
-  /** The file of a spec by its id, or null. */
+  /** Returns the file of a spec by its id, or null. */
   readonly specFile: (spec_id: string) => string | null;
-  /** Whether a spec may be an argument. What a spec tells to run is run: only where agents may run anything. */
+  /**
+   * Whether a spec may be an argument. Danger: the commands in it are executed, so enable it only if agents may run
+   * any.
+   */
   readonly inlineSpecs: boolean;
 }
 
-/** What a tool answers: a session's own answer, or another that has its form. */
+/** The answer of a session tool: a session's own answer, or another of the same form. */
 export type SessionToolAnswer =
   | SessionAnswer
   | {
@@ -45,27 +48,27 @@ export type SessionToolAnswer =
 
 type RejectedAnswer = Extract<SessionAnswer, { success: false }>;
 
-/** A refusal in the words of sessions. `details` names arguments, and nothing that an agent has written. */
+/** A refusal in the form of a session answer. `details` names arguments, and never contains text of an agent. */
 export function rejectedAnswer(code: SessionErrorCode, details: readonly string[] = []): RejectedAnswer {
   const { type, message } = SESSION_ERRORS[code];
   const error: SessionError = { code, error_type: type, message, details };
   return { success: false, data: null, error };
 }
 
-/** Puts one call to the sessions. What has another form than the tool's schema gets no further. */
+/** Executes one call of a session tool. Arguments that do not match the schema of the tool are refused. */
 export async function callSessionTool(
   tool: 'task' | 'review' | 'verification',
   args: JsonObject,
   options: SessionToolsOptions,
 ): Promise<SessionToolAnswer> {
-  // C64: the simple report cannot be right, and must not cost the step anything.
+  // C64: a report without proof can never be valid, and must not affect the step.
   if (tool === 'task' && args['command'] === 'report') return rejectedAnswer('STEP_PROOF_MISSING');
   const mistakes = findArgumentMistakes(SCHEMAS[tool], args);
   if (mistakes.length > 0) return rejectedAnswer('VALIDATION_ERROR', mistakes);
   try {
     return await runTool(tool, args, options);
   } catch (error) {
-    // The words of such an error are for whoever runs the service.
+    // The message of such an error is for the operator of the service.
     if (error instanceof UsageError) return rejectedAnswer('VALIDATION_ERROR');
     if (error instanceof RunError && error.code === 'AGENT_BUSY') return rejectedAnswer('AGENT_BUSY');
     throw error;
@@ -74,7 +77,7 @@ export async function callSessionTool(
 
 const SCHEMAS = { task: TaskArguments, review: ReviewArguments, verification: VerificationArguments } as const;
 
-/** Which arguments are wrong. Of the report nothing is said here: the session names everything in it at once. */
+/** The names of the invalid arguments. The report is not checked here: the session reports all its mistakes at once. */
 function findArgumentMistakes(schema: (typeof SCHEMAS)[keyof typeof SCHEMAS], args: JsonObject): readonly string[] {
   const { required }: { readonly required: readonly string[] } = schema;
   const properties: Readonly<Record<string, TSchema>> = schema.properties;
@@ -141,7 +144,7 @@ const TOOL_COMMANDS = {
 } as const;
 type ToolCommand = (typeof TOOL_COMMANDS)[keyof typeof TOOL_COMMANDS][number] | 'prepare';
 
-/** @returns null for a command that the action does not have */
+/** @returns null if the action does not have this command */
 function parseCommand({ text }: ToolQuery): ToolCommand | null {
   const [action, command] = [text('action'), text('command')];
   if (action === 'prepare') return command === undefined ? 'prepare' : null;
@@ -151,7 +154,7 @@ function parseCommand({ text }: ToolQuery): ToolCommand | null {
 
 async function startSession({ args, text }: ToolQuery, options: SessionToolsOptions): Promise<SessionToolAnswer> {
   const { sessions, caller, settings, specFile, inlineSpecs } = options;
-  // Who only looks, begins nothing; there is no session yet that could say so.
+  // An observer may not start a session, and there is no session yet that could refuse it.
   if (caller.role === 'observer') return rejectedAnswer('AUTHORIZATION');
   const [spec_id, inline] = [text('spec_id'), args['spec']];
   if ((spec_id === undefined) === (inline === undefined))
@@ -165,7 +168,7 @@ async function startSession({ args, text }: ToolQuery, options: SessionToolsOpti
   return sessions.start({ ...settings, spec, by: caller, ...(key === undefined ? {} : { idempotencyKey: key }) });
 }
 
-/** The session that is meant. Only what changes nothing may be asked for by the spec alone. */
+/** Finds the session of a call. Only commands that change nothing may name a session by its spec alone. */
 async function findSession({ text }: ToolQuery, command: string, sessions: Sessions): Promise<string | RejectedAnswer> {
   const [session_id, spec_id] = [text('session_id'), text('spec_id')];
   if (session_id === undefined) {

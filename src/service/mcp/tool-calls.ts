@@ -1,31 +1,30 @@
-// What a call is known by. A call that comes again must be found again, by the same ids, in whatever process: nothing
-// of them is drawn (D4).
+// The identity of tool calls. A repeated call must map to the same ids in every process, so no id is random (D4).
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
 import type { JsonObject } from '../../contract/json.js';
 
-/** One call of a tool, as its connection received it. */
+/** One tool call as its connection received it. */
 export interface ToolCall {
   readonly name: string;
   readonly args: JsonObject;
-  /** Of the JSON-RPC request: no two requests of one connection have the same. */
+  /** The id of the JSON-RPC request, unique within its connection. */
   readonly request_id: string | number;
-  /** The caller's own key for this act: the same in every attempt, on whatever connection. */
+  /** The idempotency key of the client: the same in every attempt, on every connection. */
   readonly key: string | null;
 }
 
-/** Name and arguments: a key or request id that comes again with others is a mistake. */
+/** A digest of name and arguments: reusing a key or request id with another content is a mistake of the client. */
 export const contentOf = ({ name, args }: ToolCall): string => digest('content', name, args);
 
-/** The same call has the same mark. A request id means something on its connection only, and for one content. */
+/** The mark that identifies a call. A request id identifies a call only on its connection, and for one content. */
 export const markOf = (call: ToolCall, connection: string): string =>
   call.key === null ? digest('request', connection, call.request_id, contentOf(call)) : digest('key', call.key);
 
-/** By which the run recognises the proposal. */
+/** The input id by which the run deduplicates the proposal. */
 export const inputIdOf = (run_id: string, mark: string): string => `mcp:${digest('input', run_id, mark)}`;
 
-/** The id of the proposal that a call becomes: a UUID of version 8, whose bits are ours to choose (RFC 9562). */
+/** The proposal id of a call: a UUID of version 8, whose bits the application defines (RFC 9562). */
 export function proposalIdOf(run_id: string, mark: string): string {
   const hex = digest('proposal', run_id, mark);
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16);
@@ -38,10 +37,10 @@ export function proposalIdOf(run_id: string, mark: string): string {
   ].join('-');
 }
 
-/** A list, so that no two different ones run together. */
+/** The hash of a list: as a list, different parts cannot collide by concatenation. */
 const digest = (...parts: readonly unknown[]): string => sha256(canonicalJson(parts));
 
-/** Where a call went, and with which content. */
+/** The run that a call went into, and its content digest. */
 export interface PlacedCall {
   readonly run_id: string;
   readonly content: string;
@@ -49,7 +48,7 @@ export interface PlacedCall {
 
 const CALLS_REMEMBERED = 4_096;
 
-/** Calls by their marks, so that one that comes again goes into the run that it went into. The oldest are forgotten. */
+/** A cache of calls by their marks, so that a repeated call goes into the same run. The oldest are evicted. */
 export class PlacedCalls {
   readonly #placed = new Map<string, PlacedCall>();
 

@@ -1,4 +1,4 @@
-// The schemas of what MCP tools take and answer, beside those of the actions. Draft 2020-12, complete in themselves.
+// The input and output schemas of the MCP tools, except those of actions. Draft 2020-12, self-contained.
 
 import Type, { type TSchema } from 'typebox';
 import { REASONING_CHARS_MAX } from '../../contract/run/proposal.js';
@@ -16,7 +16,7 @@ import { closed, Nullable, OneOf, RunId, Sha256 } from '../../contract/shapes.js
 
 export type ToolSchema = Readonly<Record<string, unknown>> & { readonly type: 'object' };
 
-/** The schema as plain JSON. Its outermost type must be an object: MCP knows no other. */
+/** The schema as plain JSON. Its outermost type must be an object: MCP allows no other. */
 export const toToolSchema = (schema: object, more: object = {}): ToolSchema => ({
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   ...(JSON.parse(JSON.stringify({ ...schema, ...more })) as object),
@@ -36,7 +36,7 @@ export const RunArgument = Type.Unsafe<string>({
   description: 'The run into which this goes: next_step.run_id of a session. Default: that of the outstanding step.',
 });
 
-/** One raw payload, as text: what is not exactly a proposal is refused by the phases, not here. */
+/** One raw payload as text. An invalid proposal is rejected in the phases of the step, not here. */
 export const ProposeArguments = Type.Object(
   {
     proposal: Text(
@@ -47,7 +47,7 @@ export const ProposeArguments = Type.Object(
   closed,
 );
 
-/** One response, in full or the decision only, as the run shows it. */
+/** One response: detailed or only the decision, by the exposure of the run. */
 export const StepAnswer = { anyOf: [DetailedResponse, DecisionResponse] };
 
 const Id = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 160, description }));
@@ -55,7 +55,7 @@ const ContextUsage = Type.Optional(
   Type.Number({ minimum: 0, maximum: 100, description: 'How full your context is, in per cent.' }),
 );
 
-/** What a report holds (S3-06). The session itself checks it, and names everything that is wrong at once. */
+/** The members of a report (S3-06). The session validates it, and reports all mistakes at once. */
 const LastStepResult = Type.Object(
   {
     step_id: Text('next_step.step_id'),
@@ -84,7 +84,7 @@ const LastStepResult = Type.Object(
 );
 
 export const TASK_ACTIONS = ['session-step', 'session', 'prepare'] as const;
-/** `report` is known so that it can be refused by its name (C64). */
+/** `report` is listed so that it can be refused by name (C64). */
 export const TASK_COMMANDS = ['start', 'next', 'replay', 'heartbeat', 'status', 'resume', 'list', 'report'] as const;
 
 export const TaskArguments = Type.Object(
@@ -125,7 +125,7 @@ export const ReviewArguments = Type.Object(
   closed,
 );
 
-/** There is no argument for a command: what is run stands in the spec (C68). */
+/** There is no argument for the command: the spec defines it (C68). */
 export const VerificationArguments = Type.Object(
   {
     action: OneOf(['execute']),

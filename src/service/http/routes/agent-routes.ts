@@ -1,4 +1,4 @@
-// Agents: their runs are remote, begun and reached by whoever has a token for them.
+// Routes for agents. Their runs are remote: clients start and reach them with a token.
 
 import Type, { type Static } from 'typebox';
 import { BudgetLimits } from '../../../contract/run/budget.js';
@@ -36,7 +36,7 @@ export const AGENT_ROUTES: readonly Route[] = [
     summary: 'Start an agent run as the actor and role of the token',
     rights: ['act'],
     body: StartAgentBody,
-    responses: { 201: jsonResponse('The run. One that policy denies has ended already.', StartedAgent) },
+    responses: { 201: jsonResponse('The run. If policy denies it, it has ended already.', StartedAgent) },
     async handle({ principal, body }, service) {
       const { run_id, ending } = await service.turnpike.remoteAgents.start(identityOf(principal, body, service));
       const ended = ending === null ? null : { state: ending.state, reason: ending.reason };
@@ -46,12 +46,12 @@ export const AGENT_ROUTES: readonly Route[] = [
   route({
     method: 'POST',
     path: '/api/v1/agents/{run_id}/steps',
-    summary: 'Propose: one raw payload, byte for byte, which has exactly one response',
+    summary: 'Submit a proposal: one raw payload, byte for byte, with exactly one response',
     rights: ['act'],
     params: RunParams,
     body: BinaryBody,
     headers: ['idempotency-key'],
-    responses: { 200: jsonResponse('The response of the step, whatever it says.', StepResponse) },
+    responses: { 200: jsonResponse('The response of the step, whatever its outcome.', StepResponse) },
     async handle({ principal, params: { run_id }, body, headers }, service) {
       const { turnpike, keyedSteps: keyed, metrics, access } = service;
       if (!(await access.isOwn(principal, run_id))) throw new RefusalError('RUN_UNKNOWN');
@@ -70,7 +70,7 @@ export const AGENT_ROUTES: readonly Route[] = [
   route({
     method: 'POST',
     path: '/api/v1/agents/{run_id}/end',
-    summary: 'There are no more proposals: the run is completed, unless it has ended before',
+    summary: 'End a run, because there are no more proposals: completes it unless it has ended already',
     rights: ['act'],
     params: RunParams,
     headers: ['if-match'],
@@ -84,7 +84,7 @@ export const AGENT_ROUTES: readonly Route[] = [
   }),
 ];
 
-/** Who it is, is the token's to say; in which case, too, where that is for one. */
+/** The identity of a new run: actor and role come from the token, and so does the case if the token is bound to one. */
 function identityOf(principal: Principal, body: StartAgentBody, { agent }: HttpService): AgentIdentity {
   const { idle_ms, case: requestedCase, ...agentOptions } = body;
   const { actor, role, case: bound } = principal;

@@ -1,6 +1,6 @@
-// Proposals with an idempotency key. The ledger knows every one of them for good: the same key of the same principal in
-// the same run is the same input, and gets the response that is recorded. What is remembered here is only what has not
-// come that far yet.
+// Proposals with an idempotency key. The ledger keeps every key permanently: the same key of the same principal in the
+// same run is the same input, and gets the recorded response. This class holds only the steps that are not yet
+// recorded.
 
 import { canonicalJson } from '../../../contract/canonical-json.js';
 import { sha256 } from '../../../contract/hash.js';
@@ -22,7 +22,7 @@ export class KeyedSteps {
     this.#ledger = ledger;
   }
 
-  /** Takes a step under its key. @throws Refused IDEMPOTENCY_CONFLICT where the key was used for another body */
+  /** Submits a step under its key. @throws RefusalError IDEMPOTENCY_CONFLICT if the key was used for another body */
   async submit(
     step: { readonly run_id: string; readonly key: string; readonly principal: Principal; readonly body: Uint8Array },
     respond: (inputId: string) => Promise<string>,
@@ -34,7 +34,7 @@ export class KeyedSteps {
     if (earlier !== undefined && earlier.content !== content) throw new RefusalError('IDEMPOTENCY_CONFLICT');
     const current = earlier ?? { content, count: 0 };
     current.count += 1;
-    // Before anything is waited for, so that no other body with this key gets past.
+    // Set before the first await, so that no other body with this key gets through.
     this.#inFlight.set(inputId, current);
     try {
       const recorded = await this.#ledger.inputContent(rootRunIdOf(run_id), inputId);

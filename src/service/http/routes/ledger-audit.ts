@@ -1,6 +1,6 @@
-// Who was given content, in the ledger itself (`turnpike.recordReading`). Of entries, which hold hashes and no content,
-// nothing is written down: whoever follows the ledger would make it grow by following. What a client asks for again and
-// again is written down the first time that a reader is given it, for the same reason.
+// Records in the ledger itself who was shown content (`turnpike.recordReading`). Reads of entries, which contain hashes
+// but no content, are not recorded: a client that follows the ledger would make it grow. For the same reason, content
+// that a client polls is recorded only the first time.
 
 import { canonicalJson } from '../../../contract/canonical-json.js';
 import { InvariantError, LedgerError } from '../../../errors.js';
@@ -10,13 +10,13 @@ import type { InspectorSource } from '../../inspector/inspector-source.js';
 import type { Access, AccessAudit } from '../http-service.js';
 import { listStepContents, isWithheldByLane, type ContentPlace, type ContentLedger } from './step-contents.js';
 
-/** Readings, and sessions, that are remembered; what is forgotten is only told once more. */
+/** Limits of the caches of reads and sessions; an evicted read is only recorded once more. */
 const READINGS_REMEMBERED_MAX = 4_096;
 const SESSIONS_MAX = 256;
 
 type ReaderIdentity = Pick<Access, 'actor' | 'role'>;
 
-/** @returns an audit that writes to the ledger that is served; of an export its own run tells */
+/** @returns an audit that writes to the served ledger; an export needs no entry, because its own run records it */
 export function ledgerAudit(
   turnpike: Pick<Turnpike, 'recordReading'> & { readonly ledger: ContentLedger },
   inspector: InspectorSource | null,
@@ -24,7 +24,7 @@ export function ledgerAudit(
   const { ledger } = turnpike;
   const read = async (content: ContentPlace & ReaderIdentity): Promise<void> => {
     if (await turnpike.recordReading(content)) return;
-    // It was there a moment ago: of what nothing is told, nothing is shown.
+    // The content was erased meanwhile: a read that cannot be recorded is not allowed.
     throw new LedgerError({ code: 'LEDGER_ERASED', message: `entry ${content.log_index} has lost its content` });
   };
   const readings = new ReadingLog(read);
@@ -42,12 +42,13 @@ export function ledgerAudit(
       await readings.record({ actor, role }, content);
     } else if (route === TASK || route === SESSION_VIEW) {
       for (const spec of await specs.list(String(session_id), Number(at))) {
-        // A view has no word of it then; a task is not shown at all, but to whoever works through it.
+        // The view then contains no text of the spec. A task is shown only to the caller that works through the
+        // session.
         if (route === SESSION_VIEW && (await isWithheldByLane(spec, ledger))) continue;
         await readings.record({ actor, role }, spec);
       }
     } else if (!WITHOUT_CONTENT.has(route)) {
-      throw new InvariantError(`nobody has said whether ${route} shows content`);
+      throw new InvariantError(`it is not defined whether ${route} shows content`);
     }
   };
 }
@@ -60,11 +61,11 @@ const WITHOUT_CONTENT: ReadonlySet<string> = new Set([
   '/api/v1/events/{log_index}',
   '/api/v1/inspector/entries',
   '/api/v1/stream',
-  // Its own run is its record.
+  // The run of the export records it.
   '/api/v1/exports',
 ]);
 
-/** Tells of each reader and content once, until it is forgotten. */
+/** Records each pair of reader and content once, until the pair is evicted. */
 class ReadingLog {
   readonly #recordReading: (content: ContentPlace & ReaderIdentity) => Promise<unknown>;
   readonly #recorded = new Map<string, Promise<unknown>>();
@@ -73,7 +74,7 @@ class ReadingLog {
     this.#recordReading = read;
   }
 
-  /** Resolves when it stands in the ledger, whoever has told of it. */
+  /** Resolves when the read is in the ledger, whichever request recorded it. */
   async record({ actor, role }: ReaderIdentity, { log_index, sha256 }: ContentPlace): Promise<void> {
     const key = canonicalJson([actor, role, log_index, sha256]);
     let recorded = this.#recorded.get(key);
@@ -86,7 +87,7 @@ class ReadingLog {
   }
 }
 
-/** Which specs a session was given: what is shown of it is out of them, whichever holds. */
+/** Lists the specs that a session received: texts of a session come from one of them. */
 export class SessionSpecs {
   readonly #ledger: Pick<LedgerReader, 'tree'>;
   readonly #known = new Map<string, { next: number; readonly specs: ContentPlace[] }>();
@@ -95,12 +96,12 @@ export class SessionSpecs {
     this.#ledger = ledger;
   }
 
-  /** Those of the entries up to `at`. */
+  /** The specs in the entries up to and including `at`. */
   async list(session_id: string, at: number): Promise<readonly ContentPlace[]> {
     const known = this.#known.get(session_id) ?? { next: 0, specs: [] };
     setBounded(this.#known, session_id, known, SESSIONS_MAX);
     for await (const { seq, type, text, log_index } of this.#ledger.tree(session_id, known.next)) {
-      // Somebody else may have read on meanwhile.
+      // A concurrent call may have read further meanwhile.
       if (seq !== known.next) continue;
       known.next = seq + 1;
       const sha256 = type === 'input' && !text.includes(ACCESS_INPUT) ? SPEC.exec(text)?.[1] : undefined;
@@ -110,10 +111,10 @@ export class SessionSpecs {
   }
 }
 
-/** A reference as canonical JSON has it. Text that only looks like one has its quotes escaped. */
+/** A reference in canonical JSON. In text that only looks like one, the quotes are escaped. */
 const SPEC = /"artifact_kind":"session_spec"[^{}]*"hash_sha256":"([0-9a-f]{64})"/;
 
-/** Whoever was told to have read a spec has not brought one. */
+/** Marks the record of a read of a spec, which does not attach one. */
 const ACCESS_INPUT = '"kind":"access"';
 
 function setBounded<T>(map: Map<string, T>, key: string, value: T, max: number): void {

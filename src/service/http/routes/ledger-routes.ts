@@ -1,5 +1,5 @@
-// The ledger itself: its entries, what they brought, and how they are looked at. Everything is a reading; what shows
-// content is written down before it is shown.
+// Routes that read the ledger: entries, their content, and the views of the inspector. The audit records a read of
+// content before the content is sent.
 
 import Type from 'typebox';
 import { closed, RunId, Sha256 } from '../../../contract/shapes.js';
@@ -43,12 +43,12 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
     method: 'GET',
     path: '/api/v1/events',
     packs: true,
-    summary: 'Entries of the log in full, in their order',
+    summary: 'List complete entries of the log in order',
     rights: OBSERVE,
     query: Type.Object({ after: Type.Optional(After), limit: Type.Optional(Limit(EVENTS_MAX)) }, closed),
     responses: {
       200: jsonResponse(
-        'Go on with `after` = `next`.',
+        'Continue with `after` = `next`.',
         Type.Object({ events: Type.Array(EventShape), next: After }, closed),
       ),
     },
@@ -73,10 +73,10 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/events/{log_index}',
-    summary: 'One entry of the log in full',
+    summary: 'Get one complete entry of the log',
     rights: OBSERVE,
     params: EntryParams,
-    responses: { 200: jsonResponse('Its text is what its leaf hash is of.', EventShape) },
+    responses: { 200: jsonResponse('The entry. Its leaf hash is the hash of `text`.', EventShape) },
     async handle(request, service) {
       const { log_index } = request.params;
       await auditAccess(request, service, '/api/v1/events/{log_index}', { log_index });
@@ -86,7 +86,7 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/events/{log_index}/artifacts/{sha256}',
-    summary: 'Content that an entry brought',
+    summary: 'Get content that an entry attached',
     rights: OBSERVE,
     params: Type.Object({ log_index: LogIndex, sha256: Sha256 }, closed),
     responses: { 200: textResponse('The bytes.', BYTES) },
@@ -100,7 +100,7 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/stream',
-    summary: 'The log as server-sent events, from behind `after` or Last-Event-ID on; else what comes from now on',
+    summary: 'Stream the log as server-sent events, after `after` or Last-Event-ID; by default, new entries only',
     rights: OBSERVE,
     query: Type.Object(
       {
@@ -110,13 +110,13 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
       closed,
     ),
     headers: ['last-event-id'],
-    responses: { 200: textResponse('Events with the id of the last entry in them.', 'text/event-stream') },
+    responses: { 200: textResponse('Events; the id of an event is the index of its last entry.', 'text/event-stream') },
     handle: (request, service) => streamEvents(request, service),
   }),
   route({
     method: 'GET',
     path: '/api/v1/inspector/ledger',
-    summary: 'Which ledger this is, and what vouches for it',
+    summary: 'Get the identity of the ledger, and its checkpoint and key',
     rights: OBSERVE,
     responses: { 200: jsonResponse('The ledger.', LedgerInfoShape) },
     handle: async (_request, service) => ({ json: await requireInspector(service).info() }),
@@ -125,10 +125,10 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
     method: 'GET',
     path: '/api/v1/inspector/rows',
     packs: true,
-    summary: `Entries in one line each, at most ${ROWS_MAX} of them`,
+    summary: `List entries as rows, at most ${ROWS_MAX}`,
     rights: OBSERVE,
     query: EntryRange,
-    responses: { 200: jsonResponse('From `from` on, below `to`.', RowPageShape) },
+    responses: { 200: jsonResponse('The rows from `from` up to but not including `to`.', RowPageShape) },
     handle: async ({ query: { from, to }, control }, service) => ({
       json: await requireInspector(service).rows(from, to, control),
     }),
@@ -137,7 +137,7 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
     method: 'GET',
     path: '/api/v1/inspector/entries',
     packs: true,
-    summary: 'The exact texts of entries, one a line; go on behind the last one that came',
+    summary: 'Get the exact texts of entries, one per line; continue after the last one received',
     rights: OBSERVE,
     query: EntryRange,
     responses: { 200: textResponse('Canonical texts.', 'text/plain') },
@@ -152,11 +152,11 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
     method: 'GET',
     path: '/api/v1/inspector/courses/{run_id}',
     packs: true,
-    summary: 'The way of a run through its machine, and of its steps through theirs',
+    summary: 'Get the transitions that a run, and each of its steps, took',
     rights: OBSERVE,
     params: Type.Object({ run_id: RunId }, closed),
     query: Type.Object({ after: Type.Optional(LogIndex) }, closed),
-    responses: { 200: jsonResponse('Its moves after an entry.', CourseShape) },
+    responses: { 200: jsonResponse('The course of the run, with its moves after the entry `after`.', CourseShape) },
     handle: async ({ params, query, control }, service) => ({
       json: requireFound(await requireInspector(service).course(params.run_id, query.after ?? 0, control)),
     }),
@@ -164,13 +164,13 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/inspector/charts/{hash}',
-    summary: 'A recorded machine, drawn',
+    summary: 'Get the chart of a recorded state machine',
     rights: OBSERVE,
     params: Type.Object({ hash: Sha256 }, closed),
     headers: ['if-none-match'],
     responses: {
-      200: jsonResponse('It never changes.', ChartShape),
-      304: { description: 'It is as If-None-Match has it.' },
+      200: jsonResponse('The chart, which never changes.', ChartShape),
+      304: { description: 'If-None-Match names the present ETag.' },
     },
     async handle({ params: { hash }, headers }, service) {
       const ETag = etagOf(hash);
@@ -185,7 +185,7 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/inspector/steps/{run_id}/{step}',
-    summary: 'A step as its agent saw it, beside what was recorded of it',
+    summary: 'Get a step as its agent saw it, with the entries that record it',
     rights: OBSERVE,
     params: Type.Object({ run_id: RunId, step: Type.Integer({ minimum: 1 }) }, closed),
     responses: { 200: jsonResponse('The step.', StepStoryShape) },
@@ -199,10 +199,12 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/inspector/why/{log_index}',
-    summary: 'Why a decision came out as it did',
+    summary: 'Explain a decision',
     rights: OBSERVE,
     params: EntryParams,
-    responses: { 200: jsonResponse('The checks in their order, and what would flip it.', ExplanationShape) },
+    responses: {
+      200: jsonResponse('The checks in order, and the changes that would flip the decision.', ExplanationShape),
+    },
     handle: async ({ params, control }, service) => ({
       json: requireFound(await requireInspector(service).why(params.log_index, control)),
     }),
@@ -210,7 +212,7 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/inspector/sessions/{session_id}',
-    summary: 'A session as it stood at an entry, or as it stands',
+    summary: 'Get a session after an entry, or at present',
     rights: OBSERVE,
     params: Type.Object({ session_id: Type.String({ minLength: 1, maxLength: 160 }) }, closed),
     query: Type.Object({ at: Type.Optional(LogIndex) }, closed),
@@ -226,10 +228,10 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
   }),
 ];
 
-/** So much of the log is in memory at a time. */
+/** How many bytes of the log are in memory at a time. */
 const LINES_BYTES = 65_536;
 
-/** The texts of entries, one a line: about as many bytes as one answer may have, and at least one entry. */
+/** Yields the texts of entries, one per line, up to about `ENTRY_BYTES_MAX` bytes and at least one entry. */
 async function* streamEntryLines(
   source: InspectorSource,
   { from, to }: { readonly from: number; readonly to: number },
@@ -276,10 +278,10 @@ async function streamEvents(
   const lastEventId = headers['last-event-id'];
   if (lastEventId !== undefined && !/^(?:-1|\d{1,15})$/.test(lastEventId)) throw new RefusalError('INVALID_REQUEST');
   const after = lastEventId === undefined ? (query.after ?? size - 1) : Number(lastEventId);
-  // It would be told nothing until the ledger is as long as that, and then not what was written before.
+  // The client would receive nothing until the ledger has this size, and then would miss the entries before it.
   if (after >= size) throw new RefusalError('PLACE_AHEAD');
   const format = FORMATS[query.format ?? 'entries'](source);
-  // Whoever asks for what is archived must hear so now: a stream that breaks off is only asked for again.
+  // A request for archived entries must fail now: the client would only reconnect a stream that breaks off.
   if (after + 1 < size) await format.next(after + 1, after + 2);
   const subject = { after, format: query.format ?? 'entries' };
   await auditAccess(request, service, '/api/v1/stream', subject);

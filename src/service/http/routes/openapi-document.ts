@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document of the routes: their schemas are JSON Schema as they stand.
+// Generates the OpenAPI 3.1 document from the routes, whose schemas already are JSON Schema.
 
 import type { TObject, TSchema } from 'typebox';
 import { PROBLEM_TYPE } from '../../problems.js';
@@ -21,7 +21,10 @@ export function openApiDocument(routes: readonly Route[], version: string): Json
       securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
       schemas: { Problem: PROBLEM },
       responses: {
-        Problem: { description: 'Why not (RFC 9457).', content: { [PROBLEM_TYPE]: { schema: REF_PROBLEM } } },
+        Problem: {
+          description: 'The reason of the refusal (RFC 9457).',
+          content: { [PROBLEM_TYPE]: { schema: REF_PROBLEM } },
+        },
       },
     },
   };
@@ -98,5 +101,5 @@ const toResponse = ({ description, type, schema }: ResponseShape): JsonDocument 
   ...(type === undefined ? {} : { content: { [type]: schema === undefined ? {} : { schema: toPlainJson(schema) } } }),
 });
 
-/** As it goes out: what TypeBox remembers beside the schema is no JSON. */
+/** The schema as plain JSON, without the internal properties of TypeBox. */
 const toPlainJson = (schema: TSchema): unknown => JSON.parse(JSON.stringify(schema));

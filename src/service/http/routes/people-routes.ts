@@ -1,4 +1,4 @@
-// What people do: answer to what waits for them, promote, and hand out. Who says it is always the token's to say.
+// Routes for operators and approvers: votes, promotions and exports. Actor and role always come from the token.
 
 import { join } from 'node:path';
 import Type from 'typebox';
@@ -25,7 +25,7 @@ const ApprovalShape = Type.Object(
     case_id: Nullable(CaseId),
     digest: Sha256,
     name: Type.String(),
-    /** Of the arguments as canonical JSON; null where the ledger does not show them. */
+    /** The hash of the arguments as canonical JSON; null if the ledger does not show them. */
     args_sha256: Nullable(Sha256),
     requested_by: Type.String(),
     requested_at: Timestamp,
@@ -40,11 +40,14 @@ const ApprovalParams = Type.Object({ run_id: RunId, digest: Sha256 }, closed);
 const RequestShape = Type.Union([
   Type.Object(
     { action: Type.String(), args: Type.Object({}, { additionalProperties: true }) },
-    { ...closed, description: 'It gives the digest, with its run and case.' },
+    { ...closed, description: 'The request. The digest covers it, with its run and case.' },
   ),
   Type.Object(
     { withheld: Type.Object({ sha256: Sha256, bytes: Type.Integer({ minimum: 0 }) }, closed) },
-    { ...closed, description: 'A lane withholds it from a reader whose vote on it could not count.' },
+    {
+      ...closed,
+      description: 'The hash of a request that its lane withholds from readers whose vote could not count.',
+    },
   ),
 ]);
 const BallotBody = Type.Object(
@@ -92,7 +95,7 @@ const ExportBody = Type.Object(
     ...starterProperties,
     reason: Type.String({ minLength: 1, maxLength: 400 }),
     kind: Type.Optional(OneOf(KINDS)),
-    /** Of the bundle, in the folder of exports: a path is never taken from a request. */
+    /** The name of the bundle in the export folder: requests never contain a path. */
     name: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$' }),
     format: Type.Optional(OneOf(['folder', 'zip'])),
   },
@@ -103,24 +106,24 @@ const HighRiskShape = Type.Object(
   closed,
 );
 const STARTED_RESPONSES = {
-  202: jsonResponse('How the run stands; with a digest it waits for approval of that.', HighRiskShape),
+  202: jsonResponse('The state of the run; with a digest, it waits for approval of that digest.', HighRiskShape),
 };
 
 export const PEOPLE_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/approvals',
-    summary: 'What waits for people: what is asked, by its hash, by whom, and the votes so far',
+    summary: 'List the pending approvals: the hash of each request, who requested it, and the votes so far',
     rights: ['approve', 'observe'],
     responses: {
-      200: jsonResponse('All that is open.', Type.Object({ approvals: Type.Array(ApprovalShape) }, closed)),
+      200: jsonResponse('All pending approvals.', Type.Object({ approvals: Type.Array(ApprovalShape) }, closed)),
     },
     async handle({ principal, control }, { turnpike, clock }) {
       const approvals = [];
       const all = turnpike.ledger.approvals(nowOf(clock), approverOf(principal), control);
       for await (const { request, withheld, ...open } of all) {
         if (principal.case !== null && principal.case !== open.case_id) continue;
-        // What is asked again and again must be no content: the arguments are a read of their own.
+        // Clients poll this list, so it contains no content: reading the arguments is a separate, audited request.
         const isShown = request !== null && withheld === null;
         approvals.push({ ...open, args_sha256: isShown ? sha256(canonicalJson(request.args)) : null });
       }
@@ -130,7 +133,7 @@ export const PEOPLE_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/approvals/{run_id}/{digest}',
-    summary: 'What exactly is asked; the ledger says who was shown it',
+    summary: 'Get the exact request of an approval; the ledger records the read',
     rights: ['approve', 'observe'],
     params: ApprovalParams,
     responses: { 200: jsonResponse('The request.', RequestShape) },
@@ -155,7 +158,7 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     summary: 'Vote, as the actor and role of the token, on exact requests of one run',
     rights: ['approve'],
     body: BallotBody,
-    responses: { 200: jsonResponse('Each vote, with the rule by which it counts or not.', VotesShape) },
+    responses: { 200: jsonResponse('Each vote, with the rule by which it counts or does not.', VotesShape) },
     async handle({ principal, body: { run_id, digests, decision } }, { turnpike }) {
       if (principal.case !== null) checkTokenCase(principal, (await turnpike.ledger.run(run_id))?.case_id);
       const { actor, role } = principal;
@@ -180,7 +183,7 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     method: 'POST',
     path: '/api/v1/exports',
     kind: 'task',
-    summary: 'Hand out what the ledger holds of a case, as a bag in the folder of exports',
+    summary: 'Export everything that the ledger records of a case, as a bag in the export folder',
     rights: ['govern'],
     body: ExportBody,
     responses: STARTED_RESPONSES,
@@ -198,10 +201,12 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     route({
       method: 'GET',
       path: `/api/v1/${kind}s/{run_id}`,
-      summary: `How a ${kind} stands`,
+      summary: `Get the state of ${kind === 'export' ? 'an export' : 'a promotion'}`,
       rights: ['govern', 'observe'],
       params: RunParams,
-      responses: { 200: jsonResponse('Its state; with a digest it waits for approval of that.', HighRiskShape) },
+      responses: {
+        200: jsonResponse('The state; with a digest, it waits for approval of that digest.', HighRiskShape),
+      },
       async handle({ principal, params: { run_id } }, { turnpike, access }) {
         const record = await turnpike.ledger.run(run_id);
         if (record?.run_kind !== kind || !access.canSee(principal, record)) throw new RefusalError('RUN_UNKNOWN');
@@ -214,7 +219,7 @@ export const PEOPLE_ROUTES: readonly Route[] = [
 
 const nowOf = (clock: Clock): string => new Date(clock.now()).toISOString();
 
-/** Whoever only looks is no approver, in whatever role. */
+/** A token without the right to approve is not an approver, whatever its role. */
 const approverOf = ({ rights, actor, role }: Principal): Approver | null =>
   rights.has('approve') ? { actor, role } : null;
 

@@ -1,4 +1,4 @@
-// What a route is: data, from which requests are judged, the paths are laid out, and the OpenAPI document is made.
+// Route definitions as data: the service validates requests, finds paths and generates the OpenAPI document from them.
 
 import Type, { type Static, type TObject, type TSchema } from 'typebox';
 import { closed } from '../../../contract/shapes.js';
@@ -10,20 +10,20 @@ import type { WorkKind } from '../../admission/admission-limits.js';
 import type { HttpService } from '../http-service.js';
 import type { StreamOutput } from '../event-streams.js';
 
-/** What is asked, after everything of it has been checked. */
+/** A request after all checks. */
 export interface RouteRequest<P, Q, B> {
   readonly principal: Principal;
   readonly params: P;
   readonly query: Q;
   readonly body: B;
-  /** Only of these is anything believed, and each is there once at most. */
+  /** The only headers that routes read; each occurs at most once. */
   readonly headers: Readonly<Partial<Record<RequestHeader, string>>>;
-  /** For long reads: it is charged to the token, and ends when the client leaves. */
+  /** For long reads: charges them to the token, and is aborted when the client leaves. */
   readonly control: ReadControl;
 }
 export type RequestHeader = 'if-match' | 'if-none-match' | 'idempotency-key' | 'last-event-id';
 
-/** What is answered. */
+/** The response of a route. */
 export type RouteResponse =
   | { readonly status?: number; readonly json: unknown; readonly headers?: Readonly<Record<string, string>> }
   | {
@@ -32,13 +32,13 @@ export type RouteResponse =
       readonly type: string;
       readonly headers?: Readonly<Record<string, string>>;
     }
-  /** Pieces of a body, each made when the client has read the one before. */
+  /** Pieces of a body; each is produced when the client has read the one before. */
   | { readonly chunks: AsyncIterable<string>; readonly type: string }
   | { readonly status: 304; readonly headers: Readonly<Record<string, string>> }
-  /** It goes on for as long as somebody listens. */
+  /** Runs until the client disconnects. */
   | { readonly stream: (out: StreamOutput, control: ReadControl) => void };
 
-/** An answer as the OpenAPI document tells it. */
+/** A response in the OpenAPI document. */
 export interface ResponseShape {
   readonly description: string;
   readonly type?: string;
@@ -47,19 +47,19 @@ export interface ResponseShape {
 
 export interface RouteDefinition<P extends TObject, Q extends TObject, B extends TSchema, S> {
   readonly method: 'GET' | 'POST';
-  /** With `{name}` for each parameter. */
+  /** The path, with `{name}` for each parameter. */
   readonly path: string;
-  /** Whether a GET is answered without its body, too, where that is asked for. Never one that is told of. */
+  /** Whether HEAD is also served. Never for a route whose reads are audited. */
   readonly head?: boolean;
   /**
-   * Whether a large answer is packed for whoever takes it so. Never where a secret may stand beside what somebody else
-   * has chosen: how well that packs tells of the secret.
+   * Whether large responses are compressed for clients that accept it. Never where a response may contain both a secret
+   * and text that another party has chosen: the compressed size would reveal the secret.
    */
   readonly packs?: boolean;
-  /** What a request makes the service do. Default: `read` for GET, `step` for POST. */
+  /** The kind of work. Default: `read` for GET, `step` for POST. */
   readonly kind?: WorkKind;
   readonly summary: string;
-  /** One of these is needed; none: any token will do. */
+  /** The caller needs one of these rights. Empty: any token suffices. */
   readonly rights: readonly Right[];
   readonly params?: P;
   readonly query?: Q;
@@ -70,7 +70,7 @@ export interface RouteDefinition<P extends TObject, Q extends TObject, B extends
   handle(request: RouteRequest<Static<P>, Static<Q>, Static<B>>, service: S): Promise<RouteResponse> | RouteResponse;
 }
 
-/** A route whatever its parameters are, on a service `S`. */
+/** A route of a service `S`, with the types of its parameters erased. */
 export interface Route<S = HttpService> {
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -87,7 +87,7 @@ export interface Route<S = HttpService> {
   handle(request: RouteRequest<unknown, unknown, unknown>, service: S): Promise<RouteResponse> | RouteResponse;
 }
 
-/** A body that is taken as it is. */
+/** The schema of a body that is passed on unchanged. */
 export const BinaryBody = Type.Unsafe<Uint8Array>({ type: 'string', contentMediaType: 'application/octet-stream' });
 
 export const EmptyObject = Type.Object({}, closed);
@@ -112,17 +112,17 @@ export const createRouteFactory =
     head,
     packs,
     kind: kind ?? (rest.method === 'GET' ? 'read' : 'step'),
-    // What it is given has been held against the schemas that its types are of.
+    // The request was validated against the schemas from which these types are derived.
     handle: (request, service) => rest.handle(request as Parameters<typeof rest.handle>[0], service),
   });
 
 export const route = createRouteFactory<HttpService>();
 
-/** What a route is asked by. */
+/** The HTTP methods of a route. */
 export const methodsOf = ({ method, head }: Pick<Route, 'method' | 'head'>): readonly string[] =>
   head ? [method, 'HEAD'] : [method];
 
-/** The values of a query or path as their schemas have them, or null: numbers come as text. */
+/** The values of a query or path, with numbers parsed from text; null if they do not match the schema. */
 export function parseValues(schema: TObject, texts: Readonly<Record<string, unknown>>): object | null {
   const values = Object.fromEntries(
     Object.entries(texts).map(([name, text]) => [name, isNumber(schema, name) ? parseNumber(text) : text]),
@@ -138,9 +138,9 @@ const parseNumber = (text: unknown): unknown =>
 
 type IndexedRoute = Pick<Route, 'method' | 'path' | 'head'>;
 
-/** The routes by their paths. What is found does not depend on the method: a path has one or several. */
+/** Finds routes by path, whatever the method: a path may have several routes. */
 export class RouteIndex<R extends IndexedRoute> {
-  /** By the number of parts: each with its parts, null where any part fits. */
+  /** Routes by the number of path segments, each with its segments; null for a parameter. */
   readonly #byLength = new Map<number, { readonly parts: readonly (string | null)[]; readonly route: R }[]>();
 
   constructor(routes: readonly R[]) {
@@ -161,7 +161,7 @@ export class RouteIndex<R extends IndexedRoute> {
     return routes;
   }
 
-  /** The methods that a path has: none where there is nothing. */
+  /** The methods of a path; empty if the path is unknown. */
   methods(path: string): readonly string[] {
     return this.find(path).flatMap(methodsOf);
   }

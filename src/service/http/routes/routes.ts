@@ -8,5 +8,5 @@ import { systemRoutes } from './system-routes.js';
 
 const WORK_ROUTES = [...AGENT_ROUTES, ...RUN_ROUTES, ...LEDGER_ROUTES, ...PEOPLE_ROUTES, ...SESSION_ROUTES];
 
-/** Everything that can be asked over HTTP, but for MCP and the page. */
+/** All routes of the HTTP API, without MCP and the page. */
 export const ROUTES: readonly Route[] = [...WORK_ROUTES, ...systemRoutes(WORK_ROUTES)];

@@ -1,12 +1,13 @@
-// Who sees and reaches which run. An agent has its own: those of the same actor and role, and of its case where its
-// token is for one. To know the id of a run is not enough, and whoever may not see it does not learn that it is there.
+// Decides which runs a token may see and use. An agent has its own runs: those of the same actor and role, and of its
+// case if the token is bound to one. Knowing the id of a run is not enough, and a token that may not see a run does not
+// learn that it exists.
 
 import type { RunRecord } from '../../../contract/run/run-record.js';
 import type { Principal } from '../../../ports/token-book.js';
 import type { RemoteAgents } from '../../../runtime/agents/remote-agents.js';
 import { RefusalError } from '../../problems.js';
 
-/** Runs whose owner is remembered. */
+/** Limit of the cache of run owners. */
 const OWNERS_REMEMBERED_MAX = 4_096;
 
 interface RunOwner {
@@ -23,13 +24,13 @@ export class RunAccess {
     this.#agents = agents;
   }
 
-  /** Whether somebody may propose in a run, and end it: it is remote, and his own. Whose a run is never changes. */
+  /** Whether the caller may propose in a run and end it: the run is remote and its own. The owner never changes. */
   async isOwn(principal: Principal, run_id: string): Promise<boolean> {
     const owner = this.#owners.get(run_id) ?? (await this.#find(run_id));
     return owner !== null && isOwner(principal, owner);
   }
 
-  /** A token for one case sees no run of another, whatever its rights. */
+  /** Whether the caller may see a run. A token for one case never sees a run of another case, whatever its rights. */
   canSee(principal: Principal, { actor, case_id }: RunRecord): boolean {
     if (principal.case !== null && principal.case !== case_id) return false;
     if (principal.rights.has('observe') || principal.rights.has('govern')) return true;
@@ -48,7 +49,7 @@ export class RunAccess {
   }
 }
 
-/** A token for one case does nothing in another, whatever its rights. @throws Refused */
+/** @throws RefusalError RIGHT_MISSING if the token is bound to another case */
 export function checkTokenCase({ case: bound }: Principal, case_id: string | null | undefined): void {
   if (bound !== null && bound !== case_id) throw new RefusalError('RIGHT_MISSING');
 }

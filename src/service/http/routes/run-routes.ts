@@ -1,4 +1,4 @@
-// Runs, as their records tell them.
+// Routes for runs and their records.
 
 import Type, { type Static } from 'typebox';
 import { canonicalJson } from '../../../contract/canonical-json.js';
@@ -14,9 +14,9 @@ import { route, type Route } from './route.js';
 import { After, Ending, jsonResponse, Limit, RunParams } from './shapes.js';
 
 const LIMIT_DEFAULT = 20;
-/** Trees that are looked through for one page, whoever of them may be seen. */
+/** How many trees one page scans, including those that the caller may not see. */
 const TREES_SCANNED_MAX = 200;
-/** Records of one tree in a list; `/tree` has them all, so many at a time. */
+/** Limits of the records of one tree: in a list, and in one page of `/tree`. */
 const RUNS_SHOWN = 100;
 const TREE_RUNS = 500;
 
@@ -49,7 +49,7 @@ const TreeShape = Type.Object(
   closed,
 );
 const RunListQuery = Type.Object({ after: Type.Optional(After), limit: Type.Optional(Limit(100)) }, closed);
-/** `after` is a place among the runs of the tree. */
+/** `after` is an index into the runs of the tree. */
 const TreeQuery = Type.Object({ after: Type.Optional(After), limit: Type.Optional(Limit(1_000)) }, closed);
 const CancelBody = Type.Object({ reason: Type.String({ minLength: 1, maxLength: 160 }) }, closed);
 const OutcomeBody = Type.Object(
@@ -62,10 +62,10 @@ export const RUN_ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/api/v1/runs',
     packs: true,
-    summary: 'The run trees in the order in which they were opened; an agent sees its own runs',
+    summary: 'List the run trees in the order in which they were opened; an agent sees only its own runs',
     rights: ['observe', 'govern', 'act'],
     query: RunListQuery,
-    responses: { 200: jsonResponse('Go on with `after` = `next`; null: there are no more.', RunListShape) },
+    responses: { 200: jsonResponse('Continue with `after` = `next`; null: there are no more.', RunListShape) },
     handle: ({ principal, query, control }, { turnpike, access }) => {
       const trees = turnpike.ledger.treesAfter(query.after ?? -1, control);
       const isSeen = (run: RunRecord): boolean => access.canSee(principal, run);
@@ -76,13 +76,13 @@ export const RUN_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/runs/{run_id}',
-    summary: 'The record of one run',
+    summary: 'Get the record of one run',
     rights: ['observe', 'govern', 'act'],
     params: RunParams,
     headers: ['if-none-match'],
     responses: {
-      200: jsonResponse('With a strong ETag.', RunRecord),
-      304: { description: 'It is as If-None-Match has it.' },
+      200: jsonResponse('The record, with a strong ETag.', RunRecord),
+      304: { description: 'If-None-Match names the present ETag.' },
     },
     async handle({ principal, params, headers, control }, { turnpike, access }) {
       const record = await turnpike.ledger.run(params.run_id, control);
@@ -98,13 +98,13 @@ export const RUN_ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/api/v1/runs/{run_id}/tree',
     packs: true,
-    summary: 'The run tree that a run belongs to: parents before their children',
+    summary: 'Get the run tree of a run: parents before their children',
     rights: ['observe', 'govern', 'act'],
     params: RunParams,
     query: TreeQuery,
     responses: {
       200: jsonResponse(
-        'Its runs, and what became of acts of which nobody knew. Go on with `after` = `next`; null: there are no more.',
+        'The runs, and the unknown outcomes with their settlements. Continue with `after` = `next`; null: no more.',
         TreeShape,
       ),
     },
@@ -134,7 +134,7 @@ export const RUN_ROUTES: readonly Route[] = [
   route({
     method: 'POST',
     path: '/api/v1/runs/{run_id}/cancel',
-    summary: 'Cancel the tree of a live agent run, children first',
+    summary: 'Cancel the tree of an active agent run, children first',
     rights: ['govern', 'act'],
     params: RunParams,
     body: CancelBody,
@@ -144,7 +144,7 @@ export const RUN_ROUTES: readonly Route[] = [
       const mayCancel = principal.rights.has('govern') || (await access.isOwn(principal, run_id));
       const run = await turnpike.ledger.run(run_id);
       if (!mayCancel) throw new RefusalError('RUN_UNKNOWN');
-      // Of a run that there is not, it is told the same.
+      // The response for a run that does not exist is the same.
       if (principal.case !== null) checkTokenCase(principal, run?.case_id);
       if (run === null) throw new RefusalError('RUN_UNKNOWN');
       await checkIfMatch(run_id, headers['if-match'], turnpike);
@@ -157,11 +157,11 @@ export const RUN_ROUTES: readonly Route[] = [
   route({
     method: 'POST',
     path: '/api/v1/runs/{run_id}/outcome',
-    summary: 'Say what became of an act whose outcome was unknown',
+    summary: 'Settle an action with an unknown outcome',
     rights: ['govern'],
     params: RunParams,
     body: OutcomeBody,
-    responses: { 200: jsonResponse('It is recorded.', Type.Object({ run_id: RunId }, closed)) },
+    responses: { 200: jsonResponse('The outcome is recorded.', Type.Object({ run_id: RunId }, closed)) },
     async handle({ principal, params: { run_id }, body: { outcome, note } }, { turnpike }) {
       if (principal.case !== null) checkTokenCase(principal, (await turnpike.ledger.run(run_id))?.case_id);
       const { actor, role } = principal;
@@ -172,7 +172,7 @@ export const RUN_ROUTES: readonly Route[] = [
   }),
 ];
 
-/** @throws Refused PRECONDITION_FAILED where the record is not one of those that If-Match names */
+/** @throws RefusalError PRECONDITION_FAILED if If-Match does not name the present record */
 export async function checkIfMatch(run_id: string, expected: string | undefined, turnpike: Turnpike): Promise<void> {
   if (expected === undefined) return;
   const record = await turnpike.ledger.run(run_id);
@@ -189,7 +189,7 @@ async function* listTrees(
 ): AsyncGenerator<ListedTree, Pick<Static<typeof RunListShape>, 'next'>> {
   let [scanned, yielded, next] = [0, 0, -1];
   for await (const tree of found) {
-    // One more than was asked for is there: there is a next page.
+    // There is a further tree, so there is a next page.
     if (yielded >= limit || scanned >= TREES_SCANNED_MAX) return { next };
     scanned += 1;
     next = tree.log_index;

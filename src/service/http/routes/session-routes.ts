@@ -1,5 +1,5 @@
-// Sessions: the same questions, and the same answers, as over MCP and by command. Every answer is 200, a refusal too:
-// it is what the session says, and not that it could not be asked.
+// Routes for sessions, with the same requests and answers as MCP and the command. Every answer has status 200, even if
+// the session refuses the request: the HTTP request itself has succeeded.
 
 import Type, { type TObject, type TProperties } from 'typebox';
 import type { JsonObject } from '../../../contract/json.js';
@@ -26,19 +26,24 @@ const OverrideBody = {
   reason_code: OneOf(OVERRIDE_REASONS),
   reason_detail: Type.Optional(Type.String({ maxLength: 1_000 })),
 };
-/** The session itself checks it, and names everything that is wrong at once. */
+/** The session validates the report, and reports all mistakes at once. */
 const Report = Type.Optional(
-  Type.Object({}, { additionalProperties: true, description: 'What became of the outstanding step' }),
+  Type.Object({}, { additionalProperties: true, description: 'The report of the outstanding step' }),
 );
 
-/** As whom a token speaks: in a role of sessions where its role is one, else as the least that can work. */
+/**
+ * The session caller of a token: its role if that is a session role, else `autonomy_runner`, which has the fewest
+ * rights.
+ */
 export function toSessionCaller({ actor, role }: Principal): SessionCaller {
   return { actor, role: SESSION_ROLES.some((known) => known === role) ? role : 'autonomy_runner' };
 }
 
-const SESSION_RESPONSES = { 200: jsonResponse('What the session says: `success`, `data`, `error`.', SessionOutput) };
+const SESSION_RESPONSES = {
+  200: jsonResponse('The answer of the session: `success`, `data`, `error`.', SessionOutput),
+};
 
-/** What MCP has tools for goes to the same desk. */
+/** Routes for the operations that MCP also offers; both use the session tools. */
 const toolRoute = (name: string, tool: 'task' | 'review' | 'verification', known: JsonObject, body: TObject): Route =>
   route({
     method: 'POST',
@@ -54,7 +59,7 @@ const toolRoute = (name: string, tool: 'task' | 'review' | 'verification', known
       ),
   });
 
-/** What only people may do. The session judges them by their role. */
+/** Routes for the decisions of people. The session authorizes the caller by its role. */
 const personRoute = (
   name: string,
   properties: TProperties,
@@ -78,16 +83,16 @@ const personRoute = (
   });
 
 const SUMMARIES: Readonly<Record<string, string>> = {
-  next: 'Report the outstanding step, and ask for the next one',
-  report: 'Refused: a report goes with `next`, and with the proof of its step',
-  replay: 'The last answer once more',
-  heartbeat: 'A sign of life',
+  next: 'Report the outstanding step, and get the next one',
+  report: 'Always refused: send the report to `next`, with the proof of its step',
+  replay: 'Get the last answer again',
+  heartbeat: 'Record that the agent is alive',
   verify: 'Run the command of the outstanding verification',
-  review: 'Have the outstanding gate reviewed',
+  review: 'Review the outstanding gate',
   pause: 'Pause the session',
-  resume: 'Go on after a pause',
-  end: 'End the session for good',
-  waive: 'Let a gate count as satisfied though nothing has passed it',
+  resume: 'Resume the session after a pause',
+  end: 'End the session permanently',
+  waive: 'Waive a gate: mark it as satisfied although nothing has passed it',
 };
 
 const step = { action: 'session-step' } as const;
@@ -96,10 +101,10 @@ export const SESSION_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/sessions',
-    summary: 'The sessions, the newest first',
+    summary: 'List the sessions, the newest first',
     rights: ['sessions', 'observe'],
     query: Type.Object({ spec_id }, closed),
-    responses: { 200: jsonResponse('All of them, or those of one spec.', TaskOutput) },
+    responses: { 200: jsonResponse('All sessions, or those of one spec.', TaskOutput) },
     async handle({ query, control }, { turnpike }) {
       const sessions = await turnpike.sessions.list(query.spec_id, control);
       return { json: { success: true, data: { sessions }, error: null } };
@@ -120,7 +125,7 @@ export const SESSION_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/sessions/{session_id}',
-    summary: 'How a session stands: nothing is changed, or recorded',
+    summary: 'Get the status of a session; changes and records nothing',
     rights: ['sessions', 'observe'],
     params: SessionParams,
     responses: SESSION_RESPONSES,
@@ -129,7 +134,7 @@ export const SESSION_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/sessions/{session_id}/task',
-    summary: 'What a task asks for; without a name, that of the outstanding step',
+    summary: 'Get a task; by default that of the outstanding step',
     rights: ['sessions', 'observe'],
     params: SessionParams,
     query: Type.Object({ task_id: Type.Optional(Id) }, closed),
@@ -137,7 +142,8 @@ export const SESSION_ROUTES: readonly Route[] = [
     async handle({ principal, params: { session_id }, query: { task_id } }, { turnpike, audit }) {
       const task = await turnpike.sessions.prepare(session_id, task_id);
       if (task === null) throw new RefusalError('NOT_FOUND');
-      // Whoever works through it is handed it in any case; others look at it, as they do at what a lane keeps back.
+      // A caller that works through the session receives the task anyway; for others it is content that a lane may
+      // withhold.
       if (!principal.rights.has('sessions')) await checkSpecIsVisible(session_id, turnpike.ledger);
       const { id: token, actor, role } = principal;
       await audit({ token, actor, role, route: '/api/v1/sessions/{session_id}/task', subject: { session_id } });
@@ -179,7 +185,7 @@ export const SESSION_ROUTES: readonly Route[] = [
   ),
 ];
 
-/** @throws Refused where a lane keeps back what the session was given */
+/** @throws RefusalError LEDGER_ERASED if a lane withholds the spec of the session */
 async function checkSpecIsVisible(session_id: string, ledger: ContentLedger): Promise<void> {
   for (const spec of await new SessionSpecs(ledger).list(session_id, Infinity)) {
     if (await isWithheldByLane(spec, ledger)) throw new RefusalError('LEDGER_ERASED');

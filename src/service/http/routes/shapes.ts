@@ -1,4 +1,4 @@
-// Schemas that several routes share, and of answers whose types stand elsewhere.
+// Schemas that several routes share, and schemas of responses whose types are defined elsewhere.
 
 import Type, { type TSchema } from 'typebox';
 import { EXPOSURES } from '../../../contract/run/response.js';
@@ -7,7 +7,7 @@ import { closed, Nullable, OneOf, RunId, Sha256 } from '../../../contract/shapes
 import type { ResponseShape } from './route.js';
 
 export const LogIndex = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-/** The last entry that is known already; -1: none. */
+/** The last entry that the client has; -1: none. */
 export const After = Type.Integer({ minimum: -1, maximum: Number.MAX_SAFE_INTEGER });
 export const Limit = (maximum: number) => Type.Integer({ minimum: 1, maximum });
 export const RunParams = Type.Object({ run_id: RunId }, closed);
@@ -26,7 +26,7 @@ export const jsonResponse = (description: string, schema: TSchema): ResponseShap
 });
 export const textResponse = (description: string, type: string): ResponseShape => ({ description, type });
 
-/** An object that other members may join in later versions. */
+/** An object to which later versions may add members. */
 export const openObject = (properties: Record<string, TSchema>) =>
   Type.Object(properties, { additionalProperties: true });
 

@@ -1,4 +1,4 @@
-// Which content of the ledger stands in what a route shows: each of it is a reading.
+// Lists the ledger content in the response of a route: each item is recorded as a read.
 
 import type { RecordedInput } from '../../../contract/run/entry.js';
 import type { StepStory } from '../../../contract/inspection/inspection.js';
@@ -9,13 +9,13 @@ import { rootRunIdOf, type LedgerReader } from '../../../runtime/ledger/ledger-r
 
 export type ContentLedger = Pick<LedgerReader, 'tree' | 'log' | 'artifactsOf'>;
 
-/** Content, and an entry that brought it. */
+/** A content hash, and an entry that attached this content. */
 export interface ContentPlace {
   readonly log_index: number;
   readonly sha256: string;
 }
 
-/** Of a response: the payload that it answers, and what its act gave, or the response that it gives again. */
+/** For the response of a step: its payload, and the result of its action or the earlier response that it repeats. */
 export async function listStepContents(story: StepStory, ledger: ContentLedger): Promise<readonly ContentPlace[]> {
   const { run_id, proposal, response } = story;
   if (response === null) return [];
@@ -38,7 +38,7 @@ export async function listStepContents(story: StepStory, ledger: ContentLedger):
   return payload === undefined ? [] : [payload];
 }
 
-/** Whether a lane keeps back from readers what this entry brought. */
+/** Whether a lane withholds this content from readers. */
 export async function isWithheldByLane({ log_index, sha256 }: ContentPlace, ledger: ContentLedger): Promise<boolean> {
   for await (const entry of ledger.log(log_index)) {
     const artifacts = await ledger.artifactsOf(entry);
@@ -52,7 +52,7 @@ async function entryAt(log_index: number, ledger: ContentLedger): Promise<Stored
   return null;
 }
 
-/** What an agent is told of its act is a result, or a code: under a terse exposure, not even that. */
+/** Whether a response contains a result. It may contain only an error code, or under a terse exposure neither. */
 const hasResult = (response: string): boolean =>
   ((JSON.parse(response) as { readonly result?: unknown }).result ?? null) !== null;
 

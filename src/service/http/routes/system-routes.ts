@@ -1,4 +1,4 @@
-// The service itself: what is in force, whether it works, what it has done, and what there is to ask.
+// Routes for the service itself: health, metrics, the policy in force and the OpenAPI document.
 
 import Type from 'typebox';
 import { ActionsPolicy } from '../../../contract/policy/actions-policy.js';
@@ -30,7 +30,7 @@ const HealthShape = Type.Object(
   closed,
 );
 
-/** @param table every other route: the document tells of them, and of these */
+/** @param table all other routes, which the OpenAPI document describes together with these */
 export function systemRoutes(table: readonly Route[]): readonly Route[] {
   const routes: Route[] = [
     route({
@@ -38,9 +38,9 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
       path: '/api/v1/health',
       head: true,
       kind: 'live',
-      summary: 'Whether the ledger can be read and written, and anything is registered',
+      summary: 'Check that the ledger can be read and written, and that an action is registered',
       rights: [],
-      responses: { 200: jsonResponse('It works; else 503.', HealthShape) },
+      responses: { 200: jsonResponse('The service is healthy; otherwise 503.', HealthShape) },
       async handle(_request, { turnpike, version, log }) {
         try {
           const [ledger_entries, policy] = await Promise.all([turnpike.ledger.size(), turnpike.policy()]);
@@ -58,15 +58,15 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
       method: 'GET',
       path: '/api/v1/metrics',
       kind: 'live',
-      summary: 'What is counted, as Prometheus reads it',
+      summary: 'Get the metrics for Prometheus',
       rights: ['observe'],
-      responses: { 200: textResponse('Text of Prometheus.', 'text/plain') },
+      responses: { 200: textResponse('The text format of Prometheus.', 'text/plain') },
       handle: async (_request, { metrics }) => ({ bytes: await metrics.text(), type: metrics.type }),
     }),
     route({
       method: 'GET',
       path: '/api/v1/policy',
-      summary: 'What new runs are judged by, and which versions of it',
+      summary: 'Get the policy in force for new runs, and its versions',
       rights: ['observe', 'govern'],
       responses: { 200: jsonResponse('The policy in force.', PolicyShape) },
       async handle(_request, { turnpike }) {
@@ -80,7 +80,7 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
       method: 'GET',
       path: '/api/v1/openapi.json',
       packs: true,
-      summary: 'This document',
+      summary: 'Get this document',
       rights: [],
       responses: { 200: jsonResponse('OpenAPI 3.1.', Type.Object({}, { additionalProperties: true })) },
       handle: (_request, { version }) => ({ json: openApiDocument([...table, ...routes], version) }),
