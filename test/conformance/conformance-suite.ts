@@ -1,5 +1,5 @@
-// The official conformance suite for MCP servers, run as it is, and a relay by which it reaches a server that wants a
-// token: the suite has none to send.
+// Runs the official conformance suite for MCP servers unchanged, through a relay that adds the bearer token, because
+// the suite cannot send one.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ interface Check {
   readonly errorMessage?: string;
 }
 
-/** What the suite says: every scenario, with what is wrong. None is wrong with one that passes. */
+/** The results of the suite: every scenario with its problems; none for a scenario that passes. */
 export type Verdicts = ReadonlyMap<string, readonly string[]>;
 
 /** The names of all scenarios for servers. */
@@ -56,12 +56,12 @@ async function suite(argv: readonly string[]): Promise<string> {
 
 export interface Relay {
   readonly port: number;
-  /** To where requests go; with which token. */
+  /** Sets the target of requests, and the token. */
   lead(url: string, token: string): void;
   close(): Promise<void>;
 }
 
-/** Hands on every request as it is, the Host included, with the token added. */
+/** Forwards every request unchanged, including Host, with the token added. */
 export async function relay(): Promise<Relay> {
   let target = { url: '', token: '' };
   const server: Server = createServer((incoming, outgoing) => {

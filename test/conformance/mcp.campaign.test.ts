@@ -1,5 +1,5 @@
-// What the official conformance suite says about the MCP server. It speaks to it over HTTP, through the front door; the
-// tools that its scenarios call stand behind the gateway.
+// The official conformance suite against the MCP server, over HTTP and through the request guard. The tools that its
+// scenarios call are behind the tool gateway.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { ROOT } from '../sources.js';
 import { relay, scenarios, verdicts, type Relay, type Verdicts } from './conformance-suite.js';
 import { CONFORMANCE_AGENT, scenarioEdit, SCENARIO_TOOLS } from './scenario-tools.js';
 
-/** The scenarios that fail, each with the reason why it shall. */
+/** The scenarios that fail, each with the reason why that is intended. */
 const EXPECTED = JSON.parse(readFileSync(join(ROOT, 'test/conformance/mcp-baseline.json'), 'utf8')) as Record<
   string,
   string
@@ -57,7 +57,7 @@ describe('every server scenario', () => {
     expect(found.size).toBe(32);
   });
 
-  test('passes, or is written down as one that does not, with its reason', () => {
+  test('passes, or is listed as failing with its reason', () => {
     const failing = [...found].filter(([, wrong]) => wrong.length > 0).map(([name]) => name);
     expect(failing.sort()).toEqual(Object.keys(EXPECTED).sort());
     expect(Object.values(EXPECTED).filter((reason) => reason.length < 20)).toEqual([]);
@@ -79,7 +79,7 @@ describe('every server scenario', () => {
     expect(found.get(name)).toEqual([]);
   });
 
-  test('S4-19: the tools that were called were called through the gateway, each in a run of its own', async () => {
+  test('S4-19: every tool call went through the gateway, in a run of its own', async () => {
     const calls = (await bench.entries()).flatMap((entry) =>
       entry.type === 'run_created' && entry.body.run_kind === 'tool_gateway' ? [entry.body.request?.name] : [],
     );
@@ -88,7 +88,7 @@ describe('every server scenario', () => {
 });
 
 test(
-  'CVE-2025-66414: a server whose front door stands open fails the scenario on DNS rebinding',
+  'CVE-2025-66414: a server without the request guard fails the scenario on DNS rebinding',
   async () => {
     const open = await serveGuarded(() => () => ({ refusal: null, principal: null }), service(), serving());
     door.lead(open.url, token);

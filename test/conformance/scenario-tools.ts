@@ -1,5 +1,5 @@
-// The tools that the scenarios of the conformance suite call, as tools of a service: each call of them is a CALL_TOOL
-// proposal, and what they answer comes through the gateway.
+// The tools that the scenarios of the conformance suite call, as registered tools of a service: each call is a
+// CALL_TOOL proposal, and its result comes through the gateway.
 
 import Type, { type TObject } from 'typebox';
 import { ActionNotExecutedError } from '../../src/errors.js';

@@ -1,4 +1,4 @@
-// A program that has nothing but a Turnpike: no server and no terminal, nothing else that would keep its process.
+// A program with nothing but a Turnpike: no server and no terminal that would keep its process alive.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
@@ -39,7 +39,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-test('a process that waits for a response is not over before it has it, also while its act waits to be tried again', () => {
+test('a process that waits for a response does not exit before it, even while the action waits for a retry', () => {
   const retried = (text: string): string => `${text}\nretries: { max: 1, backoff_ms: 400 }\n`;
   const edit: typeof serviceEdit = (name, text) =>
     name === 'actions' ? retried(serviceEdit(name, text)) : serviceEdit(name, text);

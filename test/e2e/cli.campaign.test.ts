@@ -1,4 +1,4 @@
-// The real binary, as a shell calls it: processes, pipes, signals, exit codes.
+// The real command as a shell runs it: processes, pipes, signals, exit codes.
 
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
@@ -74,7 +74,7 @@ class Running {
     this.child.stdin.write(`${line}\n`);
   }
 
-  /** Resolves when so many response lines are there. @throws when the process ends before */
+  /** Resolves when there are this many response lines. @throws if the process ends before */
   async responses(count: number): Promise<void> {
     const early = this.ended.then((ended) => Promise.reject(new Error(`ended early: ${JSON.stringify(ended)}`)));
     early.catch(() => undefined);
@@ -87,12 +87,12 @@ const turnpike = (argv: readonly string[], stdin: string | Uint8Array = ''): Pro
   running.child.stdin.end(stdin);
   return running.ended;
 };
-/** What only looks at what processes have left, once it was seen as a process itself. */
+/** Runs read-only commands in this process, after they were once tested as a process. */
 const here = (argv: readonly string[]): Promise<Said> => inThisProcess(folder, argv);
 const sock = (): string => join(folder, '.turnpike/control.sock');
 
 test(
-  'S2-05 S2-19 S2-20 S2-22 D5 init, step, run, runs, replay, ledger verify: as a new user calls them',
+  'S2-05 S2-19 S2-20 S2-22 D5 init, step, run, runs, replay and ledger verify work as a new user runs them',
   async () => {
     expect(await turnpike(['init'])).toMatchObject({ status: 0, stderr: '' });
     put(folder, 'one.json', write('/sandbox/a.txt', 'hello'));
@@ -119,7 +119,7 @@ test(
 );
 
 test(
-  'S2-04 S2-20 a hostile file: every line is answered, the run is completed, the ledger is whole',
+  'S2-04 S2-20 a hostile file: every line has a response, the run completes, the ledger is intact',
   async () => {
     folder = await initialised();
     const lines: (string | Buffer)[] = [
@@ -147,13 +147,13 @@ test(
   MS_MAX,
 );
 
-describe('several processes on one home', () => {
+describe('several processes on one home directory', () => {
   beforeEach(async () => {
     folder = await initialised();
   });
 
   test(
-    'D13 a second command acts through the first while that runs, and both complete',
+    'D13 a second command works through the first one while that runs, and both complete',
     async () => {
       const holder = new Running(['run', '-']);
       holder.say(write('/sandbox/a.txt', 'from the first'));
@@ -180,7 +180,7 @@ describe('several processes on one home', () => {
   );
 
   test(
-    'D13 commands that are called at the same time all succeed',
+    'D13 commands that are started at the same time all succeed',
     async () => {
       const files = [1, 2, 3, 4, 5].map((n) => put(folder, `${n}.json`, write(`/sandbox/${n}.txt`, String(n))));
       const all = await Promise.all(files.map((file) => turnpike(['step', file])));
@@ -195,7 +195,7 @@ describe('several processes on one home', () => {
   );
 
   test(
-    'D3 after a SIGKILL the next command recovers: the run has failed as INTERRUPTED, and its own completes',
+    'D3 after SIGKILL the next command recovers: the old run failed as INTERRUPTED, and its own run completes',
     async () => {
       const killed = new Running(['run', '-']);
       killed.say(write('/sandbox/a.txt', 'kept'));
@@ -217,7 +217,7 @@ describe('several processes on one home', () => {
   );
 
   test(
-    'D3 when a client is killed, its run alone fails',
+    'D3 if a client is killed, only its run fails',
     async () => {
       const holder = new Running(['run', '-']);
       holder.say(think());
@@ -243,7 +243,7 @@ describe('several processes on one home', () => {
   );
 
   test(
-    'D3 when the holder is killed, a command that acts through it says so and exits with 1',
+    'D3 if the owner is killed, a command that works through it reports that and exits with 1',
     async () => {
       const holder = new Running(['run', '-']);
       holder.say(think());
@@ -262,7 +262,7 @@ describe('several processes on one home', () => {
   );
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
-    '%s interrupts the run, says so, and exits with 1',
+    '%s interrupts the run, reports that, and exits with 1',
     async (signal) => {
       const running = new Running(['run', '-']);
       running.say(think());
@@ -279,7 +279,7 @@ describe('several processes on one home', () => {
   );
 
   test(
-    'a home that is held without a socket is exit code 3',
+    'a home directory that is locked without a socket is exit code 3',
     async () => {
       const held = await openTurnpike({ home: join(folder, '.turnpike'), control: false });
       expect(await turnpike(['run', '-'], think())).toMatchObject({
@@ -293,7 +293,7 @@ describe('several processes on one home', () => {
   );
 
   test(
-    'U-04 a service that embeds the library is reached by the command',
+    'U-04 the command reaches a service that embeds the library',
     async () => {
       const contract = join(folder, 'contract');
       const service = await openTurnpike({ home: join(folder, '.turnpike'), contract });
@@ -307,7 +307,7 @@ describe('several processes on one home', () => {
   );
 
   test(
-    'a reader that leaves ends the command quietly',
+    'the command ends quietly if the reader of its output is gone',
     async () => {
       await turnpike(['run', '-'], Array.from({ length: 2_000 }, think).join('\n'));
       const running = new Running(['runs', '--json']);
@@ -349,7 +349,7 @@ describe('several processes on one home', () => {
 });
 
 test(
-  'D2 when the ledger cannot be written the last response is AUDIT_FAILURE, the exit code 3, and the next opening recovers',
+  'D2 if the ledger cannot be written, the last response is AUDIT_FAILURE, the exit code 3, and the next command recovers',
   async () => {
     folder = await initialised();
     const lines = Array.from({ length: 200 }, () => write('/sandbox/a.txt', 'x'.repeat(40_000)));
@@ -373,7 +373,7 @@ test(
 );
 
 test(
-  'wrong usage is one line and exit code 2',
+  'a usage error is one line and exit code 2',
   async () => {
     expect(await turnpike(['run'])).toEqual({
       status: 2,

@@ -1,4 +1,4 @@
-// `turnpike inspect` as a shell calls it: a bundle that is served until somebody ends it, or written into one file.
+// `turnpike inspect` as a shell runs it: serves a bundle until it is stopped, or writes it into one file.
 
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ afterEach(endAll);
 
 const command = (...argv: string[]): Promise<Ended> => new Command(argv, folder).ended;
 
-/** A bundle of one agent's work. */
+/** A bundle with the work of one agent. */
 async function exported(): Promise<void> {
   put(folder, 'step.json', write('/sandbox/a.md', 'in confidence'));
   expect(await command('step', 'step.json')).toMatchObject({ status: 0 });
@@ -28,7 +28,7 @@ async function exported(): Promise<void> {
 
 describe('turnpike inspect FILE', () => {
   test(
-    'serves the page and the bundle to whoever has the token of its address, changes nothing, and ends on SIGTERM',
+    'serves the page and the bundle to clients with the token of its address, changes nothing, and ends on SIGTERM',
     async () => {
       await exported();
       const before = readFileSync(join(folder, 'bundle'));
@@ -48,7 +48,7 @@ describe('turnpike inspect FILE', () => {
       expect(rows).toHaveLength(size);
       const texts = linesOf(await (await api(`/inspector/entries?from=0&to=${size}`)).text());
       expect(texts.map((text) => leafHash(text).slice(0, 8))).toEqual(rows.map((row) => row[8]));
-      // There is nothing here by which a ledger could be written to.
+      // No route can write to a ledger.
       for (const path of ['/agents', '/approvals']) {
         const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
         expect((await fetch(`${url}/api/v1${path}`, { method: 'POST', headers, body: '{}' })).status).toBe(404);
@@ -61,7 +61,7 @@ describe('turnpike inspect FILE', () => {
   );
 
   test(
-    '--html writes one file that has all of it, is there only once, and is never written over another',
+    '--html writes one complete file, and never replaces an existing one',
     async () => {
       await exported();
       const made = await command('inspect', 'bundle', '--html', 'out.html');
@@ -74,7 +74,7 @@ describe('turnpike inspect FILE', () => {
       expect(made.stderr).toContain(`${info.size} entries, ${Buffer.byteLength(html)} bytes`);
       expect(await command('inspect', 'bundle', '--html', 'out.html')).toMatchObject({ status: 2 });
       expect(readFileSync(join(folder, 'out.html'), 'utf8')).toBe(html);
-      // A bundle that was changed is served to nobody, and written nowhere.
+      // A changed bundle is neither served nor written.
       const bundle = readFileSync(join(folder, 'bundle'), 'utf8');
       const forged = bundle.replace('authz_decision', 'authz_decisiom');
       expect(forged).not.toBe(bundle);

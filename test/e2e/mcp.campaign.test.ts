@@ -1,4 +1,4 @@
-// `turnpike mcp` as a client starts it: a process of its own, which may be killed at any time.
+// `turnpike mcp` as a client starts it: a process that may be killed at any time.
 
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -44,7 +44,7 @@ interface Started {
   readonly stderr: () => string;
 }
 
-/** A server on stdio, with the official client at the other end. */
+/** A server on stdio, with the official client. */
 async function started(argv: readonly string[] = []): Promise<Started> {
   const transport = new StdioClientTransport({
     command: process.execPath,
@@ -67,7 +67,7 @@ async function killed({ client, transport }: Started): Promise<void> {
   await gone;
 }
 
-/** The ledger as a reader sees it, after it was held against itself. */
+/** The ledger as a reader sees it, after verification and replay. */
 async function ledger(): Promise<Entry[]> {
   const { store, anchor } = openHome(homePaths(join(folder, '.turnpike')), { readOnly: true });
   try {
@@ -86,7 +86,7 @@ const steps = async (): Promise<unknown[]> =>
   (await ledger()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.outcome] : []));
 
 test(
-  'over stdio an agent lists tools, acts, is refused, and says goodbye',
+  'over stdio an agent lists tools, acts, is denied, and closes the session',
   async () => {
     const { client, stderr } = await started();
     expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(
@@ -108,7 +108,7 @@ test(
 
 describe('killed and started again', () => {
   test(
-    'D3 D4: the run goes on, and what was acknowledged is not done twice',
+    'D3 D4: the run continues, and acknowledged actions are not executed twice',
     async () => {
       const first = await started();
       const before = await call(first.client, 'create_directory', { path: '/sandbox/d' }, 'key-1');
@@ -124,7 +124,7 @@ describe('killed and started again', () => {
   );
 
   test(
-    'D4 D8: in the middle of calls, whatever has happened has happened once',
+    'D4 D8: during calls, every executed action was executed once',
     async () => {
       const names = Array.from({ length: 60 }, (_, i) => `n${i}`);
       const calling = (client: Client) =>
@@ -132,7 +132,7 @@ describe('killed and started again', () => {
       const first = await started();
       await call(first.client, 'think');
       const cut = calling(first.client);
-      // Some are done, and some are not.
+      // Some are executed, and some are not.
       while (!existsSync(join(folder, '.turnpike/sandbox/case-local/n5'))) await delay(1);
       await killed(first);
       await cut;
@@ -150,7 +150,7 @@ describe('killed and started again', () => {
 });
 
 test(
-  'C64 C65: killed between a step and its report, the session goes on with the next server',
+  'C64 C65: killed between a step and its report, the session continues with the next server',
   async () => {
     mkdirSync(join(folder, 'specs'));
     writeFileSync(join(folder, 'specs/spec-1.json'), JSON.stringify(spec(phase('p1', [make('t1')]))));
@@ -187,7 +187,7 @@ test(
 );
 
 test(
-  'D13: a second server on the same home acts through the first',
+  'D13: a second server on the same home directory works through the first',
   async () => {
     const first = await started();
     await call(first.client, 'think');
@@ -226,7 +226,7 @@ describe('over HTTP', () => {
   }
 
   test(
-    'an agent acts; asked to stop, the server ends and takes its token with it',
+    'an agent acts; on SIGTERM the server ends and deletes its token',
     async () => {
       const { child, url, token } = await served();
       const client = await connected(url, token);
@@ -244,7 +244,7 @@ describe('over HTTP', () => {
   );
 
   test(
-    'D3: killed and started again, it has another token, and the run of an agent is there by its id',
+    'D3: killed and started again, it has another token, and the run of an agent is reachable by its id',
     async () => {
       const first = await served();
       const { run_id } = await call(

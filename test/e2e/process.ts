@@ -1,4 +1,4 @@
-// A command as a shell calls it: a real process, what it says, and how it ends.
+// A command as a shell runs it: a real process, its output, and how it ends.
 
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { ROOT } from '../sources.js';
 
 const children = new Set<ChildProcessWithoutNullStreams>();
 
-/** Ends what a test has left. */
+/** Ends processes that a test has left. */
 export function endAll(): void {
   for (const child of children) child.kill('SIGKILL');
   children.clear();
@@ -19,7 +19,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A process of the command, and all that it says. */
+/** A process of the command, and its output. */
 export class Command {
   readonly child: ChildProcessWithoutNullStreams;
   readonly ended: Promise<Ended>;
@@ -41,7 +41,7 @@ export class Command {
     });
   }
 
-  /** Resolves with what `pattern` finds in what is said to the person. @throws when the process ends before */
+  /** Resolves with the match of `pattern` on stderr. @throws if the process ends before */
   async says(pattern: RegExp): Promise<RegExpExecArray> {
     const early = this.ended.then((ended) => Promise.reject(new Error(`ended early: ${JSON.stringify(ended)}`)));
     early.catch(() => undefined);

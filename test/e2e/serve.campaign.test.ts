@@ -1,4 +1,4 @@
-// `turnpike serve` and `turnpike token` as a shell calls them: real processes, their addresses, files and signals.
+// `turnpike serve` and `turnpike token` as a shell runs them: real processes, addresses, files and signals.
 
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -40,7 +40,7 @@ async function minted(...argv: string[]): Promise<string> {
 
 describe('turnpike serve --demo', () => {
   test.each(['SIGTERM', 'SIGINT'] as const)(
-    'shows a home of its own, and takes it away on %s, whether it was filled by then or not',
+    'serves a temporary home directory, and deletes it on %s, even if it is not filled yet',
     async (signal) => {
       for (const isFilled of [true, false]) {
         const demo = new Command(['serve', '--demo', '--port', '0'], folder);
@@ -59,7 +59,7 @@ describe('turnpike serve --demo', () => {
 
 describe('turnpike serve', () => {
   test(
-    'prints an address whose token opens it, for as long as it runs, and ends on SIGTERM at once',
+    'prints an address with a token that is valid while it runs, and ends at once on SIGTERM',
     async () => {
       const { serve, url, token } = await serving();
       expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/);
@@ -71,7 +71,7 @@ describe('turnpike serve', () => {
       expect(await serve.stop()).toEqual({ status: 0, stdout: '', stderr: expect.stringMatching(ADDRESS) });
       expect(await (await stream).text()).toContain('retry: ');
       await expect(fetch(url)).rejects.toThrow();
-      // Nothing of the drawn token is kept: it opens no later service.
+      // The generated token is not stored: it is invalid for a later service.
       const again = await serving();
       expect((await ask(`${again.url}/api/v1/health`, token ?? '')).status).toBe(401);
       await again.serve.stop();
@@ -80,7 +80,7 @@ describe('turnpike serve', () => {
   );
 
   test(
-    'is one to a home: a second one is refused, other commands act through it, and it is whole afterwards',
+    'is the only service of a home directory: a second one fails, other commands work through it, and the ledger stays intact',
     async () => {
       const token = await minted(...AGENT);
       const { serve, url } = await serving();
@@ -99,7 +99,7 @@ describe('turnpike serve', () => {
   );
 
   test(
-    'listens where others reach it only when there is a token for them, and to a port that is a number',
+    'listens on other addresses than loopback only with a stored token, and refuses an invalid port',
     async () => {
       const refused = await command('serve', '--port', '0', '--host', '0.0.0.0');
       expect(refused).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('turnpike token') });
@@ -116,7 +116,7 @@ describe('turnpike serve', () => {
 
 describe('turnpike token', () => {
   test(
-    'is shown once, kept as a hash for nobody but the owner, listed without it, and revoked while a service runs',
+    'is printed once, stored as a hash that only the owner can read, listed without it, and revoked while a service runs',
     async () => {
       const { serve, url } = await serving('--stored-tokens');
       const token = await minted(...AGENT, '--expires', '3', '--case', 'case-0007');
@@ -148,7 +148,7 @@ describe('turnpike token', () => {
   );
 
   test(
-    'many that are made at once are all kept',
+    'tokens created concurrently are all stored',
     async () => {
       const made = await Promise.all(Array.from({ length: 6 }, () => command('token', ...AGENT, '--json')));
       const ids = made.map(({ stdout }) => (JSON.parse(stdout) as { id: string }).id);
@@ -162,7 +162,7 @@ describe('turnpike token', () => {
   );
 
   test(
-    'needs an actor, a role and a right that there is',
+    'needs an actor, a role and a known right',
     async () => {
       for (const argv of [[], AGENT.slice(0, 4), [...AGENT, '--right', 'everything'], [...AGENT, '--expires', '0']]) {
         expect(await command('token', ...argv)).toMatchObject({ status: 2, stdout: '' });

@@ -1,5 +1,5 @@
-// Whole sessions over MCP, with servers that are killed. `npm run sessions` kills behind every single call. The
-// command as it is shipped is in mcp.test.ts; here it is started fifty times, and its files are few.
+// Complete sessions over MCP with servers that are killed. `npm run sessions` kills after every single call. The
+// shipped command is tested in mcp.campaign.test.ts; here it is started fifty times, from few files.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { diskFolder } from '../fixtures/temp-folder.js';
@@ -7,7 +7,7 @@ import { builtCommand } from '../fixtures/build.js';
 import { faultsOf, TRANSPORTS, walk } from '../sessions/mcp-walk.js';
 
 const MS_MAX = 400_000;
-/** Of one transport every sixth call, of the other those in the middle between them. */
+/** For one transport every sixth call, for the other the calls midway between them. */
 const KILL_EVERY = 6;
 let command: string;
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, MS_MAX);
 
 test.each(TRANSPORTS.map((transport, index) => [transport, (index * KILL_EVERY) / 2] as const))(
-  'S3-40 C64: over %s, with a server that is killed, a spec comes to its end: nothing twice, all of it mediated',
+  'S3-40 C64: over %s, with killed servers, a spec is completed: nothing is executed twice, everything is mediated',
   async (transport, rest) => {
     const killBehind = (call: number): boolean => call % KILL_EVERY === rest;
     const walked = await walk({ transport, command, folder: diskFolder(), killBehind });

@@ -1,5 +1,5 @@
-// A session by commands alone, each a process: by themselves, and while another process has the home. The command as it
-// is shipped is in cli.test.ts; here its files are few, because it is started thirty times.
+// A session with commands only, each a process: alone, and while another process owns the home directory. The shipped
+// command is tested in cli.campaign.test.ts; here it is started thirty times, from few files.
 
 import { afterEach, beforeAll, expect, test } from '@jest/globals';
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
@@ -51,7 +51,7 @@ async function session(argv: readonly string[], stdin = ''): Promise<SessionData
   return answer.data;
 }
 
-/** Another process that has the home, until it is told to end. */
+/** Another process that owns the home directory until it is stopped. */
 async function holder(): Promise<() => Promise<unknown>> {
   const child = begin(['run', '-']);
   child.stdin.write(`${think()}\n`);
@@ -62,7 +62,7 @@ async function holder(): Promise<() => Promise<unknown>> {
   };
 }
 
-/** A task; then one that is verified and reviewed by programs. */
+/** One task, then one that programs verify and review. */
 const SPEC: SessionSpec = {
   ...PLAIN,
   id: 'both',
@@ -86,7 +86,7 @@ const SPEC: SessionSpec = {
 };
 
 test(
-  'D13 S3-06 S3-24 S3-30 S3-40 a spec is worked through, half of it while another process has the home',
+  'D13 S3-06 S3-24 S3-30 S3-40 commands work through a spec, half of it while another process owns the home directory',
   async () => {
     folder = diskFolder();
     expect(await turnpike(['init'])).toMatchObject({ status: 0 });
@@ -116,7 +116,7 @@ test(
     });
     await release();
 
-    // Nobody has the home now: the same session, the same step, the same proof, the same receipt.
+    // No process owns the home directory now: the session, step, proof and receipt are the same.
     expect(existsSync(join(folder, '.turnpike/control.sock'))).toBe(false);
     expect(stepOf(await session(['replay']))).toEqual(verification);
     const gate = stepOf(await session(['report', '-'], reportOf(verification, { verification_receipt })));

@@ -1,4 +1,4 @@
-// Inspectors that throw what cannot be logged, logs that throw, and bytes that share a buffer: a run goes on.
+// Inspectors that throw unloggable errors, logs that throw, and bytes that share a buffer: none of them affects a run.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Writable } from 'node:stream';
@@ -59,7 +59,7 @@ function lines(): { readonly log: Log; readonly written: string[] } {
   return { log: winstonLog('warn', stream), written };
 }
 
-describe('K2: a run goes on when an inspector', () => {
+describe('K2: a run continues if an inspector throws', () => {
   test.each<readonly [string, () => unknown]>([
     ['a bigint', () => ({ id: 1n })],
     ['a cyclic object', cyclic],
@@ -96,7 +96,7 @@ describe('K2: a run goes on when an inspector', () => {
   });
 });
 
-test('an inspector gets its own bytes of a buffer, and not the memory that the buffer shares with others', () => {
+test('an inspector gets a copy of its bytes, not the memory that a buffer shares with others', () => {
   const memory = Buffer.from('a secret of another, and the bytes');
   const bytes = memory.subarray(-5);
   const copies: unknown[] = [];

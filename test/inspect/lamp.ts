@@ -1,4 +1,4 @@
-// A small machine of XState 5, with something in its memory that nobody is to see.
+// A small machine of XState 5, with a secret in its context that no viewer may see.
 
 import { assign, createMachine } from 'xstate';
 

@@ -1,4 +1,4 @@
-// Inspectors of XState attached to live runs: what they see, and that nothing they do moves a run (K2).
+// XState inspectors attached to active runs: what they see, and that they cannot affect a run (K2).
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createInspector, type StatelyInspectionEvent } from '@statelyai/inspect';
@@ -35,7 +35,7 @@ const propose = (n: number, action: string, args: object): string =>
     args,
   });
 
-/** Two agent runs that take turns: one writes, and reads what is not there. @returns the ledger's entries, as texts */
+/** Two agent runs in alternation; one writes, and reads a missing file. @returns the texts of the ledger entries */
 async function live(options: Partial<TurnpikeOptions> = {}): Promise<readonly string[]> {
   const bench = await Bench.open(options);
   const [first, second] = [await bench.turnpike.startAgent(), await bench.turnpike.startAgent({ case: 'case-two' })];
@@ -47,7 +47,7 @@ async function live(options: Partial<TurnpikeOptions> = {}): Promise<readonly st
   await second.end();
   const texts: string[] = [];
   for await (const { text } of bench.turnpike.ledger.log()) texts.push(text);
-  // Verifies the ledger and replays it, on the tables.
+  // Verifies the ledger, and replays it with the table-driven interpreter.
   await bench.close();
   return texts;
 }
@@ -78,7 +78,7 @@ const seenIn = (event: InspectionEvent): Seen => ({
           : null,
 });
 
-describe('a live run with an inspector', () => {
+describe('an active run with an inspector', () => {
   test('U-05: the inspect callback sees the actors, events, actions and states of the run', async () => {
     const seen: Seen[] = [];
     const texts = await live({ ...XSTATE, inspect: (event) => seen.push(seenIn(event)) });
@@ -97,12 +97,12 @@ describe('a live run with an inspector', () => {
     expect(of('@xstate.action')).toContain('xstate.emit');
   });
 
-  test('U-05: @statelyai/inspect reads it as it stands, and without contexts through statelyObserver', async () => {
+  test('U-05: @statelyai/inspect reads it unchanged, and without contexts through statelyObserver', async () => {
     for (const withheld of [false, true]) {
       const sent: StatelyInspectionEvent[] = [];
       const inspector = createInspector({ send: (event) => void sent.push(event) });
       await live({ ...XSTATE, inspect: withheld ? statelyObserver(inspector) : inspector.inspect });
-      // It takes its time with every event.
+      // It is slow with every event.
       await new Promise((resolve) => setTimeout(resolve, 200));
       const actors = sent.flatMap((event) => (event.type === '@xstate.actor' ? [event] : []));
       const names = actors.map(({ definition }) => (JSON.parse(definition ?? '{}') as { readonly id?: string }).id);
@@ -115,7 +115,7 @@ describe('a live run with an inspector', () => {
     }
   });
 
-  test('U-05: a viewer of @xstate/inspect 0.8 sees it while it lives', async () => {
+  test('U-05: a viewer of @xstate/inspect 0.8 sees it while it is active', async () => {
     const hub = inspectionHub();
     const server = await serveXstateInspect({ hub, log: winstonLog('silent') });
     open.push(server);
@@ -131,13 +131,13 @@ describe('a live run with an inspector', () => {
     const registered = new Set(
       viewer.seen.filter(({ type }) => type === 'service.register').map((one) => one['sessionId']),
     );
-    // Closing ends the run, and stops every actor that is left.
+    // Closing ends the run, and stops every remaining actor.
     await viewer.until((all) => all.filter(({ type }) => type === 'service.stop').length >= registered.size);
   });
 });
 
-describe('what an inspector does to a live run', () => {
-  /** Everything that an inspector can reach, sent to, stopped and overwritten. */
+describe('the effect of an inspector on an active run', () => {
+  /** Sends events to, stops and overwrites everything that an inspector can reach. */
   const meddle = (event: InspectionEvent): void => {
     const { actorRef } = event as unknown as { actorRef: Record<string, never> };
     const tries: (() => unknown)[] = [
@@ -152,7 +152,7 @@ describe('what an inspector does to a live run', () => {
       try {
         attempt();
       } catch {
-        // What is not there cannot be used.
+        // A missing member cannot be used.
       }
     }
     overwrite(event, new Set());
@@ -177,10 +177,10 @@ describe('what an inspector does to a live run', () => {
     ['rejects', () => reject() as unknown as undefined],
     ['has no next', {}],
     ['is an observer that throws', { next: () => fail() }],
-    ['sends events, stops actors and overwrites what it is given', meddle],
+    ['sends events, stops actors and overwrites its arguments', meddle],
   ];
 
-  test('K2: nothing: the ledger is that of the table-driven interpreter, byte for byte, whatever it does', async () => {
+  test('K2: none: whatever it does, the ledger has the bytes of the table-driven interpreter', async () => {
     const expected = await live({ interpreter: 'table-driven' });
     expect(expected.length).toBeGreaterThan(40);
     for (const [what, inspect] of inspectors) {
@@ -189,7 +189,7 @@ describe('what an inspector does to a live run', () => {
     }
   });
 
-  test('K2: nor where trees are put out of memory after every input, and folded again', async () => {
+  test('K2: none, even if trees are evicted from memory after every input and folded again', async () => {
     const expected = await live({ interpreter: 'table-driven' });
     const stopped: string[] = [];
     const inspect = (event: InspectionEvent): void => {
@@ -197,11 +197,11 @@ describe('what an inspector does to a live run', () => {
       meddle(event);
     };
     expect(firstDifference(await live({ ...XSTATE, inspect, liveTreesMax: 0 }), expected)).toBeNull();
-    // The actors of a tree that leaves memory are stopped, and an inspector is told.
+    // The actors of an evicted tree are stopped, and inspectors are notified.
     expect(stopped.length).toBeGreaterThan(8);
   });
 
-  test('K2: an event that it sends later, from outside, moves nothing', async () => {
+  test('K2: an event that it sends later, from outside, has no effect', async () => {
     const refs: InspectionEvent['actorRef'][] = [];
     const bench = await Bench.open({ ...XSTATE, inspect: ({ actorRef }) => refs.push(actorRef) });
     const run = await bench.turnpike.startAgent();
@@ -238,7 +238,7 @@ describe('options', () => {
       (error: unknown) => error,
     );
 
-  test('an inspector that would see nothing, and an interpreter that does not exist, are refused', async () => {
+  test('refuses an inspector that would see nothing, and an unknown interpreter', async () => {
     const USAGE = expect.objectContaining({ code: 'USAGE', message: expect.stringContaining('interpreter') });
     expect(await refused({ inspect: () => undefined })).toEqual(USAGE);
     expect(await refused({ interpreter: 'table-driven', inspect: () => undefined })).toEqual(USAGE);

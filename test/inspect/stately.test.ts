@@ -1,4 +1,4 @@
-// What goes to an inspector of @statelyai/inspect, by the package itself.
+// What an inspector of @statelyai/inspect receives, checked with the package itself.
 
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -12,12 +12,12 @@ import { Bench } from '../fixtures/bench.js';
 import { proposal } from '../fixtures/tree.js';
 import { lamp, SECRET } from './lamp.js';
 
-/** It takes its time with every event. */
+/** An inspector that is slow with every event. */
 const until = async (holds: () => boolean): Promise<void> => {
   for (let tries = 0; tries < 1_000 && !holds(); tries += 1) await new Promise((resolve) => setTimeout(resolve, 10));
 };
 
-test('an inspector of the package is told of actors, events and states, and of no context', async () => {
+test('an inspector of the package receives actors, events and states, but no context', async () => {
   const sent: StatelyInspectionEvent[] = [];
   const inspector = createInspector({ send: (event) => void sent.push(event) });
   const actor = createActor(lamp, { inspect: statelyObserver(inspector) }).start();
@@ -36,7 +36,7 @@ test('an inspector of the package is told of actors, events and states, and of n
 
 const valueOf = (snapshot: unknown): unknown => (snapshot as { readonly value?: unknown }).value;
 
-test('the runs of a ledger reach whoever listens behind its WebSocket', async () => {
+test('the runs of a ledger reach the clients of its WebSocket', async () => {
   const listening = new WebSocketServer({ host: '127.0.0.1', port: 0 });
   await once(listening, 'listening');
   const { port } = listening.address() as AddressInfo;

@@ -1,4 +1,4 @@
-// A real viewer in a process of its own: @xstate/inspect with xstate 4 behind it.
+// A real viewer in its own process: @xstate/inspect with xstate 4.
 
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -14,7 +14,7 @@ export class Viewer {
   readonly #process: ChildProcessWithoutNullStreams;
   #waiting: (() => void)[] = [];
 
-  /** @param url as the server of ours prints it */
+  /** @param url the server address as Turnpike prints it */
   constructor(url: string) {
     const program = join(ROOT, 'test/fixtures/xstate-inspect-viewer.mjs');
     this.#process = spawn(process.execPath, [program, url.replace(/^ws:\/\//, '')], { stdio: 'pipe' });
@@ -28,7 +28,10 @@ export class Viewer {
     this.#process.stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Resolves when it has seen what satisfies. @throws Error with what it has seen, when that does not come */
+  /**
+   * Resolves when the viewer has seen what satisfies the predicate. @throws Error with what it has seen, after a
+   * timeout
+   */
   async until(satisfies: (seen: readonly Seen[]) => boolean): Promise<readonly Seen[]> {
     const late = AbortSignal.timeout(WAIT_MS);
     while (!satisfies(this.seen)) {

@@ -1,3 +1,3 @@
-// The trees take turns three times.
+// Each tree gets three turns.
 
 import './watch-ledger.test.js';

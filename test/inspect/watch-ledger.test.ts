@@ -1,4 +1,4 @@
-// More trees than are followed at a time, that take turns: each goes on from where it was left.
+// More trees than are followed at a time, in alternation: each continues from its last reported event.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { InspectionEvent } from 'xstate';
@@ -7,7 +7,7 @@ import { Bench } from '../fixtures/bench.js';
 import { sized } from '../fixtures/campaign.js';
 import { proposal } from '../fixtures/tree.js';
 
-/** Six more than are followed at a time. */
+/** Six more trees than are followed at a time. */
 const TREES = 70;
 const ROUNDS = sized(2, 3);
 
@@ -21,7 +21,7 @@ afterEach(async () => {
   await bench.close();
 });
 
-test('what was told of a tree is told once, whoever else had a turn meanwhile, and each is seen to its end', async () => {
+test('reports every event of a tree once, whatever other trees do meanwhile, and follows each to its end', async () => {
   const events = new Map<string, number>();
   const values = new Map<string, unknown>();
   const observe = (event: InspectionEvent): void => {

@@ -1,4 +1,4 @@
-// What viewers of @xstate/inspect 0.8 are shown, by the package itself, with xstate 4 behind it.
+// What viewers of @xstate/inspect 0.8 see, checked with the package itself and xstate 4.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -42,7 +42,7 @@ const viewerOf = (url: string): Viewer => {
 const OPTIONAL = ['id', 'parent'];
 const has = (type: string) => (seen: readonly Seen[]) => seen.some((message) => message.type === type);
 
-/** The connection that a plain client gets: what it is told, or the status that it is refused with. */
+/** Connects a plain client. @returns its messages, or the status of the refusal */
 function dial(url: string, headers: Record<string, string> = {}): Promise<WebSocket | number> {
   const socket = new WebSocket(url, { headers });
   return new Promise((resolve, reject) => {
@@ -56,11 +56,11 @@ function dial(url: string, headers: Record<string, string> = {}): Promise<WebSoc
 }
 
 describe('actors of XState 5, in the viewer of XState 4', () => {
-  test('their charts, states, events and end are read by xstate 4 itself', async () => {
+  test('xstate 4 itself reads their charts, states, events and end', async () => {
     const early = createActor(lamp, { inspect: hub.inspect });
     early.start();
     const viewer = viewerOf(server.url);
-    // One that comes late is shown what there is.
+    // A viewer that connects late sees the present state.
     await viewer.until(has('service.register'));
     early.send({ type: 'SWITCH' });
     early.send({ type: 'SWITCH' });
@@ -87,13 +87,13 @@ describe('actors of XState 5, in the viewer of XState 4', () => {
     expect(JSON.stringify(seen)).not.toContain(SECRET);
   });
 
-  test('a viewer moves nothing, whatever it sends', async () => {
+  test('a viewer has no effect, whatever it sends', async () => {
     const actor = createActor(lamp, { inspect: hub.inspect }).start();
     const viewer = viewerOf(server.url);
     await viewer.until(has('service.register'));
     const event = JSON.stringify({ name: 'SWITCH', data: { type: 'SWITCH' }, origin: actor.sessionId });
     viewer.send({ type: 'xstate.event', event, service: actor.sessionId });
-    // What is sent after it comes back after it.
+    // Messages are answered in order.
     actor.send({ type: 'SWITCH' });
     const seen = await viewer.until(has('service.state'));
     expect(seen.filter(({ type }) => type === 'service.event')).toHaveLength(1);
@@ -110,7 +110,7 @@ describe('actors of XState 5, in the viewer of XState 4', () => {
     for (const type of ['service.register', 'service.event', 'service.state', 'service.stop']) {
       const members = (of: readonly Seen[]) => Object.keys(of.find((message) => message.type === type) ?? {}).sort();
       expect([type, members(ours)]).toEqual([type, expect.arrayContaining(members(theirs))]);
-      // The package's own types have these two as well; it leaves them out for actors that were there before.
+      // The types of the package have these two as well; it omits them for actors that existed before.
       expect(members(ours).filter((name) => !members(theirs).includes(name) && !OPTIONAL.includes(name))).toEqual([]);
       expect(members(ours)).toContain('sessionId');
     }
@@ -120,7 +120,7 @@ describe('actors of XState 5, in the viewer of XState 4', () => {
     expect(stateMembers(theirs)).toEqual(expect.arrayContaining(['value', '_event', '_sessionid', 'done']));
   });
 
-  /** What a client is told from when it says that it is inspecting to when the actor stops. */
+  /** The messages of a client from its connection until the actor stops. */
   async function conversation(url: string, move: () => void): Promise<readonly Seen[]> {
     const socket = await dial(url);
     if (typeof socket === 'number') throw new Error(`refused: ${socket}`);
@@ -141,11 +141,11 @@ describe('actors of XState 5, in the viewer of XState 4', () => {
 });
 
 describe('the runs of a ledger, in the viewer of XState 4', () => {
-  test('every run and step of a tree is shown as the actor that it is', async () => {
+  test('shows every run and step of a tree as an actor', async () => {
     const bench = await Bench.open();
     open.push(bench);
     const viewer = viewerOf(server.url);
-    // So much is shown as soon as it looks; runs that end before that are not.
+    // These appear as soon as a viewer connects; runs that ended before do not.
     createActor(lamp, { inspect: hub.inspect }).start();
     await viewer.until(has('service.register'));
     const watch = watchLedger(bench.turnpike.ledger, hub.inspect, { from: 0 });
@@ -156,7 +156,7 @@ describe('the runs of a ledger, in the viewer of XState 4', () => {
     await run.end();
     await watch.caughtUp();
     const stops = (seen: readonly Seen[]): number => seen.filter(({ type }) => type === 'service.stop').length;
-    // Orchestrator, agent, two steps, and of the first a gateway with its write.
+    // Orchestrator, agent, two steps, and for the first step a gateway with its write.
     const seen = await viewer.until((all) => stops(all) >= 6);
     const registered = seen.filter(({ type }) => type === 'service.register').slice(1);
     expect(registered.map(({ machine }) => (machine as { id: string }).id).sort()).toEqual([
@@ -177,7 +177,7 @@ describe('the runs of a ledger, in the viewer of XState 4', () => {
   });
 });
 
-describe('who may look', () => {
+describe('admission of viewers', () => {
   const path = (url: string, token: string): string => url.replace(/\/[^/]*$/, `/${token}`);
 
   test.each([
@@ -191,7 +191,7 @@ describe('who may look', () => {
     expect(await dial(to(server.url), headers)).toBe(status);
   });
 
-  test('a page that was named is let in', async () => {
+  test('admits a page with an allowed origin', async () => {
     const named = await serveXstateInspect({ hub, origins: ['https://viewer.example'], log: winstonLog('silent') });
     open.push(named);
     const socket = await dial(named.url, { Origin: 'https://viewer.example' });
@@ -199,19 +199,19 @@ describe('who may look', () => {
     if (typeof socket === 'object') socket.terminate();
   });
 
-  test('nothing but loopback is listened on', async () => {
+  test('listens on loopback only', async () => {
     await expect(serveXstateInspect({ hub, host: '0.0.0.0' })).rejects.toMatchObject({ code: 'USAGE' });
   });
 });
 
-describe('what is told', () => {
+describe('the content of messages', () => {
   const told = (of: InspectionHub): InspectionMessage[] => {
     const messages: InspectionMessage[] = [];
     of.listen((message) => messages.push(message));
     return messages;
   };
 
-  test('of contexts and events only what was let through', () => {
+  test('contexts and events contain only what the options allow', () => {
     const open_hub = inspectionHub({
       context: (context) => ({ switched: (context as { switched: number }).switched }),
       event: (event) => ({ by: (event as { by?: string }).by }),
@@ -229,7 +229,7 @@ describe('what is told', () => {
     expect(JSON.stringify(messages)).not.toContain(SECRET);
   });
 
-  test('what is let through and is no JSON, or too much, is left out', () => {
+  test('omits allowed values that are not JSON or too large', () => {
     const cyclic: Record<string, unknown> = {};
     cyclic['self'] = cyclic;
     for (const context of [cyclic, { much: 'x'.repeat(100_000) }]) {
@@ -241,7 +241,7 @@ describe('what is told', () => {
     }
   });
 
-  test('actors that nobody stops are forgotten, the oldest first', () => {
+  test('evicts actors that are never stopped, the oldest first', () => {
     const messages = told(hub);
     const [first] = Array.from({ length: 1_025 }, () => createActor(lamp, { inspect: hub.inspect }).start());
     expect(messages.filter(({ type }) => type === 'service.stop')).toEqual([

@@ -1,4 +1,4 @@
-// The way in, on a real server: what a request costs before it is read, and how it is refused.
+// Request admission on a real server: what a request is charged before its body is read, and how it is refused.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
@@ -40,7 +40,7 @@ afterEach(async () => {
 
 type Enter = (parts: { readonly admission: AdmissionController }) => Pick<RequestAdmission, 'admit'>;
 
-/** A server whose requests are let in, and stay: what became of each, in their order. */
+/** A server that admits requests and never answers them, with the outcome of each admission in order. */
 function entering(
   limits: AdmissionOptions,
   entrance: Enter = ({ admission }) => new RequestAdmission({ guard: open, admission, kindOf }),
@@ -73,21 +73,21 @@ function entering(
 
 const works = (came: AdmissionOutcome | 'waits'): boolean => came !== null && came !== 'waits' && 'work' in came;
 
-describe('the bytes of a body count', () => {
-  test('by the length that the client says, and no further than is read', async () => {
+describe('the charged bytes of a body', () => {
+  test('are the declared length, up to the limit of the route', async () => {
     const { send } = entering({ bodyBytesPerToken: 25, bodyBytes: 100 });
     expect(works(await send('POST', { 'content-length': '1000000' }))).toBe(true);
     expect(works(await send('POST', { 'content-length': '10' }))).toBe(true);
     expect(await send('POST', { 'content-length': '6' })).toBe('waits');
   });
 
-  test('as all that may be read, where the client says no length', async () => {
+  test('are the limit of the route if the client declares no length', async () => {
     const { send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 });
     expect(works(await send('POST', { 'transfer-encoding': 'chunked' }))).toBe(true);
     expect(await send('POST', { 'content-length': '1' })).toBe('waits');
   });
 
-  test('of a route that takes a payload', async () => {
+  test('have the payload limit for a route that accepts a payload', async () => {
     const routes = [{ method: 'POST', path: '/x', kind: 'step', body: BinaryBody, head: false }] as never;
     const { send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 }, ({ admission }) =>
       createRequestAdmission({ guard: open, admission, index: new RouteIndex(routes) }),
@@ -96,7 +96,7 @@ describe('the bytes of a body count', () => {
     expect(await send('POST', { 'content-length': '8' })).toBe('waits');
   });
 
-  test('of what is served beside the routes', async () => {
+  test('have the message limit for a mounted handler', async () => {
     const other: MountedHandler = { name: 'other', handle: () => Promise.resolve() };
     const { admission, send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 }, ({ admission: by }) => {
       const beside = (path: string): MountedHandler | null => (path === '/x' ? other : null);
@@ -109,13 +109,13 @@ describe('the bytes of a body count', () => {
 });
 
 describe('a client', () => {
-  test('without a token shares with all others without one what one token has', async () => {
+  test('without a token shares the limits of one token with all other clients without a token', async () => {
     const { send } = entering({ kinds: { step: { runningPerToken: 2 } } });
     const all = [await send('GET'), await send('GET'), await send('GET')];
     expect(all.map((came) => (came === 'waits' ? came : 'works'))).toEqual(['works', 'works', 'waits']);
   });
 
-  test('that has left before it is let in keeps no place', async () => {
+  test('that has left before its admission holds no slot', async () => {
     const { admission, entered, send } = entering({}, ({ admission: by }) => {
       const way = new RequestAdmission({ guard: open, admission: by, kindOf });
       const enter: RequestAdmission['admit'] = async (request, response) => {
@@ -130,7 +130,7 @@ describe('a client', () => {
     expect(admission.counts).toMatchObject({ running: 0, waiting: 0, admitted: { step: 1 } });
   });
 
-  test('that leaves while it waits is not let in when a place is free', async () => {
+  test('that leaves while it waits is not admitted when a slot becomes free', async () => {
     const { admission, entered, send } = entering({ kinds: { step: { runningPerToken: 1 } } });
     const first = await send('GET');
     if (first === 'waits' || first === null || !('work' in first)) throw new Error('it was not let in');
@@ -145,7 +145,7 @@ describe('a client', () => {
     expect(admission.counts).toMatchObject({ running: 0, waiting: 0 });
   });
 
-  test('that leaves keeps its place until what is served beside the routes has ended', async () => {
+  test('that leaves holds its slot until the mounted handler has ended', async () => {
     const release = createDeferred<null>();
     const begun = createDeferred<null>();
     const clock = new ManualClock();
@@ -179,7 +179,7 @@ describe('a client', () => {
     expect(admission.counts.running).toBe(0);
   });
 
-  test('that has its limit gets 429, one that finds all places taken 503, each with when to come again', async () => {
+  test('over its own limit gets 429, over the limit of the service 503, each with Retry-After', async () => {
     const { clock, admission, entered, send } = entering(
       { kinds: { read: { running: 1, runningPerToken: 1, queueMs: 100 } }, costBurst: 10, costPerSecond: 1 },
       ({ admission: by }) =>

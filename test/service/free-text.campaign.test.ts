@@ -1,5 +1,5 @@
-// S4-62, C90: free text that comes over HTTP, over MCP and by the command is gone when its case is erased. The lists of
-// places are made from the routes, the tools and the commands: a new place has to be put into this campaign.
+// S4-62, C90: free text that arrives over HTTP, MCP or the command is gone when its case is erased. The lists of places
+// are generated from routes, tools and commands, so that every new place must be added to this campaign.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ const SPEC = (canaries: Canaries) => ({
   ],
 });
 
-/** What each text of a body becomes. */
+/** What becomes of each text in a body. */
 const PLACES: Readonly<Record<string, string>> = {
   'POST /api/v1/agents taxonomy coa': 'an identifier, or a usage error',
   'POST /api/v1/agents taxonomy entities': 'an identifier, or a usage error',
@@ -49,7 +49,7 @@ const PLACES: Readonly<Record<string, string>> = {
   'POST /api/v1/sessions/{session_id}/waive reason_detail': 'a note',
 };
 
-/** What each text of an option becomes; the same calls of the library record it. */
+/** What becomes of the text of each option; the same library calls record it. */
 const OPTIONS: Readonly<Record<string, string>> = {
   'export --reason': 'a note of the scope, and an argument of the request',
   'policy deny --reason': 'a hash; the text stands in the overlay of the operator',
@@ -81,7 +81,7 @@ async function served(): Promise<HttpBench> {
   return http;
 }
 
-/** Members of bodies that are texts without a list or a narrow pattern, as `POST path member`. */
+/** Members of bodies that are free text, without an enumeration or narrow pattern, as `POST path member`. */
 function textsIn(schema: unknown, name: string): readonly string[] {
   if (!isJsonObject(schema)) return [];
   const { type, pattern, properties, enum: listed } = schema;
@@ -92,7 +92,7 @@ function textsIn(schema: unknown, name: string): readonly string[] {
 }
 
 describe('over HTTP', () => {
-  test('every text in the body of a route is known to this campaign', () => {
+  test('the campaign covers every text in the body of a route', () => {
     const found = ROUTES.flatMap(({ method, path, body }) => textsIn(body, `${method} ${path}`));
     expect([...new Set(found)].sort()).toEqual(Object.keys(PLACES).sort());
   });
@@ -125,7 +125,7 @@ describe('over HTTP', () => {
       record: { id: canaries.text('record') },
     };
     await post('/promotions', { ...promoted, scope: { why: canaries.text('POST promotions scope') } }, anna);
-    // In a role that may not: a bag lies outside of the home.
+    // In a role that may not export: a bag lies outside of the home directory.
     await post('/exports', { case: 'case-local', reason: canaries.text('POST exports reason'), name: 'bag' });
     const { sessions } = bench.turnpike;
     const by = { actor: 'anna', role: 'maintainer' };
@@ -151,7 +151,7 @@ describe('over HTTP', () => {
   });
 });
 
-test('S4-62: nothing of what came over MCP is left after an erasure', async () => {
+test('S4-62: an erasure leaves no text that arrived over MCP', async () => {
   const canaries = new Canaries();
   const { bench } = await served();
   const client = await clientOf(serviceOn(bench, { lane: CASE_AGENT.lane, role: CASE_AGENT.role } as never));
@@ -176,8 +176,8 @@ test('S4-62: nothing of what came over MCP is left after an erasure', async () =
   expect(canaries.foundIn(bench.home)).toEqual([]);
 });
 
-describe('by the command', () => {
-  test('every option that takes a text is known to this campaign', () => {
+describe('with the command', () => {
+  test('the campaign covers every option that takes a text', () => {
     const found = COMMANDS.flatMap(({ name, options = [] }) =>
       options.flatMap((option) => ('value' in option && option.value === 'TEXT' ? [`${name} --${option.name}`] : [])),
     );
@@ -208,7 +208,7 @@ describe('by the command', () => {
     const opened = await openTurnpike({ home: join(folder, '.turnpike'), contract: join(folder, 'contract') });
     await opened.erase({ case: 'case-local', actor: 'anna' });
     await opened.close();
-    // The overlay itself is the operator's file, and no record.
+    // The overlay is the operator's file, not a record.
     expect(canaries.foundIn(join(folder, '.turnpike'), /overlay/)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-// HTTP as bytes: every header exactly as a test writes it.
+// Sends HTTP as bytes, with every header exactly as a test writes it.
 
 import { connect } from 'node:net';
 
@@ -8,7 +8,7 @@ export interface RawAnswer {
   readonly body: string;
 }
 
-/** Sends these lines and this body, and resolves with the first answer when the server hangs up or has sent it all. */
+/** Sends these lines and this body. Resolves with the first response when it is complete or the server disconnects. */
 export function rawRequest(port: number, lines: readonly string[], body: string | Uint8Array = ''): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');
@@ -34,7 +34,7 @@ export function rawRequest(port: number, lines: readonly string[], body: string 
   });
 }
 
-/** @param isBare whether the answer tells of a body that it does not have */
+/** @param isBare whether the response declares a body that it does not have, as for HEAD */
 function answerOf(text: string, isBare: boolean): RawAnswer | null {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return null;

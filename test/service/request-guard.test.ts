@@ -1,4 +1,4 @@
-// The front door, as the bytes of requests meet it.
+// The request guard, tested with requests as raw bytes.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { existsSync, statSync, readFileSync } from 'node:fs';
@@ -40,7 +40,7 @@ const GREETING = JSON.stringify({
 
 interface Sent {
   readonly first?: string;
-  /** Null: none. A list: so many of them. */
+  /** Null: no such header. A list: one header for each value. */
   readonly host?: string | null | readonly string[];
   readonly authorization?: string | null;
   readonly type?: string | null;
@@ -48,7 +48,7 @@ interface Sent {
   readonly body?: string;
 }
 
-/** A greeting as it should be, but for what is named. */
+/** A valid `initialize` request, with the named parts replaced. */
 function greet({
   first = 'POST /mcp HTTP/1.1',
   host,
@@ -81,7 +81,7 @@ function greet({
 
 const local = (text: string): string => text.replace('PORT', String(port));
 
-describe('Host: exactly one, and one that was named', () => {
+describe('Host: must occur exactly once and be configured', () => {
   test.each([
     ['the address', '127.0.0.1:PORT', 200],
     ['the name', 'localhost:PORT', 200],
@@ -101,7 +101,7 @@ describe('Host: exactly one, and one that was named', () => {
     expect((await greet({ host: local(host) })).status).toBe(status);
   });
 
-  test('none, and two of them, are no request', async () => {
+  test('refuses a request without Host, and one with two', async () => {
     expect((await greet({ host: null })).status).toBe(400);
     expect((await greet({ host: [`127.0.0.1:${port}`, 'evil.example'] })).status).toBe(400);
     expect((await greet({ host: ['evil.example', `127.0.0.1:${port}`] })).status).toBe(400);
@@ -109,7 +109,7 @@ describe('Host: exactly one, and one that was named', () => {
   });
 });
 
-describe('Origin: none, or one that was named', () => {
+describe('Origin: must be absent or configured', () => {
   test.each([
     ['of the server itself', 'Origin: http://127.0.0.1:PORT', 200],
     ['of the server by its name', 'Origin: http://localhost:PORT', 200],
@@ -159,19 +159,19 @@ describe('the bearer token', () => {
     if (status === 401) expect(answer.headers['www-authenticate']).toMatch(/^Bearer realm="turnpike"/);
   });
 
-  test('in the query string, in a cookie, or twice, it is none', async () => {
+  test('is refused in the query string, in a cookie, and in two headers', async () => {
     expect((await greet({ first: `POST /mcp?access_token=${token} HTTP/1.1`, authorization: null })).status).toBe(401);
     expect((await greet({ authorization: null, more: [`Cookie: token=${token}`] })).status).toBe(401);
     expect((await greet({ more: ['Authorization: Bearer x'] })).status).toBe(400);
   });
 
-  test('is asked for whatever is asked, and wherever: nobody without it learns what there is', async () => {
+  test('is required for every method and path, so a client without it learns nothing about them', async () => {
     for (const first of ['GET / HTTP/1.1', 'OPTIONS /mcp HTTP/1.1', 'GET /nothing HTTP/1.1', 'DELETE /mcp HTTP/1.1']) {
       expect((await greet({ first, authorization: null })).status).toBe(401);
     }
   });
 
-  test('is drawn anew each time, and lies in a file for nobody but the owner', () => {
+  test('is generated for each server, and stored in a file that only the owner can read', () => {
     expect(Buffer.from(drawToken(), 'base64url')).toHaveLength(32);
     expect(drawToken()).not.toBe(drawToken());
     const path = join(bench.folder, 'mcp-token');
@@ -182,7 +182,7 @@ describe('the bearer token', () => {
   });
 });
 
-describe('what is asked for', () => {
+describe('the request line', () => {
   test.each([
     ['POST /mcp HTTP/1.1', 200],
     ['POST /mcp?a=b HTTP/1.1', 200],
@@ -203,14 +203,14 @@ describe('what is asked for', () => {
   });
 });
 
-describe('the form of a body', () => {
+describe('the body', () => {
   test.each([
     ['JSON', 'application/json', 200],
-    ['JSON that says its encoding', 'application/json; charset=utf-8', 200],
+    ['JSON with its charset', 'application/json; charset=utf-8', 200],
     ['a form', 'application/x-www-form-urlencoded', 415],
     ['a form with parts', 'multipart/form-data; boundary=x', 415],
     ['text', 'text/plain', 415],
-    ['text that says that it is JSON', 'text/plain; application/json', 415],
+    ['text that claims to be JSON', 'text/plain; application/json', 415],
     ['JSON that says more', 'application/json; charset=utf-16', 415],
     ['almost JSON', 'application/jsonp', 415],
     ['nothing', null, 415],
@@ -218,7 +218,7 @@ describe('the form of a body', () => {
     expect((await greet({ type })).status).toBe(status);
   });
 
-  test('encoded, it is not taken', async () => {
+  test('is refused if it has a content encoding', async () => {
     expect((await greet({ more: ['Content-Encoding: gzip'] })).status).toBe(415);
     expect((await greet({ more: ['Content-Encoding: identity'] })).status).toBe(200);
   });
@@ -243,7 +243,7 @@ describe('the form of a body', () => {
     expect(JSON.parse(answer.body)).toMatchObject({ jsonrpc: '2.0', error: { code } });
   });
 
-  test('413: announced or sent, more than the limit is not read', async () => {
+  test('413: a body over the limit is not read, whether declared or sent in chunks', async () => {
     const head = [
       'POST /mcp HTTP/1.1',
       `Host: 127.0.0.1:${port}`,
@@ -261,12 +261,12 @@ describe('the form of a body', () => {
     expect(sent.status).toBe(413);
   });
 
-  test('a length and chunks at once are no request', async () => {
+  test('is refused with both a length and chunks', async () => {
     expect((await greet({ more: ['Transfer-Encoding: chunked'] })).status).toBe(400);
   });
 });
 
-test('every answer may be kept by nobody, and says nothing of the machine', async () => {
+test('every response forbids caching, and reveals nothing about the machine', async () => {
   for (const answer of [await greet(), await greet({ host: 'evil.example' }), await greet({ authorization: null })]) {
     expect(answer.headers).toMatchObject({
       'cache-control': expect.stringMatching(/no-store|no-cache/),
@@ -277,6 +277,6 @@ test('every answer may be kept by nobody, and says nothing of the machine', asyn
   }
 });
 
-test('nothing of all this was a step', async () => {
+test('none of these requests became a step', async () => {
   expect(await traces(bench)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// What a caller over HTTP or MCP is shown where storage is used up or low: a code and a constant message.
+// Refusals over HTTP and MCP when a storage budget is used up or the disk is low: a code and a constant message.
 
 import { expect, test } from '@jest/globals';
 import { PROBLEMS } from '../../src/service/problems.js';
@@ -7,10 +7,10 @@ import { call, clientOf, serviceOn } from './mcp/mcp-harness.js';
 import { Bench } from '../fixtures/bench.js';
 
 const LOW = { freeBytesMin: Number.MAX_SAFE_INTEGER };
-/** For the start of one run, and no step. */
+/** Enough for the start of one run, but not for a step. */
 const SMALL = { runBytes: 20_000 };
 
-test('HTTP answers 507 where a budget is used up, and records nothing', async () => {
+test('HTTP responds 507 if a budget is used up, and records nothing', async () => {
   const http = await HttpBench.open({ storage: SMALL });
   const token = http.token();
   const run_id = await http.start(token);
@@ -25,7 +25,7 @@ test('HTTP answers 507 where a budget is used up, and records nothing', async ()
   await http.close();
 });
 
-test('HTTP answers 503 with Retry-After where the disk is low', async () => {
+test('HTTP responds 503 with Retry-After if the disk is low', async () => {
   const http = await HttpBench.open({ storage: LOW });
   const response = await http.ask('/agents', http.token(), { json: {} });
   expect([response.status, response.headers.get('retry-after')]).toEqual([503, '60']);
@@ -47,7 +47,7 @@ test.each([
   await bench.close();
 });
 
-test('a reader of content uses up the own budget, and not that of the agent who wrote it', async () => {
+test('a reader of content uses its own budget, not that of the agent who wrote it', async () => {
   const http = await HttpBench.open({ storage: { actorBytes: 200_000 } });
   const { turnpike } = http.bench;
   const agent = http.token();

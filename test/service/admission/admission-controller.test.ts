@@ -1,4 +1,4 @@
-// The controller's promises and timers, with a clock of the test's own.
+// The promises and timers of the admission controller, with a test clock.
 
 import { expect, test } from '@jest/globals';
 import {
@@ -10,7 +10,7 @@ import type { AdmissionOptions } from '../../../src/service/admission/admission-
 import type { Pace } from '../../../src/ports/pace.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 
-/** It yields at every call. */
+/** A pace that yields at every call. */
 const pace: Pace = { begin: () => () => Promise.resolve() };
 const kinds = { read: { running: 1, runningPerToken: 1, queueMs: 1_000, cost: 1 } };
 
@@ -28,7 +28,7 @@ const workOf = (admission: PendingAdmission): AdmittedWork => {
   return decided.work;
 };
 
-test('what need not wait is decided at once, and what waits runs when a place is free', async () => {
+test('decides at once if a slot is free, and runs a waiting request when one becomes free', async () => {
   const { admit } = controlled();
   const first = workOf(admit());
   const second = admit();
@@ -38,7 +38,7 @@ test('what need not wait is decided at once, and what waits runs when a place is
   expect(await decision).toHaveProperty('work');
 });
 
-test('a place is free when all who hold work have ended it: a client that leaves frees none that is still used', async () => {
+test('frees a slot when all holders have ended the work, not when the client leaves', async () => {
   const { admit } = controlled();
   const first = workOf(admit());
   const second = admit();
@@ -51,7 +51,7 @@ test('a place is free when all who hold work have ended it: a client that leaves
   expect(await decision).toHaveProperty('work');
 });
 
-test('what waits to its deadline is refused by the timer, with the time to wait', async () => {
+test('the timer refuses a request at its deadline, with the time to wait', async () => {
   const { clock, admit } = controlled();
   workOf(admit());
   const decision = admit().decision();
@@ -61,7 +61,7 @@ test('what waits to its deadline is refused by the timer, with the time to wait'
   expect(clock.timers).toBe(0);
 });
 
-test('a client that leaves while it waits gets no place, and leaves no timer', async () => {
+test('a client that leaves while it waits gets no slot, and leaves no timer behind', async () => {
   const { clock, controller, admit } = controlled();
   workOf(admit());
   const second = admit();
@@ -73,7 +73,7 @@ test('a client that leaves while it waits gets no place, and leaves no timer', a
   expect(clock.timers).toBe(0);
 });
 
-test('a read whose client has left goes no further, and its signal says so', async () => {
+test('a read stops when its client has left, and its signal is aborted', async () => {
   const { admit } = controlled();
   const work = workOf(admit());
   await work.pause();
@@ -84,7 +84,7 @@ test('a read whose client has left goes no further, and its signal says so', asy
   expect(work.signal.aborted).toBe(true);
 });
 
-test('each that waits is refused at its own deadline: also a later one with a nearer deadline, and the next ones', async () => {
+test('refuses each waiting request at its own deadline, also a later request with an earlier deadline', async () => {
   const limits = { live: { running: 0, queueMs: 5_000 }, read: { running: 0, queueMs: 1_000 } };
   const { clock, controller } = controlled({ kinds: limits });
   const ended: string[] = [];
@@ -106,7 +106,7 @@ test('each that waits is refused at its own deadline: also a later one with a ne
   expect([ended, clock.timers]).toEqual([['near', 'next', 'far'], 0]);
 });
 
-test('work that was aborted before anybody asked for its signal has one that says so', () => {
+test('the signal of aborted work is aborted even if it is first read afterwards', () => {
   const { admit } = controlled();
   const work = workOf(admit());
   work.abort();
@@ -114,7 +114,7 @@ test('work that was aborted before anybody asked for its signal has one that say
   expect(() => work.pause()).toThrow('aborted');
 });
 
-test('each slice of a read is charged to its token, and of a stream, which has no place', async () => {
+test('charges each slice of a read to its token, and of a stream, which has no slot', async () => {
   const { admit } = controlled({ costBurst: 10, costPerSecond: 1, sliceMs: 2 });
   const work = workOf(admit());
   const stream = work.background();

@@ -1,4 +1,4 @@
-// The admission controller's decisions, with a time of the test's own.
+// The decisions of the admission schedule, with a test clock.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -20,7 +20,7 @@ const scheduled = (options: AdmissionOptions = {}) => new AdmissionSchedule(reso
 const kinds = { read: { running: 2, runningPerToken: 1, queueMs: 1_000, cost: 1 } };
 
 describe('limits', () => {
-  test('a connection has so many requests without an answer, and may send more when it has answers', () => {
+  test('limits the requests without a response of a connection, and admits more after responses', () => {
     const schedule = scheduled({ requestsPerConnection: 2, kinds });
     const first = schedule.enter(demand(), 0);
     schedule.enter(demand(), 0);
@@ -29,7 +29,7 @@ describe('limits', () => {
     expect(schedule.enter(demand(), 1).state).toBe('queued');
   });
 
-  test('a token has so many connections with requests, and its idle ones do not count', () => {
+  test('limits the connections of a token that have requests; idle ones do not count', () => {
     const schedule = scheduled({ connectionsPerToken: 2 });
     const first = schedule.enter(demand({ over: 0 }), 0);
     schedule.enter(demand({ over: 1 }), 0);
@@ -39,7 +39,7 @@ describe('limits', () => {
     expect(schedule.enter(demand({ over: 2 }), 0).refusal).toBeNull();
   });
 
-  test('one token cannot take the places of others, and what waits is served when one ends', () => {
+  test('one token cannot take the slots of others, and waiting requests run when one ends', () => {
     const schedule = scheduled({ kinds });
     const mine = [schedule.enter(demand({ over: 0 }), 0), schedule.enter(demand({ over: 1 }), 0)];
     expect(mine.map(({ state }) => state)).toEqual(['running', 'queued']);
@@ -50,7 +50,7 @@ describe('limits', () => {
     expect(mine[1]?.state).toBe('running');
   });
 
-  test('what waits to its deadline is refused: 429 where its token has its limit, 503 where all together have', () => {
+  test('refuses a request at its deadline: 429 at the limit of its token, 503 at the limit of the service', () => {
     const schedule = scheduled({ kinds });
     schedule.enter(demand({ over: 0 }), 0);
     const own = schedule.enter(demand({ over: 1 }), 0);
@@ -64,7 +64,7 @@ describe('limits', () => {
     expect(others.refusal?.retryMs).toBeGreaterThanOrEqual(1_000);
   });
 
-  test('bodies of one token are read as far as there is room for them; one larger than that is read alone', () => {
+  test('reads bodies of one token up to its limit; a larger body is read alone', () => {
     const schedule = scheduled({ bodyBytesPerToken: 10, bodyBytes: 15 });
     const step = (bytes: number, over: number, token = 'one') =>
       schedule.enter(demand({ kind: 'step', bytes, over, token }), 0);
@@ -74,7 +74,7 @@ describe('limits', () => {
     expect([schedule.next(0)?.bytes, schedule.next(0)?.bytes]).toEqual([4, 1]);
   });
 
-  test('reads cost their token what they take, and the next one waits until that is given back', () => {
+  test('charges reads to their token, and the next one waits for the refund', () => {
     const schedule = scheduled({ costPerSecond: 100, costBurst: 50 });
     const first = schedule.enter(demand(), 0);
     expect(schedule.slice(first, 100, 0)).toBe(true);
@@ -90,7 +90,7 @@ describe('shares', () => {
   const flood = (schedule: AdmissionSchedule, count: number, now = 0): ScheduledRequest[] =>
     Array.from({ length: count }, (_, n) => schedule.enter(demand({ kind: 'step', over: n }), now));
 
-  test('a token alone runs all its steps at once; beside a modest one it gets its part of the time', () => {
+  test('a single token runs all its steps at once; with a modest token it gets its share of the time', () => {
     const schedule = scheduled({ bulkShare: 0.25, sliceMs: 2 });
     const all = flood(schedule, 10);
     expect(all.every(({ state }) => state === 'running')).toBe(true);
@@ -106,12 +106,12 @@ describe('shares', () => {
         later.push(schedule.enter(demand({ kind: 'step', over: later.indexOf(next) % 10 }), now));
       }
     }
-    // A step costs 1: a quarter of 100 ms, and what the first ones were in advance.
+    // A step costs 1: a quarter of 100 ms, plus the balance of the first steps.
     expect(run).toBeGreaterThanOrEqual(20);
     expect(run).toBeLessThanOrEqual(32);
   });
 
-  test('a step of a modest token runs at once, however much waits of others', () => {
+  test('a step of a modest token runs at once, however many requests of others wait', () => {
     const schedule = scheduled();
     schedule.enter(demand({ token: 'two', kind: 'step', over: 60 }), 0);
     flood(schedule, 60);
@@ -120,7 +120,7 @@ describe('shares', () => {
     expect(schedule.enter(demand({ token: 'three', kind: 'live', over: 61 }), 0).state).toBe('running');
   });
 
-  test('a token that takes steps faster than any agent is modest no more', () => {
+  test('a token that takes steps faster than any agent is no longer modest', () => {
     const schedule = scheduled({ modestStepsPerSecond: 100 });
     schedule.enter(demand({ token: 'two', kind: 'step', over: 60 }), 0);
     const runs = Array.from({ length: 20 }, () => {
@@ -131,7 +131,7 @@ describe('shares', () => {
     expect(runs.filter((modest) => modest)).toHaveLength(10);
   });
 
-  test('of two tokens with much to read each is served in turn, twice as much where its weight is 2', () => {
+  test('serves two tokens with many reads in turn, in proportion to their weights', () => {
     const schedule = scheduled({
       weights: { two: 2 },
       kinds: { read: { running: 1, runningPerToken: 1, queueMs: 1e9, cost: 10 } },
@@ -153,7 +153,7 @@ describe('shares', () => {
     expect([38, 39, 40, 41, 42]).toContain(twos);
   });
 
-  test('a read goes on after a slice, but waits for its part of the time while a modest token works', () => {
+  test('a read continues after a slice, but waits for its share of the time while a modest token works', () => {
     const schedule = scheduled({ bulkShare: 0.25 });
     const read = schedule.enter(demand(), 0);
     expect(schedule.slice(read, 2, 5)).toBe(true);
@@ -200,7 +200,7 @@ const operation = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(15) }) },
 );
 
-/** Counts again, from the requests alone. */
+/** Counts independently, from the requests alone. */
 function check(requests: readonly ScheduledRequest[], limits: AdmissionLimits): void {
   const running = requests.filter(({ state }) => state === 'running');
   const open = requests.filter(({ state }) => state === 'running' || state === 'queued');
@@ -229,7 +229,7 @@ function check(requests: readonly ScheduledRequest[], limits: AdmissionLimits): 
   }
 }
 
-test('A1 A2 A3: no sequence of requests, ends and times passes a limit or leaves a request without an end', () => {
+test('A1 A2 A3: no sequence of requests, ends and times exceeds a limit or leaves a request undecided', () => {
   fc.assert(
     fc.property(fc.array(operation, { maxLength: 120 }), (operations) => {
       const schedule = new AdmissionSchedule(small);
@@ -252,7 +252,7 @@ test('A1 A2 A3: no sequence of requests, ends and times passes a limit or leaves
         settle();
         check(requests, small);
       }
-      // Whoever runs ends, and time passes: nothing is left.
+      // All running requests end and time passes, so nothing is left.
       for (let round = 0; round < 400 && schedule.waiting > 0; round += 1) {
         for (const one of requests) if (one.state === 'running') schedule.leave(one, now);
         const at = schedule.nextWakeTime(now);
@@ -268,7 +268,7 @@ test('A1 A2 A3: no sequence of requests, ends and times passes a limit or leaves
   );
 });
 
-test('A4: a token with one read waits for one read of each other token at most, however many those have', () => {
+test('A4: a token with one read waits for at most one read of each other token, however many those have', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 12 }), (each, others) => {
       const schedule = scheduled({

@@ -3,7 +3,7 @@ import { AuthenticationFailures } from '../../../src/service/admission/authentic
 
 const LIMITS = { failures: 3, failuresPerSecond: 1 };
 
-test('an address fails so often at once, and then once a second', () => {
+test('limits the failures of an address at once, and then per second', () => {
   const failures = new AuthenticationFailures(LIMITS);
   const waits = Array.from({ length: 5 }, () => failures.record('192.0.2.1', 0));
   expect(waits).toEqual([0, 0, 0, 1_000, 1_000]);
@@ -11,7 +11,7 @@ test('an address fails so often at once, and then once a second', () => {
   expect(failures.record('192.0.2.2', 0)).toBe(0);
 });
 
-test('addresses of one IPv6 network are one, and one IPv4 address is one however it is written', () => {
+test('treats one IPv6 network as one address, and one IPv4 address as one in every notation', () => {
   const failures = new AuthenticationFailures({ failures: 1, failuresPerSecond: 1 });
   const waits = ['2001:db8::1', '2001:db8:0:0:1::9', '2001:db8:1::1', '::ffff:192.0.2.1', '192.0.2.1'].map(
     (address) => failures.record(address, 0) > 0,
@@ -19,7 +19,7 @@ test('addresses of one IPv6 network are one, and one IPv4 address is one however
   expect(waits).toEqual([false, true, false, false, true]);
 });
 
-test('of more addresses than are remembered, those that failed longest ago are forgotten', () => {
+test('beyond the limit, evicts the addresses that failed longest ago', () => {
   const failures = new AuthenticationFailures({ failures: 1, failuresPerSecond: 0.001 });
   for (let n = 0; n < 5_000; n += 1) failures.record(`10.0.${n >> 8}.${n & 255}`, 0);
   expect(failures.record('10.0.0.0', 0)).toBe(0);

@@ -1,4 +1,4 @@
-// What makes the schedule fair: what is charged, who comes first, and what is remembered of whom.
+// The fairness of the schedule: what it charges, whom it serves first, and what it stores per token.
 
 import { describe, expect, test } from '@jest/globals';
 import { BulkTimeShare } from '../../../src/service/admission/bulk-time-share.js';
@@ -23,8 +23,8 @@ function scheduled(options: AdmissionOptions = {}) {
   return { schedule, enter };
 }
 
-describe('A4: what is charged', () => {
-  test('work that a read has done: who has had more of it comes after the others', () => {
+describe('A4: charges', () => {
+  test('the work of a read: a token that was served more comes later', () => {
     const { schedule, enter } = scheduled({ kinds: ONE_READ });
     const first = enter('one', 'read');
     const [mine, theirs] = [enter('one', 'read'), enter('two', 'read')];
@@ -35,7 +35,7 @@ describe('A4: what is charged', () => {
     expect(schedule.next(0)).toBe(mine);
   });
 
-  test('tasks, like reads: a token that has used up its cost begins none', () => {
+  test('tasks, like reads: a token without budget starts none', () => {
     const { schedule, enter } = scheduled({ costBurst: 4, costPerSecond: 1_000 });
     const task = enter('one', 'task');
     expect(task.state).toBe('running');
@@ -45,7 +45,7 @@ describe('A4: what is charged', () => {
     expect([schedule.next(0), schedule.next(1)]).toEqual([null, next]);
   });
 
-  test('a token that waits for its own cost to its deadline has reached its own limit, and is told how long to wait', () => {
+  test('refuses a token that waits for its own budget by its own limit, with the time to wait', () => {
     const { schedule, enter } = scheduled({ costBurst: 10, costPerSecond: 1 });
     const first = enter('one', 'read');
     schedule.charge(first, 50_009, 0);
@@ -53,13 +53,13 @@ describe('A4: what is charged', () => {
     const waiting = enter('one', 'read');
     expect(schedule.next(10_000)).toBe(waiting);
     expect(waiting.refusal).toEqual({ cause: 'token', retryMs: 49_990_000 });
-    // One that owes nothing is told to come again in a second.
+    // A token without debt may retry in a second.
     const { enter: other } = scheduled({ queuedPerToken: 0, kinds: ONE_READ });
     other('one', 'read');
     expect(other('one', 'read').refusal).toEqual({ cause: 'token', retryMs: 1_000 });
   });
 
-  test('a request that leaves twice, or leaves after its refusal, gives back its place once', () => {
+  test('a request that leaves twice, or after its refusal, releases its slot once', () => {
     const { schedule } = scheduled({ requestsPerConnection: 2 });
     const connection = {};
     const enter = (): ScheduledRequest => schedule.enter({ token: 'one', connection, kind: 'step', bytes: 0 }, 0);
@@ -69,7 +69,7 @@ describe('A4: what is charged', () => {
     expect(schedule.counts).toMatchObject({ running: 2, waiting: 0 });
   });
 
-  test('no bucket holds more than its burst, however long nobody takes from it', () => {
+  test('no bucket exceeds its burst, however long it is unused', () => {
     const bucket = new CostBucket(100, 50, 0);
     expect([bucket.balance(0), bucket.balance(3_600_000)]).toEqual([50, 50]);
     bucket.spend(60, 3_600_000);
@@ -77,21 +77,21 @@ describe('A4: what is charged', () => {
   });
 });
 
-describe('A5: beside a modest token', () => {
+describe('A5: while a modest token works', () => {
   const LANE = { bulkShare: 0.5, modestAfterMs: 5, sharedAfterMs: 100, sliceMs: 2 };
 
-  test('a read goes on at once only where no other waits for its next slice: whose turn it is, the schedule says', () => {
+  test('a read continues at once only if no other read waits for its next slice; the schedule decides the order', () => {
     const { schedule, enter } = scheduled({ bulkShare: 0.25, modestAfterMs: 5 });
     const [first, second] = [enter('one', 'read'), enter('two', 'read')];
     const step = enter('three', 'step', 10);
     expect(schedule.slice(first, 20, 10)).toBe(false);
     schedule.leave(step, 10);
-    // Nobody is modest any more, but the other one has waited before.
+    // No token is modest any more, but the other one has waited longer.
     expect(schedule.slice(second, 2, 100)).toBe(false);
     expect([schedule.next(100), schedule.next(100), schedule.next(100)]).toEqual([second, first, null]);
   });
 
-  test('a token with many steps runs few of them while another worked within the last second', () => {
+  test('a token with many steps runs only a few while another token worked within the last second', () => {
     const { schedule, enter } = scheduled({ bulkSteps: 3, bulkShare: 1, sharedAfterMs: 1_000 });
     schedule.leave(enter('two', 'step'), 0);
     const flood = Array.from({ length: 10 }, () => enter('one', 'step', 500));
@@ -101,7 +101,7 @@ describe('A5: beside a modest token', () => {
     expect(flood.every(({ state }) => state === 'running')).toBe(true);
   });
 
-  test('health checks count with the steps: a token is not modest in each kind apart', () => {
+  test('health checks count together with steps: a token is not modest in each kind separately', () => {
     const { enter } = scheduled({ modestSteps: 2 });
     const all = (['live', 'live', 'step'] as const).map((kind) => enter('one', kind));
     expect(all.map(({ modest }) => modest)).toEqual([true, true, false]);
@@ -112,14 +112,14 @@ describe('A5: beside a modest token', () => {
     lane.begin('two');
     lane.begin('two');
     lane.end('two', 10);
-    // Its second request runs still.
+    // Its second request still runs.
     expect([lane.isContended('one', 1_000), lane.isContended('two', 1_000)]).toEqual([true, false]);
     lane.end('two', 1_000);
     expect([1_005, 1_006].map((now) => lane.isContended('one', now))).toEqual([true, false]);
     expect([1_100, 1_101].map((now) => lane.isShared('one', now))).toEqual([true, false]);
   });
 
-  test('a token’s own steps do not hide that another one has worked', () => {
+  test('the steps of a token do not hide the work of another one', () => {
     const lane = new BulkTimeShare(LANE);
     for (const [token, at] of [['two', 10] as const, ['one', 12] as const]) {
       lane.begin(token);
@@ -128,7 +128,7 @@ describe('A5: beside a modest token', () => {
     expect([13, 15, 16].map((now) => lane.isContended('one', now))).toEqual([true, true, false]);
   });
 
-  test('bulk work that did nothing for long has saved up no more than a slice', () => {
+  test('idle bulk work accumulates at most one slice', () => {
     const lane = new BulkTimeShare(LANE);
     lane.begin('two');
     expect(lane.isOpen('one', 3_600_000)).toBe(true);
@@ -137,8 +137,8 @@ describe('A5: beside a modest token', () => {
   });
 });
 
-describe('what is remembered', () => {
-  test('of tokens without a request only so many; one with a request is never forgotten', () => {
+describe('stored tokens and addresses', () => {
+  test('tokens without a request are limited; one with a request is never evicted', () => {
     const shares = new TokenShares(resolveAdmissionLimits());
     const [busy, idle] = [shares.get('busy', 0), shares.get('idle', 0)];
     busy.outstanding.read = 1;
@@ -147,7 +147,7 @@ describe('what is remembered', () => {
     expect(shares.get('idle', 0)).not.toBe(idle);
   });
 
-  test('of addresses those that failed last, whenever they failed first', () => {
+  test('keeps the addresses that failed last, whenever they first failed', () => {
     const failures = new AuthenticationFailures({ failures: 1, failuresPerSecond: 0.001 });
     failures.record('192.0.2.1', 0);
     for (let n = 0; n < 4_000; n += 1) failures.record(`10.0.${n >> 8}.${n & 255}`, 0);

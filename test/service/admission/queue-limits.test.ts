@@ -1,4 +1,4 @@
-// How many requests wait: of one token, and of all.
+// Limits of waiting requests, of one token and of all tokens.
 
 import { describe, expect, test } from '@jest/globals';
 import {
@@ -23,20 +23,20 @@ function scheduled(options: AdmissionOptions) {
 
 const states = (requests: readonly ScheduledRequest[]): readonly string[] => requests.map(({ state }) => state);
 
-describe('A3: what waits is bounded', () => {
-  test('a token has so many requests that wait: the next one is refused at once, and another token waits still', () => {
+describe('A3: the queue is bounded', () => {
+  test('at the limit of a token the next request is refused at once, and another token still waits', () => {
     const { schedule, enter } = scheduled({ queuedPerToken: 2 });
     const mine = [enter('one'), enter('one'), enter('one'), enter('one')];
     expect(states(mine)).toEqual(['running', 'queued', 'queued', 'refused']);
     expect(mine[3]?.refusal).toMatchObject({ cause: 'token' });
     expect(enter('two').state).toBe('queued');
     expect(schedule.waiting).toBe(3);
-    // One that leaves makes room for one.
+    // A request that leaves makes room for one.
     schedule.leave(mine[1]!, 1);
     expect([enter('one', 1).state, enter('one', 1).state]).toEqual(['queued', 'refused']);
   });
 
-  test('all tokens together have so many: the next one is refused as overload, whoever it comes from', () => {
+  test('at the limit of all tokens the next request is refused as overload, whatever its token', () => {
     const { schedule, enter } = scheduled({ queued: 3 });
     const all = ['one', 'two', 'three', 'four', 'five'].map((token) => enter(token));
     expect(states(all)).toEqual(['running', 'queued', 'queued', 'queued', 'refused']);
@@ -44,7 +44,7 @@ describe('A3: what waits is bounded', () => {
     expect(schedule.counts).toMatchObject({ waiting: 3, refused: { service: 1, token: 0 } });
   });
 
-  test('one that is refused takes no place: neither of its connection nor of its token', () => {
+  test('a refused request counts neither for its connection nor for its token', () => {
     const { schedule, enter } = scheduled({ queuedPerToken: 1, connectionsPerToken: 3 });
     const first = enter('one');
     enter('one');
@@ -55,7 +55,7 @@ describe('A3: what waits is bounded', () => {
   });
 });
 
-test.each(WORK_KINDS)('an operator sets limits of %s one by one, and keeps the other defaults', (kind) => {
+test.each(WORK_KINDS)('an operator can set single limits of %s and keep the other defaults', (kind) => {
   const { kinds, ...rest } = resolveAdmissionLimits({ kinds: { [kind]: { queueMs: 7 } }, queued: 9 });
   const { kinds: defaults, ...others } = DEFAULT_LIMITS;
   expect(kinds).toEqual({ ...defaults, [kind]: { ...defaults[kind], queueMs: 7 } });

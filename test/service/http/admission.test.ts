@@ -1,4 +1,4 @@
-// What one token, one connection and one address may use of a service, over real sockets.
+// The limits of one token, one connection and one address, over real sockets.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { createServer } from 'node:http';
@@ -23,10 +23,10 @@ const get = (path: string, token: string): string => {
   return `GET /api/v1${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n\r\n`;
 };
 
-/** A last request, after which the connection is closed. */
+/** A last request, after which the server closes the connection. */
 const closing = (token: string): string => get('/health', token).replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');
 
-/** All that comes over a connection until it is closed. */
+/** Everything received over a connection until it is closed. */
 async function over(text: string, port = http.server.port): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   let got = '';
@@ -37,7 +37,7 @@ async function over(text: string, port = http.server.port): Promise<string> {
   return got;
 }
 
-/** An inspector whose rows come when the test says so, and how many of them are being read. */
+/** An inspector source whose rows resolve when the test allows it, with the number of pending reads. */
 async function held() {
   const bench = await Bench.open();
   const release = createDeferred<null>();
@@ -63,7 +63,7 @@ const until = async (holds: () => boolean): Promise<void> => {
   expect(holds()).toBe(true);
 };
 
-test('requests that are pipelined all get their answers, and few of them are under way at a time', async () => {
+test('pipelined requests all get their responses, and only a few of them run at a time', async () => {
   const { reading, release } = await held();
   const token = http.token({ rights: ['observe'] });
   const answers = over(get('/inspector/rows?from=0&to=1', token).repeat(40) + closing(token));
@@ -74,7 +74,7 @@ test('requests that are pipelined all get their answers, and few of them are und
   expect(reading.most).toBe(2);
 });
 
-test('in a server of another kind a connection has eight requests without an answer: one more is refused', async () => {
+test('on another kind of server, a connection may have eight requests without a response; one more is refused', async () => {
   const { reading, release, source: inspector } = await held();
   const token = 'a-token-of-the-test';
   const tokens = singleTokenBook(token, { actor: 'anna', role: 'SANDBOX_AGENT', rights: ['observe'] });
@@ -94,7 +94,7 @@ test('in a server of another kind a connection has eight requests without an ans
   await own.close();
 });
 
-test('of one token two reads are under way, whatever it has in its queue; another token’s read is not kept waiting', async () => {
+test('one token runs two reads however many it has queued, and does not delay the read of another token', async () => {
   const { reading, release } = await held();
   const [hostile, other] = [http.token({ rights: ['observe'] }), http.token({ rights: ['observe'] })];
   const sockets = Array.from({ length: 20 }, () => {
@@ -110,7 +110,7 @@ test('of one token two reads are under way, whatever it has in its queue; anothe
   expect(metrics).toMatch(/turnpike_requests_running\{state="waiting"\} [5-9]\d/);
   expect(metrics).toMatch(/turnpike_requests_admitted_total\{kind="read"\} 3/);
   expect(metrics).toMatch(/turnpike_requests_queued_total\{kind="read"\} [5-9]\d/);
-  // They hang up: what waits is not begun, and what is under way is told so.
+  // The clients disconnect: waiting reads never start, and running reads are aborted.
   for (const socket of sockets) socket.destroy();
   await until(() => reading.aborted === 2);
   release.resolve(null);
@@ -119,7 +119,7 @@ test('of one token two reads are under way, whatever it has in its queue; anothe
   expect(reading.begun).toBe(4);
 });
 
-test('what waits too long is refused with Retry-After, as a problem document', async () => {
+test('a request that waits too long is refused with Retry-After and a problem document', async () => {
   const { release } = await held();
   await http.server.close();
   const short = { kinds: { read: { queueMs: 30 } } } as const;
@@ -138,7 +138,7 @@ test('what waits too long is refused with Retry-After, as a problem document', a
   await Promise.allSettled([one, two, three]);
 });
 
-test('an address that fails to authenticate is answered 429 after a while, and a valid token still comes in', async () => {
+test('an address with too many failed authentications gets 429, and a valid token from it is still accepted', async () => {
   http = await HttpBench.open();
   const token = http.token();
   const codes: string[] = [];
@@ -149,7 +149,7 @@ test('an address that fails to authenticate is answered 429 after a while, and a
   expect((await http.ask('/health', token)).status).toBe(200);
 });
 
-test('an answer whose client does not read it holds one piece in memory, and its read goes no further', async () => {
+test('a response whose client does not read it holds one piece in memory, and its read does not continue', async () => {
   const bench = await Bench.open();
   const made = { bytes: 0 };
   const text = 'x'.repeat(60_000);
@@ -181,7 +181,7 @@ test('an answer whose client does not read it holds one piece in memory, and its
   expect(whole).toBe(`${text}\n`.repeat(60));
 });
 
-test('a proposal whose client has left is recorded all the same', async () => {
+test('a proposal is recorded even if its client has left', async () => {
   http = await HttpBench.open();
   const token = http.token();
   const run = await http.start(token);
@@ -199,7 +199,7 @@ test('a proposal whose client has left is recorded all the same', async () => {
   expect(await hasStep()).toBe(true);
 });
 
-test('a request for nothing is let in like any other, and what it may cost is bounded', async () => {
+test('a request for an unknown path is admitted like any other, and its cost is bounded', async () => {
   http = await HttpBench.open();
   const token = http.token();
   const { host } = new URL(http.server.url);

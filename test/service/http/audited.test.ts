@@ -1,4 +1,4 @@
-// Who is shown content stands in the ledger before he has it, and a client that asks for ever does not make it grow.
+// The ledger records who is shown content before the content is sent, and a client that polls does not make it grow.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
@@ -25,7 +25,7 @@ const MARK = 'for billing alone';
 let http: HttpBench;
 afterEach(() => http.close());
 
-/** Who was shown what kind of content, in the order of the ledger. */
+/** The recorded reads by reader and kind of content, in the order of the ledger. */
 const reads = async (): Promise<string[]> =>
   (await http.bench.entries()).flatMap((entry) => {
     if (entry.type !== 'audit_event' || entry.body.outcome_reason !== CONTENT_READ) return [];
@@ -33,7 +33,7 @@ const reads = async (): Promise<string[]> =>
     return [`${actor.actor_id} ${role_id} ${target?.name ?? ''}`];
   });
 
-describe('what waits for approval', () => {
+describe('pending approvals', () => {
   interface Listed {
     readonly run_id: string;
     readonly digest: string;
@@ -44,7 +44,7 @@ describe('what waits for approval', () => {
     return { text, ...(JSON.parse(text) as { approvals: Listed[] }) };
   };
 
-  /** An agent that asks for a charge. */
+  /** Starts an agent that requests a charge. */
   async function asked(audit?: (access: Access) => Promise<void>): Promise<string> {
     const { tools, targets } = service();
     const clock = new ManualClock();
@@ -57,7 +57,7 @@ describe('what waits for approval', () => {
     return run;
   }
 
-  test('the list has hashes alone, is told of to nobody, and can be asked for without end', async () => {
+  test('the list contains only hashes, its reads are not recorded, and it can be polled without limit', async () => {
     const run_id = await asked();
     const voter = http.token({ ...ANNA, rights: ['approve'] });
     const before = await http.bench.turnpike.ledger.size();
@@ -69,7 +69,7 @@ describe('what waits for approval', () => {
     expect(await http.bench.turnpike.ledger.size()).toBe(before);
   });
 
-  test('the arguments are told of once for each reader, in the run that asks, before he has them', async () => {
+  test('a read of the arguments is recorded once for each reader, in the requesting run, before they are sent', async () => {
     const run_id = await asked();
     const voter = http.token({ ...ANNA, rights: ['approve'] });
     const [{ digest }] = (await listed(voter)).approvals as [Listed];
@@ -89,11 +89,11 @@ describe('what waits for approval', () => {
     expect(told?.body).toMatchObject({ run_id });
     const ballot = { json: { run_id, digests: [digest], decision: 'approve' } };
     expect(await (await http.ask('/approvals', voter, ballot)).json()).toMatchObject({ votes: [{ counted: true }] });
-    // It waits no longer: to read it is not to approve it any more.
+    // The approval is no longer pending, so it cannot be read for a vote any more.
     expect(await codeOf(await http.ask(path, voter))).toBe('404 NOT_FOUND');
   });
 
-  test('the page reads what is asked once, however often it looks what waits, and forgets what waits no longer', async () => {
+  test('the page reads each request once however often it polls the list, and forgets decided requests', async () => {
     const run_id = await asked();
     const voter = http.token({ ...ANNA, rights: ['approve', 'observe'] });
     const page = new ApprovalsClient(new HttpFeed(http.server.url, voter));
@@ -106,7 +106,7 @@ describe('what waits for approval', () => {
     expect(await page.list()).toEqual([]);
   });
 
-  test('what cannot be told of is not shown', async () => {
+  test('content is not shown if its read cannot be recorded', async () => {
     const told: Access[] = [];
     const run_id = await asked((access) => {
       told.push(access);
@@ -120,7 +120,7 @@ describe('what waits for approval', () => {
     expect(told).toMatchObject([{ actor: 'anna', route: '/api/v1/approvals/{run_id}/{digest}', subject: { digest } }]);
   });
 
-  test('a token for one case sees neither the list nor the arguments of another', async () => {
+  test('a token for one case sees neither the list nor the arguments of another case', async () => {
     const run_id = await asked();
     const of = (case_id: string): string => http.token({ ...ANNA, rights: ['approve'], case: case_id });
     const [{ digest }] = (await listed(of('case-1'))).approvals as [Listed];
@@ -134,7 +134,7 @@ describe('what waits for approval', () => {
 });
 
 describe('artifacts', () => {
-  test('of what a reader got the ledger tells, and of nothing that a lane keeps back, or that there is not', async () => {
+  test('the ledger records each read, but none of withheld or missing content', async () => {
     const lane = '  - lane_id: SANDBOX_FILES\n';
     for (const withholds of [false, true]) {
       const bench = await Bench.open({
@@ -160,7 +160,7 @@ describe('artifacts', () => {
 });
 
 describe('a step', () => {
-  test('of its response the ledger tells what stands in it: the payload, and what its act gave or a response given again', async () => {
+  test('the ledger records the content in its response: the payload, and the result or the repeated response', async () => {
     const bench = await Bench.open({
       edit: (name, text) =>
         name === 'actions' ? text.replace('duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay') : text,
@@ -181,13 +181,13 @@ describe('a step', () => {
     expect(await told(1)).toEqual([false, ['raw_payload', 'result']]);
     expect(await told(2)).toEqual([true, ['raw_payload', 'result']]);
     expect(await told(3)).toEqual([true, ['raw_payload', 'response']]);
-    // Another payload with an id that was used is refused: what was given for the first is not shown with it.
+    // A different payload with a used id is rejected: the response of the first is not shown with it.
     expect(await told(4)).toEqual([false, ['raw_payload']]);
     expect(await told(5)).toEqual([false, ['raw_payload']]);
     expect((await bench.turnpike.ledger.verify()).ok).toBe(true);
   });
 
-  test('of what a lane keeps back nothing is shown, and nothing told', async () => {
+  test('withheld content is not shown, and no read is recorded', async () => {
     const bench = await Bench.open({ edit: withholding });
     http = await HttpBench.on(bench, { inspector: homeInspectorSource(bench.turnpike.ledger, bench.turnpike.home) });
     const agent = await bench.turnpike.startAgent();
@@ -202,7 +202,7 @@ const withholding = (name: string, text: string): string =>
   name === 'lanes' ? text.replace('  - lane_id: SANDBOX_FILES\n', '$&    withholds_content: true\n') : text;
 
 describe('a session', () => {
-  test('what a lane keeps back of its spec is shown to nobody who only looks, and so told of to nobody', async () => {
+  test('a withheld spec is not shown to an observer, and no read is recorded', async () => {
     const bench = await Bench.open({ edit: withholding });
     http = await HttpBench.on(bench, { inspector: homeInspectorSource(bench.turnpike.ledger, bench.turnpike.home) });
     const by = { actor: 'anna', role: 'maintainer' };
@@ -214,13 +214,13 @@ describe('a session', () => {
     const kept = await http.ask(task, http.token(OBSERVER));
     expect([kept.status, (await kept.text()).includes('Write')]).toEqual([410, false]);
     expect(await reads()).toEqual([]);
-    // Whoever works through it is handed the same with its steps.
+    // The agent that works through the spec receives it with its steps.
     const worker = http.token({ actor: 'wim', role: 'ATTORNEY_ADMIN', rights: ['sessions'] });
     expect(await (await http.ask(task, worker)).text()).toContain('Write /sandbox/a.md.');
     expect(await reads()).toEqual(['wim ATTORNEY_ADMIN session_spec']);
   });
 
-  test('its task and its tree of tasks are told of once for each reader; how it stands, and that it is, are not', async () => {
+  test('reads of its task and task tree are recorded once for each reader; reads of status and list are not', async () => {
     const { turnpike } = await opened();
     const started = await turnpike.sessions.start({ spec: SPEC, by: { actor: 'anna', role: 'maintainer' } });
     const id = started.data?.session_id ?? '';
@@ -242,7 +242,7 @@ describe('a session', () => {
     const both = ['ben ATTORNEY_ADMIN session_spec', 'eva ATTORNEY_ADMIN session_spec'];
     expect(await reads()).toEqual(both);
     expect(await codeOf(await http.ask('/inspector/sessions/ses_nobody', eva))).toBe('404 NOT_FOUND');
-    // With another spec there is something else to be told of, at moments that know it.
+    // With another spec, reads of views after it are recorded again.
     const spec = { ...SPEC, title: 'Changed', phases: SPEC.phases.map((one) => ({ ...one, title: 'Later' })) };
     const by = { actor: 'anna', role: 'maintainer' };
     await turnpike.sessions.pause(id, {}, by);
@@ -254,7 +254,7 @@ describe('a session', () => {
     expect((await turnpike.ledger.verify()).ok).toBe(true);
   });
 
-  test('what cannot be told of is not shown', async () => {
+  test('content is not shown if its read cannot be recorded', async () => {
     const { turnpike } = await opened(() => Promise.reject(new Error('the disk is full')));
     const started = await turnpike.sessions.start({ spec: SPEC, by: { actor: 'anna', role: 'maintainer' } });
     const id = started.data?.session_id ?? '';

@@ -1,4 +1,4 @@
-// The HTTP service in a server of somebody else's, and the page as it is given out.
+// The HTTP service embedded in another server, and the served page.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
@@ -43,7 +43,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** One step over this address. @returns its outcome */
+/** Submits one step to this address. @returns its outcome */
 async function stepOver(url: string): Promise<unknown> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const post = (path: string, body: string) => fetch(`${url}${path}`, { method: 'POST', headers, body });
@@ -52,7 +52,7 @@ async function stepOver(url: string): Promise<unknown> {
     .outcome;
 }
 
-test('in a Fastify of somebody else it is a plugin beside his routes, which keep their own bodies and errors', async () => {
+test('as a plugin of another Fastify server, it leaves the bodies and errors of the other routes alone', async () => {
   const port = await freePort();
   const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], log });
   const fastify = Fastify({ logger: false });
@@ -75,13 +75,13 @@ test('in a Fastify of somebody else it is a plugin beside his routes, which keep
   expect(await (await fetch(`${url}/api/v1/nowhere`, ours)).text()).toContain('"NOT_FOUND"');
   expect(await (await fetch(`${url}/api/v1/runs`, { ...ours, method: 'PUT' })).text()).toContain('"METHOD_NOT_SERVED"');
   expect((await fetch(`${url}/api/v1/nowhere`)).status).toBe(401);
-  // The same door as before the command.
+  // The same request guard as for the command.
   const health = ['GET /api/v1/health HTTP/1.1', 'Connection: close'];
   expect((await rawRequest(port, [...health, `Host: 127.0.0.1:${port}`])).status).toBe(401);
   const bearer = `Authorization: Bearer ${token}`;
   expect((await rawRequest(port, [...health, `Host: 127.0.0.1:${port}`, bearer])).status).toBe(200);
   expect((await rawRequest(port, [...health, 'Host: evil.example', bearer])).body).toContain('HOST_NOT_SERVED');
-  // Without its body, a stream would be waited for for ever, and a reading told of for nothing.
+  // A HEAD request for a stream would wait forever, and would record a read for nothing.
   const bodiless = (path: string): Promise<Response> => fetch(`${url}${path}`, { ...ours, method: 'HEAD' });
   expect((await bodiless('/api/v1/stream')).status).toBe(405);
   expect((await bodiless('/api/v1/runs')).status).toBe(405);
@@ -90,7 +90,7 @@ test('in a Fastify of somebody else it is a plugin beside his routes, which keep
   await http.close();
 });
 
-test('a plain handler has everything: steps, MCP and the page, which is there without a token', async () => {
+test('a plain handler serves everything: steps, MCP, and the page without a token', async () => {
   const port = await freePort();
   const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log });
   const server = createServer((request, response) => void http.handler(request, response)).listen(port, '127.0.0.1');
@@ -106,7 +106,7 @@ test('a plain handler has everything: steps, MCP and the page, which is there wi
   const put = await fetch(url, { method: 'PUT', headers: { authorization: `Bearer ${token}` } });
   expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   expect((await fetch(`${url}/assets/c.js`)).status).toBe(401);
-  // Whoever leaves in the middle of a request, or sends nonsense, harms nobody.
+  // A client that leaves during a request, or sends garbage, does not affect others.
   const half = connect(port, '127.0.0.1');
   half.write(`POST /api/v1/agents HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n`);
   half.write('Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"la');
@@ -116,7 +116,7 @@ test('a plain handler has everything: steps, MCP and the page, which is there wi
   await http.close();
 });
 
-test('a client that leaves in the middle of a message over MCP makes the plain handler neither throw nor log', async () => {
+test('a client that leaves during an MCP message makes the plain handler neither throw nor log', async () => {
   const port = await freePort();
   const errors: string[] = [];
   const noting: Log = { ...log, error: (message) => void errors.push(message) };
@@ -138,7 +138,7 @@ test('a client that leaves in the middle of a message over MCP makes the plain h
   await http.close();
 });
 
-test('a client that does not read the page keeps it from nobody', async () => {
+test('a client that does not read the page does not block it for others', async () => {
   const port = await freePort();
   const large = new Map([['/', { bytes: Buffer.alloc(16_000_000, 1), type: 'text/html', immutable: false }]]);
   const http = turnpikeHttp({
@@ -190,7 +190,7 @@ test.each([
   await http.close();
 });
 
-test('the page comes under a policy by which it can do nothing but ask this server', async () => {
+test('the page has a content security policy that lets it contact only this server', async () => {
   const port = await freePort();
   const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log });
   const server = createServer((request, response) => void http.handler(request, response)).listen(port, '127.0.0.1');
@@ -234,12 +234,12 @@ test('the page comes under a policy by which it can do nothing but ask this serv
   await http.close();
 });
 
-test('what is large is packed for whoever takes it so, and for nobody else', async () => {
+test('large responses are compressed only for clients that accept it', async () => {
   const port = await freePort();
   const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log });
   const server = createServer((request, response) => void http.handler(request, response)).listen(port, '127.0.0.1');
   await once(server, 'listening');
-  // Nothing unpacks it on the way: the bytes are as they came.
+  // This client does not decompress: the bytes are as received.
   const get = (path: string, encoding: string | null): Promise<{ headers: IncomingHttpHeaders; bytes: Buffer }> =>
     new Promise((resolve, reject) => {
       const headers = {
@@ -271,7 +271,7 @@ test('what is large is packed for whoever takes it so, and for nobody else', asy
       expect(bytes.equals(plain.bytes)).toBe(true);
     }
   }
-  // What is small is not worth it.
+  // Small responses are not compressed.
   expect((await get('/api/v1/health', 'gzip')).headers).not.toHaveProperty('content-encoding');
   expect((await get('/api/v1/runs', 'gzip')).headers).not.toHaveProperty('content-encoding');
   expect((await get('/assets/a.js', 'gzip')).headers).not.toHaveProperty('content-encoding');
@@ -279,7 +279,7 @@ test('what is large is packed for whoever takes it so, and for nobody else', asy
   await http.close();
 });
 
-test('what an agent has chosen the words of is never packed beside a proof, a content or a response', () => {
+test('a response that may combine text chosen by an agent with a proof, content or a response is never compressed', () => {
   expect(ROUTES.filter(({ packs }) => packs).map(({ path }) => path)).toEqual([
     '/api/v1/runs',
     '/api/v1/runs/{run_id}/tree',

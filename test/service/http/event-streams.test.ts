@@ -1,4 +1,4 @@
-// The stream of the ledger, with clients that come, go, and do not read.
+// The event stream of the ledger, with clients that connect, disconnect, and do not read.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { EventEmitter } from 'node:events';
@@ -34,7 +34,7 @@ interface Event {
   readonly data: string;
 }
 
-/** Reads events until `isEnough`, then hangs up. */
+/** Reads events until `isEnough`, then disconnects. */
 async function listen(
   path: string,
   headers: Record<string, string>,
@@ -61,7 +61,7 @@ async function listen(
   return events;
 }
 
-/** Resolves when so many listen, as the service counts them. */
+/** Resolves when the service counts this many stream clients. */
 async function listening(count: number): Promise<void> {
   const until = Date.now() + 20_000;
   for (let told = ''; ;) {
@@ -72,7 +72,7 @@ async function listening(count: number): Promise<void> {
   }
 }
 
-test('E1: it goes on behind the last id without loss or a second time, over connections that are cut', async () => {
+test('E1: continues after the last id without loss or repetition, over broken connections', async () => {
   const seen: Event[] = [];
   let last = -1;
   for (let round = 0; round < 5; round += 1) {
@@ -92,14 +92,14 @@ test('E1: it goes on behind the last id without loss or a second time, over conn
   expect(told.map(({ entry }) => entry)).toEqual(await http.bench.entries());
 });
 
-test('E1: rows come as pages, whose id is that of the last row', async () => {
+test('E1: sends rows as pages, whose id is that of the last row', async () => {
   const size = await http.bench.turnpike.ledger.size();
   const [page] = await listen('/stream?format=rows&after=1', {}, (events) => events.length > 0);
   expect(page).toMatchObject({ event: 'rows', id: size - 1 });
   expect((JSON.parse(page!.data) as { from: number; rows: unknown[] }).from).toBe(2);
 });
 
-test('without a place it tells what comes from now on', async () => {
+test('without a start index it sends only new entries', async () => {
   const size = await http.bench.turnpike.ledger.size();
   const later = listen('/stream', {}, (events) => events.length > 0);
   await listening(1);
@@ -107,7 +107,7 @@ test('without a place it tells what comes from now on', async () => {
   expect((await later)[0]?.id).toBe(size);
 });
 
-test('E2: who listens is counted, and nobody is when they have left', async () => {
+test('E2: counts the clients, and none after they have left', async () => {
   const abort = new AbortController();
   await http.ask('/stream', observer, { signal: abort.signal });
   await listening(1);
@@ -115,7 +115,7 @@ test('E2: who listens is counted, and nobody is when they have left', async () =
   await listening(0);
 });
 
-test('one token leaves places for others, and has them again when its own streams have ended', async () => {
+test('one token leaves slots for others, and regains its own when its streams have ended', async () => {
   const abort = new AbortController();
   const open = (token: string, signal = abort.signal): Promise<Response> => http.ask('/stream', token, { signal });
   for (let n = 0; n < CLIENTS_PER_TOKEN; n += 1) expect((await open(observer)).status).toBe(200);
@@ -139,7 +139,7 @@ test('E4: a stream ends when its token does', async () => {
   expect(await response.text()).toBe('retry: 1500\n\n');
 });
 
-test('a place that is none is refused', async () => {
+test('refuses an invalid start index', async () => {
   for (const id of ['x', '1e3', '-2', ' ']) {
     const response = await http.ask('/stream', observer, { headers: { 'last-event-id': id } });
     expect(id === ' ' ? [200, 422] : [422]).toContain(response.status);
@@ -147,7 +147,7 @@ test('a place that is none is refused', async () => {
   }
 });
 
-test('E1: a place at which the ledger has not arrived is refused, and not gone on from as if there were no gap', async () => {
+test('E1: refuses a start index beyond the end of the ledger instead of leaving a gap', async () => {
   const size = await http.bench.turnpike.ledger.size();
   const ahead = [
     http.ask('/stream', observer, { headers: { 'last-event-id': String(size) } }),
@@ -162,7 +162,7 @@ test('E1: a place at which the ledger has not arrived is refused, and not gone o
   for (const after of [size - 1, size, 999_999]) expect(await page(after)).toEqual({ events: [], next: size - 1 });
 });
 
-test('E3: who does not read holds nobody up', async () => {
+test('E3: a client that does not read delays no other', async () => {
   const socket = connect(http.server.port, '127.0.0.1');
   socket.pause();
   socket.write(
@@ -174,7 +174,7 @@ test('E3: who does not read holds nobody up', async () => {
   socket.destroy();
 });
 
-/** A response that takes what it is given, or does not, as a test says. */
+/** A stream output that accepts writes, or does not, as a test decides. */
 class Taking extends EventEmitter implements StreamOutput {
   takes = true;
   readonly written: string[] = [];
@@ -195,7 +195,7 @@ class Taking extends EventEmitter implements StreamOutput {
   }
 }
 
-test('E3: who has not taken a message in time is hung up on, and nobody else', async () => {
+test('E3: disconnects only the client that has not read a message in time', async () => {
   const clock = new ManualClock();
   const log = winstonLog('silent');
   let size = 0;
@@ -209,7 +209,7 @@ test('E3: who has not taken a message in time is hung up on, and nobody else', a
   for (const out of [fast, slow]) streams.add(out, { from: 0, token: 'tok', format });
   slow.takes = false;
   for (size = 1; size < 5; size += 1) await turn(200);
-  // One message waits for the slow one, whatever has come since.
+  // One message is buffered for the slow client, however many entries have followed.
   expect(slow.written).toEqual(['retry: 1500\n\n', '0-1 ']);
   expect(fast.written).toHaveLength(5);
   await turn(8_000);
@@ -231,7 +231,7 @@ test('E3: who has not taken a message in time is hung up on, and nobody else', a
   expect([fast.ended, clock.timers]).toEqual(['ended', 0]);
 });
 
-test('E2: who left while the ledger was read for him takes no place', () => {
+test('E2: a client that left while the ledger was read for it uses no slot', () => {
   const size = (): Promise<number> => Promise.resolve(0);
   const streams = new EventStreams({
     size,

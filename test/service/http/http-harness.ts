@@ -25,12 +25,12 @@ export class HttpBench {
     return HttpBench.on(await Bench.open(options), serving);
   }
 
-  /** On a home that is open already, and is closed with the service. */
+  /** Uses a home directory that is open already, and closes it with the service. */
   static on(bench: Bench, serving: Partial<ServeOptions> = {}): Promise<HttpBench> {
     return HttpBench.#served(bench, { list: [] }, serving);
   }
 
-  /** The same home and tokens in a new service, after this one has been stopped. */
+  /** Stops this service, and starts a new one with the same home directory and tokens. */
   async reopened(): Promise<HttpBench> {
     await this.server.close();
     await this.bench.turnpike.close();
@@ -51,14 +51,14 @@ export class HttpBench {
       tokens: tokenBook(() => records.list, systemClock()),
       inspector: ledgerSource(bench.turnpike.ledger),
       log: winstonLog('silent'),
-      // The clock of the bench rings no timers, so nothing may wait for its share of the time.
+      // The test clock fires no timers, so no work may wait for its share of the time.
       admission: { bulkShare: 1_000 },
       ...serving,
     });
     return new HttpBench(bench, server, records);
   }
 
-  /** A new token that opens at once. */
+  /** Creates a token that is valid at once. */
   token(grant: Partial<TokenGrant> = {}): string {
     const whole = { actor: 'agent-one', role: 'SANDBOX_AGENT', rights: ['act'] as const, ...grant };
     const { token, record } = mintToken(whole, systemClock(), nanoidIds());
@@ -99,7 +99,7 @@ export class HttpBench {
 
 let ids = 0;
 
-/** A raw proposal, with an id of its own. */
+/** A raw proposal with a new id. */
 export const proposal = (action: string, args: object = {}): string => {
   ids += 1;
   const id = `00000000-0000-4000-8000-${String(ids).padStart(12, '0')}`;

@@ -1,4 +1,4 @@
-// A service that is killed: what it has acknowledged is in the ledger.
+// A killed service: everything that it has acknowledged is in the ledger.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -45,7 +45,7 @@ async function serve(): Promise<string> {
 }
 
 test(
-  'every step that was acknowledged before SIGKILL is in the ledger, with the response that was given',
+  'every step that was acknowledged before SIGKILL is in the ledger with the same response',
   async () => {
     const home = homePaths(join(folder, '.turnpike'));
     await createHome(home.home);

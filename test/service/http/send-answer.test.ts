@@ -1,4 +1,4 @@
-// An answer on its way out, over a real socket: it is charged to its token, and its source ends with its client.
+// Sends responses over a real socket: they are charged to their token, and their source ends with the client.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fastify, { type FastifyInstance } from 'fastify';
@@ -21,7 +21,7 @@ afterEach(() => app.close());
 
 const admit = (token: string) => controller.admit({ token, connection: {}, kind: 'read', bytes: 0 });
 
-/** A server with this one answer. */
+/** A server that sends only this response. */
 async function serving(
   answer: RouteResponse,
   packs = false,
@@ -55,14 +55,14 @@ test.each<readonly [string, () => RouteResponse, boolean]>([
   expect(admit('two').currentDecision).toHaveProperty('work');
 });
 
-test('a small answer is not: making it was', async () => {
+test('a small response is not charged, only the work to produce it', async () => {
   const { port, work } = await serving({ json: { text: 'x'.repeat(50_000) } });
   await (await fetch(`http://127.0.0.1:${port}/`)).text();
   work.end();
   expect(admit('one').currentDecision).toHaveProperty('work');
 });
 
-test('what makes the pieces is ended when its client leaves in the middle', async () => {
+test('the generator of the pieces ends when its client leaves early', async () => {
   let ended: () => void = () => undefined;
   const end = new Promise<void>((resolve) => (ended = resolve));
   const endless = async function* (): AsyncGenerator<string> {

@@ -1,4 +1,4 @@
-// What the HTTP service does, over real sockets.
+// The HTTP service over real sockets.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { randomBytes } from 'node:crypto';
@@ -25,7 +25,7 @@ beforeEach(async () => {
 afterEach(() => http.close());
 
 describe('steps', () => {
-  test('a response is byte for byte that of the library, whatever its outcome, and 200', async () => {
+  test('a response has status 200 and exactly the bytes of the library, whatever its outcome', async () => {
     const token = http.token();
     const over = await http.start(token);
     const inside = await http.bench.turnpike.startAgent();
@@ -51,7 +51,7 @@ describe('steps', () => {
     expect(all).toHaveLength(payloads.length * 2);
   });
 
-  test('D4: a key that comes again gets the recorded response, also after its run has ended; with another body it is 422', async () => {
+  test('D4: a repeated key gets the recorded response, even after its run has ended; with another body 422', async () => {
     const token = http.token();
     const run = await http.start(token);
     const body = proposal('CREATE_DIRECTORY', { path: '/sandbox/d' });
@@ -75,7 +75,7 @@ describe('steps', () => {
     expect(await codeOf(await step(body, 'a b'))).toBe('422 INVALID_REQUEST');
   });
 
-  test('D4: a key is known after a restart, and so is the body that it was used for', async () => {
+  test('D4: after a restart, keys and their bodies are still known', async () => {
     const token = http.token();
     const run = await http.start(token);
     const body = proposal('CREATE_DIRECTORY', { path: '/sandbox/d' });
@@ -89,7 +89,7 @@ describe('steps', () => {
     expect(await traces(http.bench)).toHaveLength(1);
   });
 
-  test('D3: a run is its agent’s alone: another role, actor or case is told that there is none', async () => {
+  test('D3: only its agent reaches a run: for another role, actor or case it does not exist', async () => {
     const token = http.token();
     const run = await http.start(token);
     const others = [
@@ -124,7 +124,7 @@ describe('steps', () => {
 });
 
 describe('runs', () => {
-  test('a tree is told a page at a time, each of its runs once', async () => {
+  test('a tree is listed in pages, with each run once', async () => {
     const token = http.token({ rights: ['act', 'observe'] });
     const run = await http.start(token);
     for (let n = 0; n < 3; n += 1) {
@@ -149,7 +149,7 @@ describe('runs', () => {
     expect(pages).toBe(Math.ceil(whole.runs.length / 2));
   });
 
-  test('a record has a strong ETag: what is known is not sent again, and what is not as it was is not ended', async () => {
+  test('a record has a strong ETag: a cached record is not sent again, and a changed run is not ended', async () => {
     const token = http.token();
     const run = await http.start(token);
     const first = await http.ask(`/runs/${run}`, token);
@@ -174,7 +174,7 @@ describe('runs', () => {
     );
   });
 
-  test('a chart that is known is not sent again, and of one that there is not nothing is known by anybody', async () => {
+  test('a cached chart is not sent again, and a missing chart is never reported as unchanged', async () => {
     const { ledger, home } = http.bench.turnpike;
     const served = await HttpBench.on(http.bench, { inspector: homeInspectorSource(ledger, home) });
     const token = served.token({ rights: ['observe'] });
@@ -188,7 +188,7 @@ describe('runs', () => {
     await served.server.close();
   });
 
-  test('a list goes on where it ended', async () => {
+  test('a list continues where its last page ended', async () => {
     const token = http.token();
     const runs = [await http.start(token), await http.start(token), await http.start(token)];
     const seen: string[] = [];
@@ -205,7 +205,7 @@ describe('runs', () => {
     expect(seen).toEqual(runs);
   });
 
-  test('whoever governs cancels any of them', async () => {
+  test('a token with the right to govern cancels any run', async () => {
     const run = await http.start(http.token());
     const governor = http.token({ actor: 'somebody', role: 'ATTORNEY_ADMIN', rights: ['govern'] });
     const answer = await http.ask(`/runs/${run}/cancel`, governor, { json: { reason: 'enough' } });
@@ -214,20 +214,20 @@ describe('runs', () => {
 });
 
 describe('tokens', () => {
-  test.each([['observe'], ['sessions']] as const)('one for a single case is not made with the right to %s', (right) => {
+  test.each([['observe'], ['sessions']] as const)('a token for a single case cannot have the right %s', (right) => {
     const grant = { actor: 'anna', role: 'SANDBOX_AGENT', rights: ['act', right], case: 'case-1' } as const;
     const mint = (of: Parameters<typeof mintToken>[0]): unknown => mintToken(of, systemClock(), nanoidIds());
     expect(() => mint(grant)).toThrow(expect.objectContaining({ code: 'USAGE' }));
     expect(() => mint({ ...grant, rights: ['act'] })).not.toThrow();
   });
 
-  test('one lies in its file as a hash alone, opens until it is revoked, and from then on nothing', async () => {
+  test('the file stores only the hash of a token, which is valid until it is revoked', async () => {
     const clock = new ManualClock();
     const path = join(http.bench.home, 'keys', 'tokens.json');
     const file = new TokenFile(path, clock);
     const served = await HttpBench.open({}, { tokens: file });
     const grant = { actor: 'agent-one', role: 'SANDBOX_AGENT', rights: ['act'] as const };
-    // Made by another process, as the command is.
+    // Created as by another process, such as the command.
     const other = new TokenFile(path, clock);
     const { token, record } = other.mint(grant, nanoidIds());
     const short = other.mint({ ...grant, days: 1 }, nanoidIds());
@@ -243,7 +243,7 @@ describe('tokens', () => {
     await served.close();
   });
 
-  test('an address that others reach is not listened on without one', async () => {
+  test('without a stored token the service does not listen on an address that other machines reach', async () => {
     await expect(HttpBench.open({}, { host: '0.0.0.0' })).rejects.toThrow(UsageError);
     const open = await HttpBench.open({}, { host: '0.0.0.0', storedTokens: true });
     expect(open.server.url).toContain('0.0.0.0');
@@ -251,7 +251,7 @@ describe('tokens', () => {
   });
 });
 
-test('MCP and HTTP have one door: a token is the same agent over both, and one without `act` is none', async () => {
+test('a token is the same agent over MCP and HTTP, and needs the right to act for both', async () => {
   const token = http.token();
   const connect = async (bearer: string): Promise<Client> => {
     const client = new Client({ name: 'test', version: '1' });
@@ -268,7 +268,7 @@ test('MCP and HTTP have one door: a token is the same agent over both, and one w
   expect([first?.run_id, second?.run_id]).toEqual([run, run]);
   await expect(connect(http.token({ rights: ['observe'] }))).rejects.toThrow();
   await expect(connect('x'.repeat(43))).rejects.toThrow();
-  // A session of one is none of another, who knows its id.
+  // Another token cannot use a session even if it knows the id.
   const session = (client.transport as StreamableHTTPClientTransport).sessionId!;
   const stolen = await fetch(`${http.server.url}/mcp`, {
     method: 'DELETE',
@@ -278,7 +278,7 @@ test('MCP and HTTP have one door: a token is the same agent over both, and one w
   await client.close();
 });
 
-test('closing finishes the step that is under way, ends streams, and takes nothing new', async () => {
+test('closing finishes the step in flight, ends streams, and accepts no new requests', async () => {
   const entered = createDeferred<null>();
   const release = createDeferred<null>();
   const slow = await HttpBench.open({ edit: serviceEdit, tools: [slowTool(entered, release)] });
@@ -292,7 +292,7 @@ test('closing finishes the step that is under way, ends streams, and takes nothi
   const closed = slow.server.close().then(() => (isClosed = true));
   await stream.text();
   await expect(fetch(slow.server.url)).rejects.toThrow();
-  // Whoever waits for it must not take the ledger away from under the step.
+  // Closing must wait for the step before the ledger is closed.
   expect(isClosed).toBe(false);
   release.resolve(null);
   expect(await (await answer).text()).toContain('SUCCESS');
@@ -300,7 +300,7 @@ test('closing finishes the step that is under way, ends streams, and takes nothi
   await slow.bench.close();
 });
 
-test('health fails when the ledger cannot be read, or not be written', async () => {
+test('health fails if the ledger cannot be read or written', async () => {
   const token = http.token();
   expect(await (await http.ask('/health', token)).json()).toMatchObject({ status: 'ok', components: 8 });
   const { ledger } = http.bench.turnpike;
@@ -314,7 +314,7 @@ test('health fails when the ledger cannot be read, or not be written', async () 
   expect(await codeOf(await http.ask('/health', token))).toBe('503 UNHEALTHY');
 });
 
-test('D7: a vote is the token’s own, whatever the body says', async () => {
+test('D7: a vote has the actor of the token, whatever the body contains', async () => {
   const voter = http.token({ actor: 'voter', role: 'ATTORNEY_ADMIN', rights: ['approve'] });
   const ballot = { run_id: 'run_000000000000000000001.1', digests: ['f'.repeat(64)], decision: 'approve' };
   expect(await codeOf(await http.ask('/approvals', voter, { json: { ...ballot, actor: 'boss' } }))).toBe(
@@ -323,7 +323,7 @@ test('D7: a vote is the token’s own, whatever the body says', async () => {
   expect(await (await http.ask('/approvals', voter)).json()).toEqual({ approvals: [] });
 });
 
-test('D7: people vote over HTTP as their tokens have them: only with the right, only in a role that may, and it counts', async () => {
+test('D7: a vote over HTTP counts only with the right to approve and in an approver role', async () => {
   const edit: typeof serviceEdit = (name, text) =>
     name === 'actions'
       ? `${serviceEdit(name, text)}\napprovals:\n  - { for: CALL_TOOL, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\n`
@@ -363,7 +363,7 @@ test('D7: people vote over HTTP as their tokens have them: only with the right, 
   await asking.close();
 });
 
-test('what is counted says what was done', async () => {
+test('the metrics count the requests and steps', async () => {
   const token = http.token({ rights: ['act', 'observe'] });
   const run = await http.start(token);
   await http.ask(`/agents/${run}/steps`, token, { body: proposal('THINK') });
@@ -377,7 +377,7 @@ test('what is counted says what was done', async () => {
   await stream.body?.cancel();
 });
 
-test('a token for one case does nothing in another, whatever its rights', async () => {
+test('a token for one case can do nothing in another, whatever its rights', async () => {
   const run = await http.start(http.token(), { case: 'case-1' });
   const bound = (case_id: string): string =>
     http.token({ actor: 'anna', role: 'ATTORNEY_ADMIN', rights: ['govern', 'approve'], case: case_id });
@@ -394,7 +394,7 @@ test('a token for one case does nothing in another, whatever its rights', async 
   expect((await http.ask(`/runs/${run}/cancel`, bound('case-1'), cancel)).status).toBe(200);
 });
 
-test('a token for one case sees what is of it, and is told of everything else that there is none', async () => {
+test('a token for one case sees that case, and everything else does not exist for it', async () => {
   const edit: typeof serviceEdit = (name, text) =>
     serviceEdit(name, text) +
     (name === 'actions'
@@ -402,7 +402,7 @@ test('a token for one case sees what is of it, and is told of everything else th
       : '');
   const clock = new ManualClock();
   const { tools, targets } = service();
-  // Its clock rings no timer, and nothing may have to wait for one.
+  // The test clock fires no timers, so nothing may have to wait for one.
   const cased = await HttpBench.open({ edit, tools, targets, clock }, { clock, admission: { bulkShare: 1_000 } });
   const bound = (case_id: string, actor = 'anna'): string =>
     cased.token({ actor, role: 'ATTORNEY_ADMIN', rights: ['govern', 'approve', 'act'], case: case_id });
@@ -426,7 +426,7 @@ test('a token for one case sees what is of it, and is told of everything else th
   await cased.close();
 });
 
-test('a record of a token that says more than one for a case may have says it for nothing', () => {
+test('a token record for one case with more rights than allowed does not get them', () => {
   const grant = { actor: 'anna', role: 'SANDBOX_AGENT', case: 'case-1' } as const;
   const { token, record } = mintToken({ ...grant, rights: ['act'] }, systemClock(), nanoidIds());
   const book = tokenBook(() => [{ ...record, rights: ['act', 'observe', 'sessions'] }], systemClock());

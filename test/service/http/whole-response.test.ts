@@ -1,4 +1,4 @@
-// S2-21: a response comes whole and once. While an act is under way, nothing of its response has left the service.
+// S2-21: a response is sent whole and once. While its action runs, no byte of the response leaves the service.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { connect } from 'node:net';
@@ -10,7 +10,7 @@ import { HttpBench, proposal } from './http-harness.js';
 let http: HttpBench | null = null;
 afterEach(() => http?.close());
 
-/** Everything that comes over a connection, as it comes. */
+/** Everything received over a connection, as it arrives. */
 function listen(port: number, request: string) {
   const socket = connect(port, '127.0.0.1');
   const chunks: Buffer[] = [];
@@ -22,7 +22,7 @@ function listen(port: number, request: string) {
   return { chunks, ended };
 }
 
-test('S2-21: no byte of a response leaves before its step is recorded, and it leaves as one body of known length', async () => {
+test('S2-21: a response is sent only after its step is recorded, as one body with its length', async () => {
   const [entered, release] = [createDeferred<null>(), createDeferred<null>()];
   const { targets } = service();
   http = await HttpBench.open({ edit: serviceEdit, tools: [slowTool(entered, release)], targets });
@@ -40,7 +40,7 @@ test('S2-21: no byte of a response leaves before its step is recorded, and it le
   ];
   const { chunks, ended } = listen(Number(port), `${lines.join('\r\n')}\r\n\r\n${body}`);
   await entered.promise;
-  // Another request is answered in the meantime: the service had the time to say something.
+  // Another request is answered meanwhile, so the service had time to send something.
   expect((await http.ask(`/runs/${run_id}`, token)).status).toBe(200);
   expect(chunks).toEqual([]);
   release.resolve(null);
@@ -55,7 +55,7 @@ test('S2-21: no byte of a response leaves before its step is recorded, and it le
   expect(traces).toMatchObject([{ response_sha256: sha256(text) }]);
 });
 
-test('S2-21: a response that is larger than what is written at once is one body of known length, too', async () => {
+test('S2-21: a response larger than one piece is also one body with its length', async () => {
   http = await HttpBench.open();
   const token = http.token();
   const run_id = await http.start(token, { case: 'case-0001' });

@@ -1,4 +1,4 @@
-// What a lane withholds of a request that waits for approval: over HTTP it is shown to approvers alone.
+// A request that its lane withholds while it waits for approval: over HTTP only approvers see it.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { CONTENT_READ } from '../../../src/contract/run/run-state.js';
@@ -43,8 +43,8 @@ const readers = async (): Promise<string[]> =>
 
 test.each<[string, readonly Right[], string, string]>([
   ['only looks', ['observe'], 'olga', 'ATTORNEY_ADMIN'],
-  ['looks and approves, in a role that may not approve this', ['observe', 'approve'], 'gert', 'GOVERNANCE_AGENT'],
-  ['approves, and has requested it', ['approve'], 'agent-one', 'ATTORNEY_ADMIN'],
+  ['may observe and approve, in a role that may not approve this', ['observe', 'approve'], 'gert', 'GOVERNANCE_AGENT'],
+  ['may approve, but has requested it', ['approve'], 'agent-one', 'ATTORNEY_ADMIN'],
 ])('S4-62: a reader who %s gets the hash, and nothing is recorded', async (_who, rights, actor, role) => {
   const { run_id, digest } = await asked();
   const token = http.token({ actor, role, rights });
@@ -60,7 +60,7 @@ test.each<[string, readonly Right[], string, string]>([
   expect(await page.list()).toMatchObject([{ run_id, request: null }]);
 });
 
-test('S4-62: a person who may approve it gets the request, and the ledger says so', async () => {
+test('S4-62: a person who may approve the request sees it, and the ledger records the read', async () => {
   const { run_id, digest } = await asked();
   const token = http.token({ actor: 'berta', role: 'ATTORNEY_ADMIN', rights: ['approve'] });
   const request = { action: 'CALL_TOOL', args: { tool: 'billing.charge', input: { amount: AMOUNT } } };

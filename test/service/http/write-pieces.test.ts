@@ -1,4 +1,4 @@
-// Responses in pieces, to clients that read, do not, or leave.
+// Responses in pieces, for clients that read, do not read, or leave.
 
 import { expect, test } from '@jest/globals';
 import { EventEmitter } from 'node:events';
@@ -30,7 +30,7 @@ const clock = new ManualClock();
 const { signal } = new AbortController();
 const draining = { clock, drainMs: 100, signal };
 
-/** Pieces that say how many of them were made, and when they are not wanted any more. */
+/** Pieces that count how many were produced, and report when they are cancelled. */
 function counted(count: number) {
   const made = { pieces: 0, ended: false };
   const pieces = (async function* () {
@@ -48,7 +48,7 @@ function counted(count: number) {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('a piece is made when the one before it has been read, and not earlier', async () => {
+test('produces a piece only when the previous one has been read', async () => {
   const out = new Out();
   const { made, pieces } = counted(3);
   out.takes = false;
@@ -64,7 +64,7 @@ test('a piece is made when the one before it has been read, and not earlier', as
   expect([out.written.join(''), out.hasEnded, clock.timers]).toEqual(['1 2 3 ', true, 0]);
 });
 
-test('a client that reads nothing for too long is hung up on, and no more is made for it', async () => {
+test('disconnects a client that reads nothing for too long, and produces no more for it', async () => {
   const out = new Out();
   const { made, pieces } = counted(9);
   out.takes = false;
@@ -75,7 +75,7 @@ test('a client that reads nothing for too long is hung up on, and no more is mad
   expect([out.destroyed, out.hasEnded, made]).toEqual([true, false, { pieces: 1, ended: true }]);
 });
 
-test('a client that leaves ends what makes the pieces; also where its response had waited behind others', async () => {
+test('ends the generator when its client leaves, even if the response waited behind others', async () => {
   const leave = new AbortController();
   for (const gone of ['close', 'abort'] as const) {
     const out = new Out();
@@ -90,7 +90,7 @@ test('a client that leaves ends what makes the pieces; also where its response h
   }
 });
 
-test('what fails in the middle closes the connection: half of an answer is not taken for all of it', async () => {
+test('closes the connection after an error, so that a partial response does not look complete', async () => {
   const out = new Out();
   const pieces = (async function* () {
     yield await Promise.resolve('half');
@@ -100,7 +100,7 @@ test('what fails in the middle closes the connection: half of an answer is not t
   expect([out.destroyed, out.hasEnded]).toEqual([true, false]);
 });
 
-test('a list in pieces is the JSON that it would be in one', async () => {
+test('a list in pieces is the same JSON as in one piece', async () => {
   const values = Array.from({ length: 3_000 }, (_, n) => ({ n, text: 'é"\u2028' }));
   for (const [items, before] of [
     [values, {}],
@@ -119,7 +119,7 @@ test('a list in pieces is the JSON that it would be in one', async () => {
 });
 
 test.each(['whose connection is closed', 'whose response is gone'])(
-  'for a client %s no further piece is written',
+  'writes no further piece for a client %s',
   async (what) => {
     const out = new Out();
     const { made, pieces } = counted(5);
@@ -129,7 +129,7 @@ test.each(['whose connection is closed', 'whose response is gone'])(
     expect(out.written).toEqual(['1 ']);
     expect([out.hasEnded, made.ended]).toEqual([false, true]);
 
-    /** The client leaves while the n-th piece is made. */
+    /** The client leaves while the n-th piece is produced. */
     async function* watched(of: AsyncIterable<string>, n: number): AsyncGenerator<string> {
       for await (const piece of of) {
         if (piece === `${n} `) {

@@ -1,4 +1,4 @@
-// What the inspector's routes are answered with, over a home with a bit of everything, and over the bundle of it.
+// The data of the inspector routes, for a home directory with many kinds of entries, and for its bundle.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
@@ -107,8 +107,8 @@ const steps = () =>
 const isErased = (run_id: string): boolean =>
   entries.some((stored) => stored.text.includes('"case_id":"case-erased"') && stored.text.includes(`"${run_id}"`));
 
-describe('of a home', () => {
-  test('U-05: says which ledger it is, and by what it can be checked', async () => {
+describe('a home directory', () => {
+  test('U-05: returns the identity of the ledger, and what verifies it', async () => {
     const info = await source.info();
     const key = noteVerifier(info.key ?? '');
     expect(key).not.toBeNull();
@@ -118,7 +118,7 @@ describe('of a home', () => {
     expect(await source.size()).toBe(entries.length);
   });
 
-  test('U-05: has a row for every entry, in pages that go on from one another', async () => {
+  test('U-05: has a row for every entry, in consecutive pages', async () => {
     const rows = [];
     for (let from = 0; from < entries.length; from += 77) rows.push(...unpackRows(await source.rows(from, from + 77)));
     expect(rows.map(({ log_index, hash }) => `${log_index} ${hash}`)).toEqual(
@@ -129,7 +129,7 @@ describe('of a home', () => {
     expect(await source.rows(3, 9)).toBe(await source.rows(3, 9));
   });
 
-  test('U-05: gives the exact texts, of which hashes are made again', async () => {
+  test('U-05: returns the exact texts, which have the recorded hashes', async () => {
     const texts: string[] = [];
     while (texts.length < entries.length) texts.push(...(await source.entries(texts.length, entries.length)));
     expect(texts.map(leafHash)).toEqual(entries.map(({ leaf_hash }) => leaf_hash));
@@ -139,7 +139,7 @@ describe('of a home', () => {
     expect(await source.entries(9, 9)).toEqual([]);
   });
 
-  test('U-05: shows an entry with the content that it brought, and no content of another', async () => {
+  test('U-05: shows an entry with the content that it attached, and no other content', async () => {
     const { log_index } = entries.find(({ text }) => text.includes('"kind":"proposal"'))!;
     const details = (await source.event(log_index))!;
     expect(details).toMatchObject({ log_index, text: entries[log_index]!.text });
@@ -151,7 +151,7 @@ describe('of a home', () => {
     expect(await source.event(entries.length)).toBeNull();
   });
 
-  test('U-05: every run has a course that ends where the run stands, by a chart that was recorded', async () => {
+  test('U-05: every run has a course that ends in its present state, on a recorded chart', async () => {
     const state = await stateAt(storeOf(bench.turnpike.ledger), null, { until: entries.length - 1 });
     for (const { run_id, at, state: stands } of state.runs.filter((run) => !isErased(run.run_id))) {
       const course = (await source.course(run_id, 0))!;
@@ -169,14 +169,14 @@ describe('of a home', () => {
     expect(await source.chart('0'.repeat(64))).toBeNull();
   });
 
-  test('U-05: a chart is that of the recorded definitions', async () => {
+  test('U-05: a chart shows the recorded definitions', async () => {
     const opening = (await source.event(0))!;
     const machines = opening.artifacts.find(({ kind }) => kind === 'machines')!;
     const definitions = JSON.parse(Buffer.from((await source.artifact(0, machines.sha256))!).toString()) as JsonObject;
     for (const recorded of chartsOf(definitions)) expect(await source.chart(recorded.hash)).toMatchObject(recorded);
   });
 
-  test('U-05: every step has its proposal, its trace, its decision and the response that was given, to the byte', async () => {
+  test('U-05: every step has its proposal, its trace, its decision and the exact bytes of its response', async () => {
     let decided = 0;
     for (const { run_id, step_index, log_index, mediated_run_id } of steps().filter((one) => !isErased(one.run_id))) {
       const story = (await source.step(run_id, step_index))!;
@@ -195,7 +195,7 @@ describe('of a home', () => {
     expect([await source.step(run_id, 999), await source.step('run_nobody', 1)]).toEqual([null, null]);
   }, 120_000);
 
-  test('U-05: why a decision came out so: its checks in order, and what would flip it', async () => {
+  test('U-05: explains a decision with its checks in order, and the changes that would flip it', async () => {
     const denied = steps().find(({ rule_id }) => rule_id === 'extension.not_allowed')!;
     const story = (await source.step(denied.run_id, denied.step_index))!;
     const why = (await source.why(story.decision!))!;
@@ -206,7 +206,7 @@ describe('of a home', () => {
     expect(why.checks.slice(at + 1).every(({ passed }) => passed === null)).toBe(true);
     expect(why.changes[0]?.text).toMatch(/would have to allow the ending/);
     expect(await source.why(entries.length)).toBeNull();
-    // Of a whole tree they are the same, each of them.
+    // The explanations of a whole tree are the same.
     const { tree_id } = entries[story.decision!]!;
     const told: DecisionExplanation[] = [];
     for await (const one of source.whys(tree_id)) told.push(one);
@@ -217,7 +217,7 @@ describe('of a home', () => {
     for (let n = 0; n < told.length; n += 17) expect(await source.why(told[n]!.log_index)).toEqual(told[n]);
   }, 120_000);
 
-  test('S3-06: a session is shown as it stood at every moment, and as it stands', async () => {
+  test('S3-06: shows a session after every entry, and at present', async () => {
     const counts = [];
     for (const { at, answer } of [...sessionTimes, ...sessionTimes.toReversed()]) {
       const view = (await source.session(session_id, at))!;
@@ -248,8 +248,8 @@ const storeOf = (reader: LedgerReader) => ({
   artifactsOf: (place: EntryPlace) => reader.artifactsOf(place),
 });
 
-describe('content that was erased', () => {
-  test('D14: its entries say so, and its runs have what the entries alone tell', async () => {
+describe('erased content', () => {
+  test('D14: entries report the erasure, and runs show what the entries alone contain', async () => {
     const gone = entries.filter(({ text }) => text.includes('"case_id":"case-erased"'));
     const [proposed] = gone.filter(({ text }) => text.includes('"kind":"proposal"'));
     const details = (await source.event(proposed!.log_index))!;
@@ -269,7 +269,7 @@ describe('content that was erased', () => {
 });
 
 describe('a bundle', () => {
-  test('U-05: gives the same answers as the home that it came from', async () => {
+  test('U-05: returns the same data as the home directory that it came from', async () => {
     const [home, away] = [await source.info(), await bundle.info()];
     expect(home.approvals).toBe(true);
     expect(away).toEqual({ ...home, live: false, approvals: false, title: 'bundle' });
@@ -288,7 +288,7 @@ describe('a bundle', () => {
     expect(await bundle.why(decision)).toEqual(await source.why(decision));
   }, 120_000);
 
-  test('is believed by the key that was named, and by no other', async () => {
+  test('is accepted only with the key that signed it', async () => {
     const file = join(bench.folder, 'bundle');
     const { key } = await source.info();
     const opened = await bundleInspectorSource(file, noteVerifier(key ?? ''));
@@ -305,7 +305,7 @@ describe('a bundle', () => {
   });
 });
 
-test('a live run is followed: its course goes on, and a step under way has no trace yet', async () => {
+test('follows an active run: its course grows, and a step in flight has no trace yet', async () => {
   const agent = await bench.turnpike.startAgent({ case: 'case-live' });
   const first = (await source.course(agent.run_id, 0))!;
   expect(first.moves.length).toBeGreaterThan(0);
@@ -317,7 +317,7 @@ test('a live run is followed: its course goes on, and a step under way has no tr
   await agent.end();
 });
 
-test('content that a lane withholds is not shown, and neither is a response that tells it', async () => {
+test('shows neither withheld content nor a response that contains it', async () => {
   const edit = (name: string, text: string): string =>
     name === 'lanes' ? text.replace('  - lane_id: SANDBOX_FILES\n', '$&    withholds_content: true\n') : text;
   const other = await Bench.open({ edit });
@@ -336,7 +336,7 @@ test('content that a lane withholds is not shown, and neither is a response that
   await other.close();
 });
 
-test('what is archived is said to be, and the rest is there', async () => {
+test('reports archived entries as archived, and shows the others', async () => {
   const other = await Bench.open();
   for (let n = 0; n < 2; n += 1) {
     const agent = await other.turnpike.startAgent({ case: 'case-old' });

@@ -1,4 +1,4 @@
-// What a ledger that is longer than one answer gives, and that nobody else has to wait for it.
+// Reads of a ledger that exceeds one response, which must not delay other work.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createHomeView, type LedgerView } from '../../../src/service/inspector/ledger-view.js';
@@ -39,7 +39,7 @@ afterAll(async () => {
   await bench.close();
 });
 
-test('entries come in answers of 4 MiB at most, each as long as it may be, that go on from one another', async () => {
+test('returns entries in consecutive responses of at most 4 MiB, each as large as allowed', async () => {
   const sizes: number[] = [];
   const got: string[] = [];
   while (got.length < texts.length) {
@@ -54,7 +54,7 @@ test('entries come in answers of 4 MiB at most, each as long as it may be, that 
   for (const size of sizes) expect(size).toBeLessThanOrEqual(4 * 1024 * 1024);
 });
 
-test('why a decision came out so is looked for policy by policy, with turns for others between them', async () => {
+test('searches for changes that would flip a decision one policy at a time, and yields between them', async () => {
   let turns = 0;
   const pause = (): undefined => void (turns += 1);
   const { tree_id } = JSON.parse(texts[denied] ?? '{}') as { tree_id: string };

@@ -1,4 +1,4 @@
-// The page as one file, made of bundles in which content is missing: erased, or kept out by its lane.
+// The page as one file, from bundles with erased or withheld content.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
@@ -23,7 +23,7 @@ async function worked(case_id: string): Promise<string> {
   return agent.run_id;
 }
 
-/** What the file holds of the bundle of the home, all of whose entries are in it. */
+/** The data in the file for the bundle of the home directory; checks that it contains all entries. */
 async function written(): Promise<InlineData> {
   const size = await bench.turnpike.ledger.size();
   await bench.turnpike.close();
@@ -40,7 +40,7 @@ async function written(): Promise<InlineData> {
   }
 }
 
-test('D14: of a case that was erased the entries are in it, and of the others everything', async () => {
+test('D14: contains only the entries of an erased case, and everything of the others', async () => {
   bench = await Bench.open();
   const [gone, kept] = [await worked('case-gone'), await worked('case-kept')];
   await bench.turnpike.erase({ case: 'case-gone', actor: 'a person' });
@@ -51,7 +51,7 @@ test('D14: of a case that was erased the entries are in it, and of the others ev
   expect(await new InlineFeed(data).step(gone, 1)).toBeNull();
 });
 
-test('of a lane that withholds content the entries are in it', async () => {
+test('contains the entries of a lane that withholds content', async () => {
   bench = await Bench.open({
     edit: (name, text) =>
       name === 'lanes' ? text.replace('  - lane_id: SANDBOX_FILES\n', '$&    withholds_content: true\n') : text,

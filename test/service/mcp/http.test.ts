@@ -1,4 +1,4 @@
-// MCP over HTTP, with the official client at the other end.
+// MCP over HTTP, tested with the official client.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -58,7 +58,7 @@ const post = (message: object, headers: Readonly<Record<string, string>> = {}): 
     body: JSON.stringify(message),
   });
 
-test('a request beyond a limit is refused with a problem document, and reaches no session', async () => {
+test('refuses a request over a limit with a problem document, before it reaches a session', async () => {
   await server.close();
   const admission = { requestsPerConnection: 0 };
   server = await serveHttp(serviceOn(bench), { host: '127.0.0.1', port: 0, token, admission });
@@ -68,7 +68,7 @@ test('a request beyond a limit is refused with a problem document, and reaches n
   expect(await answer.json()).toMatchObject({ code: 'TOO_MANY_REQUESTS' });
 });
 
-test('the official client lists and calls tools, and its run ends when it says goodbye', async () => {
+test('the official client lists and calls tools, and its run ends when it closes the session', async () => {
   const { client, transport } = await connected();
   expect(client.getServerVersion()).toMatchObject({ name: 'turnpike' });
   expect((await client.listTools()).tools.map(({ name }) => name)).toContain('write_file');
@@ -83,14 +83,14 @@ test('the official client lists and calls tools, and its run ends when it says g
   });
 });
 
-test.each(['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'])('protocol %s is spoken', async (version) => {
+test.each(['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'])('supports protocol %s', async (version) => {
   const { client, transport } = await connected(version);
   expect(transport.protocolVersion).toBe(version);
   expect(await call(client, 'think')).toMatchObject({ isError: false });
   await client.close();
 });
 
-test('D3: a client that is merely gone has its run until it is taken up again by its id', async () => {
+test('D3: the run of a client that only disconnected stays active, and can be continued by its id', async () => {
   const gone = await connected();
   const { run_id } = await call(gone.client, 'think');
   await gone.client.close();
@@ -100,7 +100,7 @@ test('D3: a client that is merely gone has its run until it is taken up again by
   await client.close();
 });
 
-test('D4: a request that comes again on its session is executed once', async () => {
+test('D4: a repeated request of a session is executed once', async () => {
   const { client, transport } = await connected();
   const headers = { 'mcp-session-id': transport.sessionId!, 'mcp-protocol-version': '2025-11-25' };
   const message = {
@@ -113,7 +113,7 @@ test('D4: a request that comes again on its session is executed once', async () 
   expect(first).toContain('SUCCESS');
   expect(again).toBe(first);
   expect(await traces(bench)).toHaveLength(1);
-  // The same id with other arguments is another request, whatever the protocol thinks of its client.
+  // The same id with other arguments is another request, even if the client violates the protocol.
   const other = { ...message, params: { name: 'create_directory', arguments: { path: '/sandbox/e' } } };
   expect(await (await post(other, headers)).text()).not.toBe(first);
   expect(await traces(bench)).toHaveLength(2);
@@ -121,7 +121,7 @@ test('D4: a request that comes again on its session is executed once', async () 
 });
 
 describe('sessions', () => {
-  test('one that there is not is 404, and none is 400', async () => {
+  test('an unknown session is 404, and no session is 400', async () => {
     const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
     expect((await post(list, { 'mcp-session-id': 'x' })).status).toBe(404);
     expect((await post(list)).status).toBe(400);
@@ -129,7 +129,7 @@ describe('sessions', () => {
     expect((await fetch(server.url, remove)).status).toBe(400);
   });
 
-  test('one that has ended is 404', async () => {
+  test('an ended session is 404', async () => {
     const { client, transport } = await connected();
     const id = transport.sessionId!;
     await transport.terminateSession();
@@ -137,7 +137,7 @@ describe('sessions', () => {
     expect((await post({ jsonrpc: '2.0', id: 1, method: 'ping' }, { 'mcp-session-id': id })).status).toBe(404);
   });
 
-  test('there are so many, and for one more the one that was silent longest is let go of', async () => {
+  test('at the limit, opening a session closes the one that was idle longest', async () => {
     const all = [await connected(), await connected(), await connected()];
     await all[0]!.client.ping();
     const fourth = await connected();
@@ -153,7 +153,7 @@ describe('sessions', () => {
     for (const { client } of [...all, fourth]) await client.close();
   });
 
-  test('a protocol that nobody speaks is 400', async () => {
+  test('an unknown protocol version is 400', async () => {
     const { client, transport } = await connected();
     const headers = { 'mcp-session-id': transport.sessionId!, 'mcp-protocol-version': '1999-01-01' };
     expect((await post({ jsonrpc: '2.0', id: 1, method: 'ping' }, headers)).status).toBe(400);
@@ -161,7 +161,7 @@ describe('sessions', () => {
   });
 });
 
-test('closing waits for the answers that are under way, and takes nothing new', async () => {
+test('closing waits for the responses in flight, and accepts no new requests', async () => {
   const entered = createDeferred<null>();
   const release = createDeferred<null>();
   const slow = slowTool(entered, release);
@@ -180,7 +180,7 @@ test('closing waits for the answers that are under way, and takes nothing new', 
   await other.close();
 });
 
-test('an address that is taken is wrong usage', async () => {
+test('an address in use is a usage error', async () => {
   const { port } = new URL(server.url);
   await expect(serveHttp(serviceOn(bench), { host: '127.0.0.1', port: Number(port), token })).rejects.toThrow(
     UsageError,

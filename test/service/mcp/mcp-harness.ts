@@ -1,4 +1,4 @@
-// MCP servers on a whole Turnpike, and the official client of the SDK at the other end.
+// MCP servers on a complete Turnpike, with the official client of the SDK.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
@@ -18,13 +18,13 @@ import type { Bench } from '../../fixtures/bench.js';
 
 export const silent = winstonLog('silent');
 
-/** A service on a bench, judged by the bench's own policy. */
+/** An MCP service on a test Turnpike, with the policy of that Turnpike. */
 export const serviceOn = (bench: Bench, options: Partial<McpOptions> = {}): McpService =>
   mcpService({ turnpike: bench.turnpike, policies: manifestPolicySource(bench.contract), log: silent, ...options });
 
 let connections = 0;
 
-/** A client on a connection of its own, with nothing between them. */
+/** A client on its own connection, without a transport between them. */
 export async function clientOf(service: McpService, id = `connection-${(connections += 1)}`): Promise<Client> {
   const [here, there] = InMemoryTransport.createLinkedPair();
   await sdkServer(createConnection(service, id), service.version, service.log).connect(there);
@@ -41,7 +41,7 @@ export interface Called {
   readonly run_id: unknown;
 }
 
-/** Calls a tool, with an idempotency key where one is named. */
+/** Calls a tool, with an idempotency key if one is given. */
 export async function call(client: Client, name: string, args: object = {}, key?: string): Promise<Called> {
   const _meta = key === undefined ? {} : { _meta: { [IDEMPOTENCY_KEY]: key } };
   const result = (await client.callTool({ name, arguments: { ...args }, ..._meta })) as CallToolResult;

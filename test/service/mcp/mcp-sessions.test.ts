@@ -1,4 +1,4 @@
-// MCP sessions of several tokens at one service: each has its own, and none can close those of another.
+// MCP sessions of several tokens on one service: no token can close the sessions of another.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { McpSessions } from '../../../src/service/mcp/mcp-sessions.js';
@@ -36,7 +36,7 @@ async function isKnown(token: string, session: string | null): Promise<boolean> 
   return response.status === 200;
 }
 
-test('a token that opens many sessions closes its own, and none of another token', async () => {
+test('a token that opens too many sessions closes its own, and none of another token', async () => {
   const [hostile, other] = [http.token(), http.token({ actor: 'agent-two' })];
   const theirs = await opened(other);
   const mine: (string | null)[] = [];
@@ -46,7 +46,7 @@ test('a token that opens many sessions closes its own, and none of another token
   expect(known).toEqual([...Array.from({ length: 7 }, () => false), true, true, true]);
 });
 
-test('where all places are taken, a token with fewer sessions gets one of a token with more', async () => {
+test('at the limit of the service, a token with fewer sessions gets the slot of one with more', async () => {
   const [many, few, third] = [http.token(), http.token({ actor: 'agent-two' }), http.token({ actor: 'agent-three' })];
   const sessions = [await opened(many), await opened(many), await opened(many)];
   const two = [await opened(few), await opened(few)];
@@ -56,7 +56,7 @@ test('where all places are taken, a token with fewer sessions gets one of a toke
   expect(await isKnown(third, one)).toBe(true);
 });
 
-test('sessions that are opened at once are counted like any others', async () => {
+test('sessions opened concurrently are counted like any others', async () => {
   const [hostile, other] = [http.token(), http.token({ actor: 'agent-two' })];
   const theirs = await opened(other);
   const mine = await Promise.all(Array.from({ length: 20 }, () => opened(hostile)));
@@ -65,7 +65,7 @@ test('sessions that are opened at once are counted like any others', async () =>
   expect(known.filter((isOpen) => isOpen)).toHaveLength(3);
 });
 
-test('of the sessions of a token the one that was used longest ago is closed', async () => {
+test('closes the session of the token that was used longest ago', async () => {
   const token = http.token();
   const sessions = [await opened(token), await opened(token), await opened(token)];
   expect(await isKnown(token, sessions[0]!)).toBe(true);
@@ -73,7 +73,7 @@ test('of the sessions of a token the one that was used longest ago is closed', a
   expect([await isKnown(token, sessions[1]!), await isKnown(token, sessions[0]!)]).toEqual([false, true]);
 });
 
-test('a session with a request that has no answer yet is not closed: where all have one, none is opened', async () => {
+test('does not close a session with an outstanding request; if all have one, opens none', async () => {
   const service = serviceOn(http.bench);
   const sessions = new McpSessions({ mcpSessions: 5, mcpSessionsPerToken: 2 });
   const [first, second] = [await sessions.open(service), await sessions.open(service)];
@@ -96,7 +96,7 @@ test('a session with a request that has no answer yet is not closed: where all h
   await sessions.close();
 });
 
-test('where sessions are opened at once, each gives up one that is open: the limit holds', async () => {
+test('concurrent openings each close an open session, so the limit holds', async () => {
   const service = serviceOn(http.bench);
   const sessions = new McpSessions({ mcpSessions: 5, mcpSessionsPerToken: 2 });
   const opening = Array.from({ length: 5 }, () => sessions.open(service));

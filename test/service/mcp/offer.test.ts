@@ -1,4 +1,4 @@
-// What agents are offered: which tools, in which order, with which schemas.
+// The tools that agents are offered: which ones, in which order, with which schemas.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
@@ -16,7 +16,7 @@ const none = Type.Object({}, closed);
 const named = (name: string, input = none) =>
   defineTool({ name, summary: `${name}.`, input, output: none, run: () => ({}) });
 
-/** Registered tools with names that are ours, a member's, or hold arguments that are called like ours. */
+/** Registered tools named like built-in tools or object members, or with arguments named like the added ones. */
 const STRANGE = [
   named('task'),
   named('read_file'),
@@ -59,7 +59,7 @@ afterAll(() => bench.close());
 
 const tool = (name: string): Tool => tools.find((each) => each.name === name)!;
 
-test('ours first, then actions in the order of the policy, then the tools that the lane lists; each name once', () => {
+test('lists built-in tools, then actions in the order of the policy, then tools of the lane; each name once', () => {
   expect(tools.map(({ name }) => name)).toEqual([
     'propose',
     'task',
@@ -85,7 +85,7 @@ test('ours first, then actions in the order of the policy, then the tools that t
   expect(tool('read_file').title).toBe('READ_FILE');
 });
 
-test('without sessions, and in a lane without tools, there are only actions', async () => {
+test('lists only proposals and actions without sessions and in a lane without tools', async () => {
   const plain = await Bench.open();
   const client = await clientOf(serviceOn(plain, { sessions: null }));
   const { tools: offered } = await client.listTools();
@@ -108,7 +108,7 @@ test('without sessions, and in a lane without tools, there are only actions', as
 describe('schemas', () => {
   const all = () => tools.flatMap(({ inputSchema, outputSchema }) => [inputSchema, outputSchema!]);
 
-  test('are closed objects of draft 2020-12, complete in themselves', () => {
+  test('are closed, self-contained objects of draft 2020-12', () => {
     for (const { inputSchema } of tools) {
       expect(inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
     }
@@ -118,7 +118,7 @@ describe('schemas', () => {
     }
   });
 
-  test('are taken by the validators of TypeBox and of the SDK, and mean the same to both', () => {
+  test('mean the same to the validators of TypeBox and of the SDK', () => {
     const ajv = new AjvJsonSchemaValidator();
     const values = [
       {},
@@ -136,13 +136,13 @@ describe('schemas', () => {
     }
   });
 
-  test('an action has its own arguments, a reason and a run', () => {
+  test('of an action contain its own arguments, a reason and a run', () => {
     const { inputSchema } = tool('write_file');
     expect(Object.keys(inputSchema.properties ?? {})).toEqual(['path', 'content', 'reasoning', 'run_id']);
     expect(inputSchema.required).toEqual(['path', 'content']);
   });
 
-  test('an argument of its own is never taken for one of ours', () => {
+  test('never confuse an argument of the action with an added one', () => {
     expect(tool('mail.send').inputSchema.properties).toEqual({
       reasoning: { type: 'integer' },
       run_id: { type: 'integer' },
@@ -150,7 +150,7 @@ describe('schemas', () => {
   });
 });
 
-test('hints say what a call can do', () => {
+test('hints describe the effects of a call', () => {
   const hints = (name: string) => tool(name).annotations;
   const no = { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false };
   expect(hints('read_file')).toEqual({ ...no, readOnlyHint: true, idempotentHint: true });

@@ -1,4 +1,4 @@
-// Proposals over MCP, against a whole Turnpike: what is called is a step, and nothing else happens.
+// Proposals over MCP to a complete Turnpike: each call becomes one step, and nothing else.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -30,7 +30,7 @@ const fileOf = (name: string): string => readFileSync(join(bench.home, 'sandbox/
 describe('propose', () => {
   const raw = (action: string, args: object): object => ({ proposal: JSON.stringify(proposal(action, args)) });
 
-  test('S0-02 S0-72: a raw proposal goes through the nine phases and has one response', async () => {
+  test('S0-02 S0-72: a raw proposal passes the nine phases and has one response', async () => {
     const { structured, isError, text } = await call(
       client,
       'propose',
@@ -49,7 +49,7 @@ describe('propose', () => {
     expect(fileOf('a.md')).toBe('x');
   });
 
-  test('S0-51: a denied one is an error for the agent, with the code and the constant message alone', async () => {
+  test('S0-51: a denied proposal is an error with only the code and the constant message', async () => {
     const { structured, isError } = await call(client, 'propose', raw('DELETE_FILE', { path: '/sandbox/a.sh' }));
     expect(isError).toBe(true);
     expect(structured).toMatchObject({
@@ -63,7 +63,7 @@ describe('propose', () => {
     ['nothing', '', 'EMPTY_PAYLOAD'],
     ['a key twice', '{"action":"THINK","\\u0061ction":"DELETE_FILE"}', 'INVALID_JSON'],
     ['another shape', '{"action":"THINK"}', 'SCHEMA_VIOLATION'],
-    ['more than the policy takes', `"${'x'.repeat(70_000)}"`, 'PAYLOAD_TOO_LARGE'],
+    ['more than the policy allows', `"${'x'.repeat(70_000)}"`, 'PAYLOAD_TOO_LARGE'],
     ['brackets', '['.repeat(40_000), 'INVALID_JSON'],
   ])('S0-19 S0-24 S0-33: %s is a step that fails', async (_why, text, error_code) => {
     const { structured, isError } = await call(client, 'propose', { proposal: text });
@@ -118,7 +118,7 @@ describe('the tool of an action', () => {
     expect(await traces(bench)).toHaveLength(1);
   });
 
-  test('a tool that there is not is an error of the protocol, also one named like a member', async () => {
+  test('an unknown tool is a protocol error, even if it is named like an object member', async () => {
     for (const name of ['rm_rf', 'constructor', '__proto__', 'READ_FILE', 'tasks', '']) {
       await expect(client.callTool({ name, arguments: {} })).rejects.toMatchObject({ code: -32_602 });
     }
@@ -126,20 +126,20 @@ describe('the tool of an action', () => {
   });
 });
 
-describe('D4: a call that comes again', () => {
+describe('D4: a repeated call', () => {
   const write = { path: '/sandbox/a.md', content: 'x' };
 
-  test('with the same key is executed once, and has the answer that it had', async () => {
+  test('with the same key is executed once, and gets the same response', async () => {
     const first = await call(client, 'create_directory', { path: '/sandbox/d' }, 'key-1');
     const again = await call(client, 'create_directory', { path: '/sandbox/d' }, 'key-1');
     expect(first.isError).toBe(false);
     expect(again.structured).toEqual(first.structured);
     expect(await traces(bench)).toHaveLength(1);
-    // Without the key it is another call, and finds that the folder is there.
+    // Without the key it is another call, and finds that the folder exists.
     expect(await call(client, 'create_directory', { path: '/sandbox/d' })).toMatchObject({ isError: true });
   });
 
-  test('at the same time is executed once, too', async () => {
+  test('at the same time is also executed once', async () => {
     const answers = await Promise.all(
       [1, 2, 3].map(() => call(client, 'create_directory', { path: '/sandbox/d' }, 'k')),
     );
@@ -147,7 +147,7 @@ describe('D4: a call that comes again', () => {
     expect(await traces(bench)).toHaveLength(1);
   });
 
-  test('with the same key and the run that it went into, on another connection', async () => {
+  test('with the same key and its run, on another connection, gets the same response', async () => {
     const first = await call(client, 'create_directory', { path: '/sandbox/d' }, 'key-1');
     const other = await clientOf(service);
     const again = await call(other, 'create_directory', { path: '/sandbox/d', run_id: first.run_id }, 'key-1');
@@ -156,7 +156,7 @@ describe('D4: a call that comes again', () => {
     await other.close();
   });
 
-  test('with the same key on another connection, by an agent that never learnt of the run', async () => {
+  test('with the same key on another connection gets the same response, although the agent does not know the run', async () => {
     const first = await call(client, 'create_directory', { path: '/sandbox/d' }, 'key-1');
     const again = await call(await clientOf(service), 'create_directory', { path: '/sandbox/d' }, 'key-1');
     expect(again).toEqual(first);
@@ -165,14 +165,14 @@ describe('D4: a call that comes again', () => {
     expect(await traces(bench)).toHaveLength(1);
   });
 
-  test('with the same key but other arguments is refused, and nothing is done', async () => {
+  test('with the same key but other arguments is refused, and nothing is executed', async () => {
     await call(client, 'write_file', write, 'key-1');
     const { text } = await call(client, 'write_file', { ...write, content: 'y' }, 'key-1');
     expect(error(text)).toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' });
     expect(fileOf('a.md')).toBe('x');
   });
 
-  test('after its run has ended still has its answer', async () => {
+  test('after its run has ended still gets its response', async () => {
     const first = await call(client, 'finish', { response: 'done' }, 'key-1');
     expect((await call(client, 'finish', { response: 'done' }, 'key-1')).structured).toEqual(first.structured);
     expect(await traces(bench)).toHaveLength(1);
@@ -183,13 +183,13 @@ describe('D4: a call that comes again', () => {
     ['257 characters', 'x'.repeat(257)],
     ['a number', 7],
     ['an object', {}],
-  ])('%s is no key', async (_what, key) => {
+  ])('%s is not a valid key', async (_what, key) => {
     await expect(call(client, 'think', {}, key as string)).rejects.toMatchObject({ code: -32_602 });
   });
 });
 
 describe('runs', () => {
-  test('S0-15: a connection has one run of its own, begun with its first proposal', async () => {
+  test('S0-15: a connection has one run of its own, started with its first proposal', async () => {
     expect((await bench.entries()).length).toBe(0);
     const [first, second] = [await call(client, 'think'), await call(client, 'think')];
     expect(first.run_id).toBe(second.run_id);
@@ -198,20 +198,20 @@ describe('runs', () => {
     await other.close();
   });
 
-  test('D3: it is remote', async () => {
+  test('D3: the run of a connection is remote', async () => {
     const { run_id } = await call(client, 'think');
     const created = (await bench.entries()).find(({ type, body }) => type === 'run_created' && body.run_id === run_id);
     expect(created?.body).toMatchObject({ run_kind: 'agent', link: 'remote' });
   });
 
-  test('calls at the same time are taken in their order', async () => {
+  test('concurrent calls are executed in their order', async () => {
     const names = Array.from({ length: 20 }, (_, i) => `note ${i}`);
     await Promise.all(names.map((content) => call(client, 'write_file', { path: '/sandbox/a.md', content })));
     expect(fileOf('a.md')).toBe('note 19');
     expect((await traces(bench)).map(({ step_index }) => step_index)).toEqual(names.map((_, i) => i + 1));
   });
 
-  test('more than 64 waiting calls: the others are told so, and are no steps', async () => {
+  test('refuses calls beyond 64 waiting ones, and they become no steps', async () => {
     const answers = await Promise.all(Array.from({ length: CALLS_WAITING_MAX + 6 }, () => call(client, 'think')));
     const busy = answers.filter(({ structured }) => structured === undefined);
     expect(busy).toHaveLength(6);
@@ -219,7 +219,7 @@ describe('runs', () => {
     expect(await traces(bench)).toHaveLength(CALLS_WAITING_MAX);
   });
 
-  test('after FINISH the next proposal begins another run; one that is named stays ended', async () => {
+  test('after FINISH the next proposal starts another run; a named run stays ended', async () => {
     const { run_id } = await call(client, 'finish', { response: 'done' });
     expect(error((await call(client, 'think', { run_id })).text)).toMatchObject({ code: 'RUN_ENDED' });
     const next = await call(client, 'think');
@@ -227,7 +227,7 @@ describe('runs', () => {
     expect(next.run_id).not.toBe(run_id);
   });
 
-  test('S2-11: an agent that was denied as a whole stays denied on its connection', async () => {
+  test('S2-11: an agent whose run was denied stays denied on its connection', async () => {
     for (let denials = 0; denials < 10; denials += 1) await call(client, 'delete_file', { path: '/sandbox/a.sh' });
     expect(error((await call(client, 'think')).text)).toMatchObject({ code: 'RUN_ENDED' });
     expect(error((await call(client, 'think')).text)).toMatchObject({ code: 'RUN_ENDED' });
@@ -238,7 +238,7 @@ describe('runs', () => {
     ['a lane that there is not', false, { lane: 'NO_LANE' }],
     ['a policy without pins', true, {}],
   ] as const)(
-    'an agent that is not let in is told so, and does not open run after run: %s',
+    'an agent that policy denies gets that response, and does not open one run after another: %s',
     async (_why, unpinned, agent) => {
       const other = await Bench.open({ unpinned });
       const denied = await clientOf(serviceOn(other, { agent }));
@@ -263,7 +263,7 @@ describe('runs', () => {
   });
 
   test.each([['run_000000000000000000000.1'], ['nothing'], ['run_x.1.1']])(
-    'a run %s that there is not',
+    'refuses an unknown run %s',
     async (run_id) => {
       const { isError } = await call(client, 'think', { run_id });
       expect(isError).toBe(true);
@@ -272,7 +272,7 @@ describe('runs', () => {
   );
 });
 
-test('S2-10: with the exposure `decision` only the decision is answered', async () => {
+test('S2-10: with the exposure `decision` the response contains only the decision', async () => {
   const narrow = await clientOf(serviceOn(bench, { agent: { exposure: 'decision' } }));
   await narrow.listTools();
   expect(await call(narrow, 'think')).toMatchObject({ isError: false, structured: { decision: 'ALLOW', result: {} } });

@@ -1,4 +1,4 @@
-// The arguments of the session tools, and what they ask of a session. Sessions themselves are in test/runtime.
+// The arguments of the session tools, and the session commands that they become. Sessions are tested in test/runtime.
 
 import { describe, expect, test } from '@jest/globals';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ const SPEC = {
   phases: [{ id: 'p', title: 'P', tasks: [{ id: 't', title: 'T', instruction: 'Do.' }] }],
 };
 
-/** Writes down what is asked, and says yes; status knows one session of `spec-1`. */
+/** Sessions that log each command and accept it; `status` knows one session of `spec-1`. */
 function recording(over: Partial<Sessions> = {}): { readonly asked: Asked[]; readonly sessions: Sessions } {
   const asked: Asked[] = [];
   const note =
@@ -83,7 +83,7 @@ const refusal = (code: keyof typeof SESSION_ERRORS, details: readonly string[] =
 
 const report = { step_id: 'x', step_type: 'implement_task', outcome: 'success', step_proof: 'p', task_id: 't' };
 
-describe('S3-06: each call becomes one question', () => {
+describe('S3-06: each call becomes one session command', () => {
   test.each<[string, 'task' | 'review' | 'verification', object, Asked]>([
     [
       'start',
@@ -92,7 +92,7 @@ describe('S3-06: each call becomes one question', () => {
       ['start', { lane: 'SANDBOX_FILES', spec: '/specs/spec-1.yaml', by }],
     ],
     [
-      'start, as sessions call it',
+      'start, by its name in sessions',
       'task',
       { action: 'session', command: 'start', spec_id: 'spec-1', idempotency_key: 'k-1' },
       ['start', { lane: 'SANDBOX_FILES', spec: '/specs/spec-1.yaml', by, idempotencyKey: 'k-1' }],
@@ -112,7 +112,7 @@ describe('S3-06: each call becomes one question', () => {
       ['next', 'ses_1', { last_step_result: report, heartbeat: true, context_usage_pct: 12.5 }, by],
     ],
     [
-      'next with a report that is wrong: the session says so',
+      'next with an invalid report, which the session refuses',
       'task',
       { action: 'session-step', command: 'next', session_id: 'ses_1', last_step_result: 'done' },
       ['next', 'ses_1', { last_step_result: 'done' }, by],
@@ -152,7 +152,7 @@ describe('S3-06: each call becomes one question', () => {
     expect(answer).toMatchObject({ success: true, error: null });
   });
 
-  test('S3-20: prepare finds the session of a spec, as status does', async () => {
+  test('S3-20: prepare finds the session of a spec, like status', async () => {
     expect((await told('task', { action: 'prepare', spec_id: 'spec-1' })).asked).toEqual([
       ['list', 'spec-1'],
       ['prepare', 'ses_1', undefined],
@@ -170,7 +170,7 @@ describe('S3-06: each call becomes one question', () => {
     expect(answer).toEqual(refusal('NO_ACTIVE_SESSION'));
   });
 
-  test('a spec that is named beside its session must be its spec', async () => {
+  test('a spec named together with a session must be the spec of that session', async () => {
     const gate = { action: 'fidelity-gate', session_id: 'ses_1', phase_id: 'p', step_id: 'x' };
     expect((await told('review', { ...gate, spec_id: 'spec-1' })).asked.map(([name]) => name)).toEqual([
       'status',
@@ -184,7 +184,7 @@ describe('S3-06: each call becomes one question', () => {
 
 describe('S3-05 C64: the simple report', () => {
   test.each([[{}], [{ session_id: 'ses_1' }], [{ session_id: 'ses_1', last_step_result: report }]])(
-    'is refused whatever comes with it, and no session hears of it: %j',
+    'is refused whatever its arguments, and reaches no session: %j',
     async (more) => {
       const { answer, asked } = await told('task', { action: 'session-step', command: 'report', ...more });
       expect(answer).toEqual(refusal('STEP_PROOF_MISSING'));
@@ -193,7 +193,7 @@ describe('S3-05 C64: the simple report', () => {
   );
 });
 
-describe('what an agent must not decide is no argument', () => {
+describe('there is no argument for what an agent must not decide', () => {
   test.each([
     [
       'the command of a verification (C68)',
@@ -203,7 +203,11 @@ describe('what an agent must not decide is no argument', () => {
     ['who it is', 'task', { action: 'session-step', command: 'start', spec_id: 'spec-1', role: 'maintainer' }],
     ['its posture', 'task', { action: 'session-step', command: 'start', spec_id: 'spec-1', posture: 'debug' }],
     ['its lane', 'task', { action: 'session-step', command: 'start', spec_id: 'spec-1', lane: 'EXPORT_CASE_DATA' }],
-    ['that another session ends', 'task', { action: 'session-step', command: 'start', spec_id: 'spec-1', force: true }],
+    [
+      'the end of another session',
+      'task',
+      { action: 'session-step', command: 'start', spec_id: 'spec-1', force: true },
+    ],
     ['that a gate is passed', 'task', { action: 'session', command: 'resume', session_id: 's', acknowledge: {} }],
   ] as const)('%s', async (_what, tool, args) => {
     const { answer, asked } = await told(tool, args);
@@ -221,7 +225,7 @@ describe('what an agent must not decide is no argument', () => {
   );
 });
 
-describe('arguments that are wrong are named, all at once', () => {
+describe('all invalid arguments are named at once', () => {
   test.each([
     ['nothing', 'task', {}, ['action']],
     ['no command', 'task', { action: 'session-step' }, ['command']],
@@ -258,7 +262,7 @@ describe('arguments that are wrong are named, all at once', () => {
 });
 
 describe('specs', () => {
-  test('a spec of the agent is taken only where that was said, and only when it is one', async () => {
+  test('a spec from the agent is accepted only if inline specs are enabled and it is valid', async () => {
     const start = { action: 'session-step', command: 'start', spec: SPEC };
     expect((await told('task', start)).answer).toEqual(refusal('VALIDATION_ERROR', ['spec']));
     expect((await told('task', start, { inlineSpecs: true })).asked).toMatchObject([['start', { spec: SPEC }]]);
@@ -266,12 +270,12 @@ describe('specs', () => {
     expect((await told('task', broken, { inlineSpecs: true })).answer).toEqual(refusal('VALIDATION_ERROR', ['spec']));
   });
 
-  test('a spec that is not in the folder is not there', async () => {
+  test('a spec outside the folder is not found', async () => {
     const { answer } = await told('task', { action: 'session-step', command: 'start', spec_id: 'spec-2' });
     expect(answer).toEqual(refusal('NOT_FOUND', ['spec_id']));
   });
 
-  test('an id leads to a file of the folder, and nowhere else', () => {
+  test('an id resolves only to a file of the folder', () => {
     const folder = tempFolder('specs');
     mkdirSync(join(folder, 'specs/inner.yaml'), { recursive: true });
     for (const name of ['outside.yaml', 'specs/a.yaml', 'specs/b.json', 'specs/.hidden.yaml'])
@@ -297,7 +301,7 @@ describe('specs', () => {
   });
 });
 
-test('what the sessions throw for a wrong call is an answer without its words; a breakdown is none', async () => {
+test('a usage error of a session becomes an answer without its message; other errors are thrown', async () => {
   const start = { action: 'session-step', command: 'start', spec_id: 'spec-1' };
   const throwing = (error: Error) => told('task', start, {}, { start: () => Promise.reject(error) });
   const unreadable = new UsageError({ code: 'USAGE', message: '/home/anna/specs is not readable' });

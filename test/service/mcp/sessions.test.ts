@@ -1,4 +1,4 @@
-// Agents that work through a spec over MCP, on a whole Turnpike.
+// Agents that work through a spec over MCP, on a complete Turnpike.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -21,7 +21,7 @@ const connected = async (over: SessionOptions = {}): Promise<Client> => {
   const client = await clientOf(
     serviceOn(bench, { sessions: { specs: join(bench.folder, 'specs'), settings, ...over } }),
   );
-  // With the list of tools, the client holds every answer against the schema that was promised for it.
+  // With the list of tools, the client validates every answer against its output schema.
   await client.listTools();
   return client;
 };
@@ -57,12 +57,12 @@ const started = async (): Promise<SessionAnswer> => {
   return step('next', { session_id });
 };
 
-test('S3-06: a spec is worked through; proposals go into the run of the outstanding step, unless it is said otherwise', async () => {
+test('S3-06: an agent works through a spec; proposals go into the run of the outstanding step by default', async () => {
   const own = await call(client, 'think');
   let answer = await started();
   const { session_id } = dataOf(answer);
   expect(nextOf(answer)).toMatchObject({ type: 'implement_task', task_id: 't1', run_id: `${session_id}.1.1` });
-  // To look at it changes nothing.
+  // Reading the status changes nothing.
   expect(await step('status', { session_id })).toMatchObject({ success: true });
   const written = await call(client, 'write_file', { path: '/sandbox/t1.md', content: 'x' });
   expect(written).toMatchObject({ isError: false, run_id: `${session_id}.1.1` });
@@ -72,11 +72,11 @@ test('S3-06: a spec is worked through; proposals go into the run of the outstand
   expect((await call(client, 'write_file', { path: '/sandbox/t2.md', content: 'x' })).run_id).toBe(`${session_id}.1.2`);
   answer = await step('next', { session_id, last_step_result: reportOf(answer) });
   expect(answer).toMatchObject({ success: true, data: { status: 'completed', loop_signal: 'spec_complete' } });
-  // Nothing is outstanding any more.
+  // No step is outstanding any more.
   expect((await call(client, 'think')).run_id).toBe(own.run_id);
 });
 
-test('S3-23 S3-26 S3-29 S3-30 C68: verification and review are asked for by their step, and answer with what its report needs', async () => {
+test('S3-23 S3-26 S3-29 S3-30 C68: verification and review name their step, and return what its report needs', async () => {
   const checked = spec(phase('p1', [make('t1'), verify('v1')], { reviewer: 'callback' }));
   writeFileSync(join(bench.folder, 'specs/spec-1.json'), JSON.stringify(checked));
   let answer = await started();
@@ -103,7 +103,7 @@ test('S3-23 S3-26 S3-29 S3-30 C68: verification and review are asked for by thei
   expect(await step('next', { session_id, last_step_result: report })).toMatchObject({ data: { status: 'completed' } });
 });
 
-test('S3-05 C64: the simple report is refused, and wastes nothing', async () => {
+test('S3-05 C64: the simple report is refused, and does not affect the step', async () => {
   const answer = await started();
   const { session_id } = dataOf(answer);
   const entries = (await bench.entries()).length;
@@ -149,7 +149,7 @@ test('C64: on another connection, replay gives the step and its run again', asyn
   expect(await step('next', { session_id, last_step_result: reportOf(answer) })).toMatchObject({ success: true });
 });
 
-test('S3-19 S3-20: the task is told, and told again', async () => {
+test('S3-19 S3-20: returns the task, repeatedly', async () => {
   const { session_id } = dataOf(await started());
   const told = await call(client, 'task', { action: 'prepare', spec_id: 'spec-1' });
   expect(told).toMatchObject({
@@ -160,7 +160,7 @@ test('S3-19 S3-20: the task is told, and told again', async () => {
   expect(list).toMatchObject({ structured: { data: { sessions: [{ session_id, spec_id: 'spec-1' }] } } });
 });
 
-test('the same key gives the same session; another start is refused', async () => {
+test('the same key returns the same session; another start is refused', async () => {
   const first = dataOf(await step('start', { spec_id: 'spec-1', idempotency_key: 'k-1' }));
   expect(dataOf(await step('start', { spec_id: 'spec-1', idempotency_key: 'k-1' })).session_id).toBe(first.session_id);
   expect(await step('start', { spec_id: 'spec-1' })).toMatchObject({ error: { code: 'SPEC_SESSION_EXISTS' } });
@@ -169,14 +169,14 @@ test('the same key gives the same session; another start is refused', async () =
 describe('roles', () => {
   const resume = (session_id: string) => call(client, 'task', { action: 'session', command: 'resume', session_id });
 
-  test('an agent is an autonomy_runner: it goes on after a phase, and not where a person has stopped it', async () => {
+  test('an agent is an autonomy_runner: it resumes after a phase, but not after a pause by a person', async () => {
     const { session_id } = dataOf(await started());
     await bench.turnpike.sessions.pause(session_id, {}, ANNA);
     expect(await resume(session_id)).toMatchObject({ isError: true, structured: { error: { code: 'AUTHORIZATION' } } });
     expect(dataOf(await bench.turnpike.sessions.status(session_id)).status).toBe('paused');
   });
 
-  test('C74: after a phase it goes on itself', async () => {
+  test('C74: after a phase an agent resumes the session itself', async () => {
     const two = { ...spec(phase('p1', [make('t1')]), phase('p2', [make('t2')])), id: 'spec-2' };
     writeFileSync(join(bench.folder, 'specs/spec-2.json'), JSON.stringify(two));
     client = await connected({ settings: { stopOnPhaseCompletion: true } });
@@ -189,7 +189,7 @@ describe('roles', () => {
     expect(nextOf(await step('next', { session_id }))).toMatchObject({ task_id: 't2' });
   });
 
-  test('an observer looks, and gets no run by that', async () => {
+  test('an observer reads, and gets no run by that', async () => {
     const answer = await started();
     const { session_id } = dataOf(answer);
     const observer = await connected({ role: 'observer' });
@@ -203,7 +203,7 @@ describe('roles', () => {
   });
 });
 
-test('a spec that was changed is seen', async () => {
+test('detects a changed spec', async () => {
   const answer = await started();
   const { session_id } = dataOf(answer);
   const more = spec(phase('p1', [make('t1'), make('t2', ['t1']), make('t3')]));
@@ -212,7 +212,7 @@ test('a spec that was changed is seen', async () => {
   expect(reported).toMatchObject({ success: false, error: { code: 'SPEC_REBASE_REQUIRED' } });
 });
 
-test('a spec that cannot be worked through is refused without a word of the machine', async () => {
+test('refuses an unusable spec without details of the machine', async () => {
   writeFileSync(join(bench.folder, 'specs/broken.json'), '{');
   const broken = await call(client, 'task', { action: 'session-step', command: 'start', spec_id: 'broken' });
   expect(broken).toMatchObject({ isError: true, structured: { error: { code: 'VALIDATION_ERROR', details: [] } } });

@@ -1,4 +1,4 @@
-// MCP over two streams, line by line.
+// MCP over two streams, one message per line.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ interface Answer {
 
 const note = (): string => join(bench.folder, 'mcp-run');
 
-/** A server, and what it has said. */
+/** A server, and its output. */
 function served(over: { write?: (text: string) => Promise<void> } = {}) {
   const input = new PassThrough();
   const said: Answer[] = [];
@@ -54,7 +54,9 @@ const greeting = request(0, 'initialize', {
 const calling = (id: unknown, name: string, args: object = {}): object =>
   request(id, 'tools/call', { name, arguments: args });
 
-/** Greets, says all the rest at once, and closes the end. @returns what was answered, and how it was left */
+/**
+ * Initializes, sends all messages at once, and closes the input. @returns the responses, and how the transport ended
+ */
 async function said(...messages: (object | string | Uint8Array)[]): Promise<{ answers: Answer[]; left: StdioEnding }> {
   const server = served();
   server.input.write(line(greeting));
@@ -64,7 +66,7 @@ async function said(...messages: (object | string | Uint8Array)[]): Promise<{ an
   return { left: await server.left, answers: server.said };
 }
 
-test('who says all at once and closes its end has all the answers, and its run has ended', async () => {
+test('a client that sends everything at once and closes its input gets all responses, and its run ends', async () => {
   const { answers, left } = await said(
     calling('a', 'think'),
     calling('b', 'write_file', { path: '/sandbox/a.md', content: 'x' }),
@@ -76,7 +78,7 @@ test('who says all at once and closes its end has all the answers, and its run h
   expect(await bench.turnpike.ledger.run(run_id)).toMatchObject({ outcome: 'completed:end_of_input' });
 });
 
-test('requests with one and the same id are counted each: no more is read while 256 have no answer', async () => {
+test('counts requests with the same id separately, and stops reading at 256 without a response', async () => {
   const writing: string[] = [];
   const server = served({
     write: (text) => {
@@ -85,14 +87,14 @@ test('requests with one and the same id are counted each: no more is read while 
     },
   });
   for (let n = 0; n < 1_000; n += 1) server.input.write(line(request('same', 'ping')));
-  // Nobody reads the answers: what is written waits, and what comes in stays where it is.
+  // The client does not read the responses: writes wait, and input is not read.
   for (let n = 0; n < 50; n += 1) await new Promise((resolve) => setImmediate(resolve));
   expect(writing).toHaveLength(256);
   server.stop.abort();
   await server.left;
 });
 
-test('of two requests with one id that is given up, the other still counts until it has its answer', async () => {
+test('after cancelling one of two requests with the same id, the other counts until its response', async () => {
   const server = served();
   server.input.write(line(greeting));
   await server.until(1);
@@ -105,18 +107,18 @@ test('of two requests with one id that is given up, the other still counts until
   expect(server.said.map(({ id }) => id)).toContain('after');
 });
 
-test('nothing is said unasked', async () => {
+test('sends no unsolicited messages', async () => {
   const { answers } = await said(
     { jsonrpc: '2.0', method: 'notifications/initialized' },
     { jsonrpc: '2.0', method: 'nonsense' },
   );
   expect(answers).toHaveLength(1);
-  // Nor is it said that the list of tools would be announced when it changes.
+  // Nor does the server announce notifications about changes of the tool list.
   expect(answers[0]?.result).toMatchObject({ capabilities: { tools: {} }, serverInfo: { name: 'turnpike' } });
   expect(JSON.stringify(answers)).not.toContain('listChanged');
 });
 
-describe('what cannot be read is answered, and the next message is heard', () => {
+describe('an unreadable message gets an error response, and the next message is handled', () => {
   const PARSE_ERROR = -32_700;
   test.each<[string, string | Uint8Array, number, unknown]>([
     ['no JSON', 'hello', PARSE_ERROR, null],
@@ -149,13 +151,13 @@ describe('what cannot be read is answered, and the next message is heard', () =>
     expect(await traces(bench)).toEqual([]);
   });
 
-  test('a method that there is not', async () => {
+  test('an unknown method', async () => {
     const { answers } = await said(request(1, 'resources/list'), request(2, 'rm -rf /'));
     expect(answers.slice(1)).toMatchObject([{ error: { code: -32_601 } }, { error: { code: -32_601 } }]);
   });
 });
 
-test('a message that is too large ends the connection; the run lives on', async () => {
+test('a message that is too large ends the connection; the run stays active', async () => {
   const server = served();
   server.input.write(line(greeting));
   server.input.write(line(calling(1, 'think')));
@@ -167,13 +169,13 @@ test('a message that is too large ends the connection; the run lives on', async 
   expect(await bench.turnpike.agent(run_id)).not.toBeNull();
 });
 
-test('when nobody reads any more, it ends', async () => {
+test('ends when the reader is gone', async () => {
   const server = served({ write: () => Promise.reject(new Error('EPIPE')) });
   server.input.write(line(greeting));
   expect(await server.left).toBe('deaf');
 });
 
-test('who asks without reading the answers is not heard for ever', async () => {
+test('stops reading from a client that does not read the responses', async () => {
   const server = served({ write: () => new Promise(() => undefined) });
   server.input.write(line(greeting));
   for (let id = 1; id < 2_000; id += 1) server.input.write(line(request(id, 'ping')));
@@ -184,7 +186,7 @@ test('who asks without reading the answers is not heard for ever', async () => {
   expect(await server.left).toBe('closed');
 });
 
-test('a request that was cancelled keeps nobody waiting for its answer', async () => {
+test('does not wait for the response of a cancelled request', async () => {
   const server = served();
   server.input.write(line(greeting));
   server.input.write(line(calling(1, 'think')));
@@ -205,7 +207,7 @@ describe('D3: the run of an agent whose server was stopped', () => {
     expect(await server.left).toBe('closed');
   };
 
-  test('is taken up by the next one', async () => {
+  test('is continued by the next server', async () => {
     const first = served();
     const run_id = await think(first);
     expect([readFileSync(note(), 'utf8'), statSync(note()).mode & 0o777]).toEqual([`${run_id}\n`, 0o600]);
@@ -215,7 +217,7 @@ describe('D3: the run of an agent whose server was stopped', () => {
     await stopped(second);
   });
 
-  test('is not, once it has ended', async () => {
+  test('is not continued after it has ended', async () => {
     const first = served();
     const run_id = await think(first);
     first.input.end();
@@ -239,7 +241,7 @@ describe('D3: the run of an agent whose server was stopped', () => {
     await stopped(server);
   });
 
-  test('that is of another agent, is not', async () => {
+  test('of another agent is not continued', async () => {
     const agent = await bench.turnpike.startAgent({ link: 'remote', actor: 'somebody' });
     writeFileSync(note(), agent.run_id);
     const server = served();

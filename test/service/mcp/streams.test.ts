@@ -1,5 +1,5 @@
-// Streams of answers over HTTP: each ends, whatever becomes of its request, and nobody can hold the server's
-// connections by requests that nobody waits for.
+// Response streams over HTTP: each ends, whatever becomes of its request, so that a client cannot exhaust the
+// connections of the server with abandoned requests.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { drawToken } from '../../../src/adapters/keys/access-token.js';
@@ -51,7 +51,7 @@ async function greeted(): Promise<Readonly<Record<string, string>>> {
 
 const SLOW = { id: 1, method: 'tools/call', params: { name: 'slow.tool', arguments: {} } };
 
-test('a request that was cancelled gets no answer, and its stream ends', async () => {
+test('a cancelled request gets no response, and its stream ends', async () => {
   const session = await greeted();
   const answer = await post(SLOW, session);
   await entered.promise;
@@ -59,7 +59,7 @@ test('a request that was cancelled gets no answer, and its stream ends', async (
   expect(await answer.text()).toBe('');
 });
 
-test('of two requests with one id that wait at once, the later has the answer and the stream of the earlier ends', async () => {
+test('of two waiting requests with the same id, the later gets the response and the earlier stream ends', async () => {
   const session = await greeted();
   const first = await post(SLOW, session);
   await entered.promise;
@@ -70,7 +70,7 @@ test('of two requests with one id that wait at once, the later has the answer an
   expect(await traces(bench)).toHaveLength(1);
 });
 
-test('a list of messages is refused as over stdio, and nothing of it is done', async () => {
+test('refuses a batch of messages as over stdio, and executes none of them', async () => {
   const session = await greeted();
   const think = { jsonrpc: '2.0', method: 'tools/call', params: { name: 'think', arguments: {} } };
   const answer = await fetch(server.url, {

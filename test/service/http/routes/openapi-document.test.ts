@@ -36,7 +36,7 @@ const Operation = Type.Object(
   },
   closed,
 );
-/** What of OpenAPI 3.1.0 is used here, and nothing beside it. */
+/** The subset of OpenAPI 3.1.0 that the document uses. */
 const OpenApi = Type.Object(
   {
     openapi: Type.Literal('3.1.0'),
@@ -74,7 +74,7 @@ describe('the OpenAPI document', () => {
     expect(isConforming(OpenApi, document)).toBe(true);
   });
 
-  test('tells of every route once, under a name of its own, with every parameter of its path', () => {
+  test('contains every route once, with a unique operation id and every parameter of its path', () => {
     const told = Object.entries(document.paths).flatMap(([path, item]) =>
       Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
     );
@@ -90,7 +90,7 @@ describe('the OpenAPI document', () => {
   });
 
   test.each(ROUTES.map((route) => [`${route.method} ${route.path}`, route] as const))(
-    '%s: what it can be asked, and what it answers',
+    '%s: has its parameters, body and responses',
     (_name, { method, path, query, headers, body, responses: answers, rights }) => {
       const operation = document.paths[path]?.[method.toLowerCase()];
       const named = (place: string): string[] =>
@@ -104,7 +104,7 @@ describe('the OpenAPI document', () => {
     },
   );
 
-  test('what it refers to is in it', () => {
+  test('contains the target of every reference', () => {
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, to = '']) => to);
     expect(references.length).toBeGreaterThan(0);
     const at = (to: string): unknown =>

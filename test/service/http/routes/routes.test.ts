@@ -1,4 +1,4 @@
-// Every route, and everything that may be wrong with a request: read off the table, so that a new route is covered.
+// Every route with every kind of bad request, generated from the table of routes, so that new routes are covered.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { RIGHTS } from '../../../../src/contract/token.js';
@@ -9,11 +9,11 @@ import { ROUTES } from '../../../../src/service/http/routes/routes.js';
 import { rawRequest, type RawAnswer } from '../../raw-http.js';
 import { HttpBench } from '../http-harness.js';
 
-/** Stands in everything that a caller can make up: it must be in no answer. */
+/** A marker in everything that a caller can choose: no response may contain it. */
 const MARK = 'zzLEAKzz';
 
 let http: HttpBench;
-/** By rights: those who have them. */
+/** Tokens by their rights. */
 const tokens = new Map<string, string>();
 
 beforeAll(async () => {
@@ -46,7 +46,7 @@ interface Sent {
   readonly more?: readonly string[];
   readonly query?: string;
   readonly body?: string;
-  /** So much is announced, and nothing sent; 0: nothing is announced, and the body is sent. */
+  /** A declared length without a body; 0: the body is sent with its own length. */
   readonly announced?: number;
 }
 
@@ -106,19 +106,19 @@ const named = ROUTES.map((route) => [`${route.method} ${route.path}`, route] as 
 const posts = named.filter(([, { method }]) => method === 'POST');
 
 describe.each(named)('%s', (_name, route) => {
-  test('without a token, or with another one, is nothing to be had', async () => {
+  test('refuses requests without a valid token', async () => {
     expectProblem(await send(route, { token: null }), 'UNAUTHENTICATED');
     expectProblem(await send(route, { token: `${MARK}${'x'.repeat(30)}` }), 'UNAUTHENTICATED');
     expectProblem(await send(route, { token: null, query: `?access_token=${tokenWith(RIGHTS)}` }), 'UNAUTHENTICATED');
   });
 
-  test('a token without the right is refused, whatever else it may', async () => {
+  test('refuses a token without the right, whatever its other rights', async () => {
     const others = RIGHTS.filter((right) => !route.rights.includes(right));
     if (route.rights.length === 0 || others.length === 0) return;
     expectProblem(await send(route, { token: tokenWith(others) }), 'RIGHT_MISSING');
   });
 
-  test('another Host, two of them, and another Origin are refused before the token is looked at', async () => {
+  test('refuses another Host, two Hosts and another Origin before it checks the token', async () => {
     const own = `127.0.0.1:${http.server.port}`;
     expectProblem(await send(route, { host: [`${MARK}.example`] }), 'HOST_NOT_SERVED');
     expectProblem(await send(route, { host: [own, `${MARK}.example`] }), 'HEADER_TWICE');
@@ -129,7 +129,7 @@ describe.each(named)('%s', (_name, route) => {
     expectProblem(await send(route, { token: null, more: ['Origin: null'] }), 'ORIGIN_NOT_ALLOWED');
   });
 
-  test('a body that is too large is not read', async () => {
+  test('does not read a body that is too large', async () => {
     const most = route.method === 'GET' ? 0 : route.body === BinaryBody ? STEP_BYTES_MAX : BODY_BYTES_MAX;
     expectProblem(await send(route, { announced: most + 1 }), 'BODY_TOO_LARGE');
     const size = most + 1;
@@ -141,11 +141,11 @@ describe.each(named)('%s', (_name, route) => {
     expectProblem(chunked, 'BODY_TOO_LARGE');
   });
 
-  test('a query that it does not have is refused', async () => {
+  test('refuses unknown query parameters', async () => {
     expectProblem(await send(route, { query: `?${MARK}=1` }), 'INVALID_REQUEST');
   });
 
-  test('by other methods it is not to be had, and which it has is told: no body is read for it', async () => {
+  test('refuses other methods with an Allow header, without reading a body', async () => {
     const known = tokenWith(RIGHTS);
     const allowed = ROUTES.filter(({ path }) => path === route.path).flatMap(methodsOf);
     for (const method of ['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'SEARCH', 'TRACE'] as const) {
@@ -155,7 +155,7 @@ describe.each(named)('%s', (_name, route) => {
         `Host: 127.0.0.1:${http.server.port}`,
         `Authorization: Bearer ${known}`,
         'Content-Type: application/json',
-        // Announced, and never sent: whoever waited for it would not answer.
+        // Declared and never sent: a server that waited for the body would not respond.
         'Content-Length: 5',
       ]);
       const told = { status: answer.status, allow: answer.headers['allow'], connection: answer.headers['connection'] };
@@ -165,7 +165,7 @@ describe.each(named)('%s', (_name, route) => {
     }
   });
 
-  test('what it answers otherwise leaks nothing of the request', async () => {
+  test('leaks nothing of the request in other responses', async () => {
     if (route.path.endsWith('/stream')) return;
     const answer = await send(route, { body: route.method === 'GET' ? '' : '{}' });
     expect(answer.status).not.toBe(500);
@@ -174,20 +174,20 @@ describe.each(named)('%s', (_name, route) => {
 });
 
 describe.each(posts)('%s: its body', (_name, route) => {
-  test('in another form is not taken', async () => {
+  test('is refused with another content type', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', `${MARK}/x`, null]) {
       expectProblem(await send(route, { type, body: '{}' }), 'UNSUPPORTED_TYPE');
     }
     expectProblem(await send(route, { more: ['Content-Encoding: gzip'] }), 'UNSUPPORTED_TYPE');
   });
 
-  test('is not taken with an idempotency key that nobody would keep', async () => {
+  test('is refused with an idempotency key if the route does not support keys', async () => {
     const isKept = route.path === '/api/v1/agents/{run_id}/steps';
     expect(route.headers.includes('idempotency-key')).toBe(isKept);
     if (!isKept) expectProblem(await send(route, { more: [`Idempotency-Key: ${MARK}`] }), 'IDEMPOTENCY_NOT_KEPT');
   });
 
-  test('must be strict JSON of its form', async () => {
+  test('must be strict JSON that matches the schema', async () => {
     if (route.body === BinaryBody) return;
     for (const body of ['', MARK, '{"a":1,"a":2}', '{"__proto__":{}}', '{"a":"\\ud800"}', '['.repeat(100)]) {
       expectProblem(await send(route, { body }), 'INVALID_JSON');
@@ -199,7 +199,7 @@ describe.each(posts)('%s: its body', (_name, route) => {
   });
 });
 
-test('what is not there is 404 for whoever has a token, and 401 for nobody; another method is 405', async () => {
+test('an unknown path is 404 with a token and 401 without; another method is 405', async () => {
   const lost = { ...ROUTES[0]!, method: 'GET' as const, path: `/${MARK}`, rights: [], params: EmptyObject, body: null };
   expectProblem(await send(lost, {}), 'NOT_FOUND');
   expectProblem(await send(lost, { token: null }), 'UNAUTHENTICATED');
@@ -224,12 +224,12 @@ test.each([
     `Content-Type: ${type}`,
     'Content-Length: 5',
   ]);
-  // A method that Node does not know is refused by it, with nothing.
+  // Node itself refuses an unknown method, with an empty body.
   if (line.startsWith('QUERY') && answer.body === '') expect(answer.status).toBe(400);
   else expectProblem(answer, 'NOT_FOUND');
 });
 
-test('whoever only wants to know whether it lives asks without a body', async () => {
+test('health can be requested with HEAD', async () => {
   const head = (token: string): Promise<RawAnswer> =>
     rawRequest(http.server.port, [
       'HEAD /api/v1/health HTTP/1.1',
@@ -241,7 +241,7 @@ test('whoever only wants to know whether it lives asks without a body', async ()
   expect((await head(MARK)).status).toBe(401);
 });
 
-test('what was refused at the door is counted, as nothing that there is', async () => {
+test('counts refused requests without a route', async () => {
   const counted = async (): Promise<string> => (await http.ask('/metrics', tokenWith(['observe']))).text();
   const numberOf = (text: string, labels: string): number =>
     Number(new RegExp(`turnpike_http_requests_total\\{${labels}\\} (\\d+)`).exec(text)?.[1] ?? 0);
