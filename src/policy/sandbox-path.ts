@@ -1,7 +1,7 @@
-// Sandbox paths, judged as text: attacker-controlled strings that may become names in a file system. What stands at a
-// path is the executor's business, which looks at the moment of use.
+// Sandbox paths, checked as text: strings of an attacker that may become names in a file system. The sandbox itself
+// checks what exists at a path, at the time of use.
 //
-// The text is judged twice, by VALIDATE_ARGS (`sandboxPath`) and, independently of it, by AUTHORIZE (`canonicalizePath`).
+// VALIDATE_ARGS (`checkSandboxPath`) and AUTHORIZE (`canonicalizePath`) check the text independently of each other.
 
 import { VISIBLE_NAMES } from '../contract/policy/flags.js';
 import { SEGMENT_BYTES_MAX, type ActionDefinition } from '../contract/policy/actions.js';

@@ -46,8 +46,8 @@ export interface TurnpikeOptions extends RegistrationOptions {
   /** Folder with policy/{lanes,roles,actions}.yaml. Default: the policy that this package ships. */
   readonly contract?: string;
   /**
-   * Folder of the case sandboxes, or a `Sandbox` of the caller. Commands of specs need a folder: with a `Sandbox`, they do
-   * not start (`CWD_REFUSED`). Default: `<home>/sandbox`.
+   * Folder of the case sandboxes, or a `Sandbox` of the caller. Commands of specs need a folder: with a `Sandbox`, they
+   * do not start (`CWD_REFUSED`). Default: `<home>/sandbox`.
    */
   readonly sandbox?: string | Sandbox;
   /** Accepts a platform on which the file sandbox cannot exclude races. */

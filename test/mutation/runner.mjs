@@ -1,5 +1,5 @@
-// The test runner of `npm run mutate`, a plugin of StrykerJS. It bundles the suites of `suites.mjs` once per process and
-// evaluates the bundle anew for every mutant, so that no value computed at an import outlives a mutant.
+// The test runner of `npm run mutate`, a plugin of StrykerJS. It bundles the suites of `suites.mjs` once per process,
+// and evaluates the bundle anew for every mutant, so that no value computed at an import outlives a mutant.
 //
 // A test covers the code that it executes and the code that the import of its suite executes. So there are no static
 // mutants, and each mutant runs only the tests that can fail, the namesake suite first.

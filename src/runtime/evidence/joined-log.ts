@@ -27,8 +27,8 @@ export const sortArchives = (archives: readonly OpenedArchive[]): readonly Opene
   [...archives].sort(({ evidence: left }, { evidence: right }) => left.begin.size - right.begin.size);
 
 /**
- * Compares archives with one another and with the archived parts that the store records. Each must continue the one before it,
- * the last one must end where the store begins, and each must be the very file that was written.
+ * Compares archives with one another and with the archived parts that the store records. Each must continue the one
+ * before it, the last one must end where the store begins, and each must be the very file that was written.
  */
 export async function* checkArchiveChain(
   archives: readonly OpenedArchive[],

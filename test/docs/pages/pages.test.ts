@@ -31,10 +31,14 @@ describe('pages', () => {
   });
 
   test('every row of the README on what to do leads to a guide, and to every guide one row', () => {
-    const [, table = ''] = /\| I want to \| I go to \|\n\|---\|---\|\n((?:\|.*\n)+)/.exec(textOf('README.md')) ?? [];
-    const rows = table.trimEnd().split('\n');
-    const linked = rows.map((row) => /^\| \[[^\]]+\]\((docs\/how-to\/[^)]+)\)/.exec(row)?.[1] ?? row);
-    expect([...linked].sort()).toEqual([...GUIDES, ...SOURCE_GUIDES].sort());
+    const tables = [...textOf('README.md').matchAll(/\| I want to \| .* \|\n\|---\|---\|\n((?:\|.*\n)+)/g)];
+    const rows = tables.flatMap(([, table = '']) => table.trimEnd().split('\n'));
+    const linked = rows.map(
+      (row) => /^\| \[[^\]]+\]\((docs\/(?:how-to\/|contributing\.md#)[^)]+)\)/.exec(row)?.[1] ?? row,
+    );
+    const guides = linked.filter((path) => !path.startsWith('docs/contributing.md#'));
+    expect([...guides].sort()).toEqual([...GUIDES, ...SOURCE_GUIDES].sort());
+    expect(tables.length).toBe(2);
   });
 
   test('a guide has a goal, what comes before, a result and errors', () => {

@@ -113,7 +113,7 @@ export const PEOPLE_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/approvals',
-    summary: 'List the pending approvals: the hash of each request, who requested it, and the votes so far',
+    summary: 'List the pending approvals: the hash, requester and votes of each request',
     rights: ['approve', 'observe'],
     responses: {
       200: jsonResponse('All pending approvals.', Type.Object({ approvals: Type.Array(ApprovalShape) }, closed)),

@@ -62,7 +62,7 @@ export const RUN_ROUTES: readonly Route[] = [
     method: 'GET',
     path: '/api/v1/runs',
     packs: true,
-    summary: 'List the run trees in the order in which they were opened; an agent sees only its own runs',
+    summary: 'List the run trees in the order of their creation; an agent sees only its own runs',
     rights: ['observe', 'govern', 'act'],
     query: RunListQuery,
     responses: { 200: jsonResponse('Continue with `after` = `next`; null: there are no more.', RunListShape) },

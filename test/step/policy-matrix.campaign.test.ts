@@ -1,3 +1,3 @@
 // The matrices of all four policies.
 
-import './matrix.test.js';
+import './policy-matrix.test.js';
