@@ -133,7 +133,7 @@ describe('S2-04: the text of the model is proposed unchanged', () => {
       [{ type: 'tool-call', toolCallId: '1', toolName: 'rm', input: '{"path":"/"}' }],
       '',
     ],
-    ['a file is no part of it', [{ type: 'file', mediaType: 'text/plain', data: 'e30=' }], ''],
+    ['a file is not part of it', [{ type: 'file', mediaType: 'text/plain', data: 'e30=' }], ''],
     ['no content at all', [], ''],
   ])('%s', async (_what, content, raw) => {
     const model = modelThat(() => ({ ...generated(''), content }));

@@ -48,8 +48,8 @@ describe('how a command ends', () => {
     ['255', node('process.exit(255)'), 255],
     ['137 by SIGKILL', node('process.kill(process.pid, "SIGKILL")'), 137],
     ['139 by SIGSEGV', ['sh', '-c', 'kill -SEGV $$'], 139],
-    ['127 where there is no such program', ['no-such-program', 'x'], 127],
-    ['127 where the path leads to none', ['./none'], 127],
+    ['127 for a missing program', ['no-such-program', 'x'], 127],
+    ['127 for a path without a program', ['./none'], 127],
     ['126 for a folder', ['/usr'], 126],
     ['1 for a program that throws', node('throw new Error("x")'), 1],
   ])('with %s', async (_title, argv, exit_code) => {
@@ -316,11 +316,11 @@ describe('the working folder', () => {
 describe('an order that cannot be executed', () => {
   test.each([
     ['no program', { argv: [] }],
-    ['a program that a shell would take for a word to itself', { argv: ['-c', 'ls'] }],
+    ['a program that a shell would interpret as its option', { argv: ['-c', 'ls'] }],
     ['a NUL', { argv: ['echo', 'a\0b'] }],
-    ['no time', { timeout_ms: 0 }],
-    ['time without end', { timeout_ms: Infinity }],
-    ['no output', { output_bytes_max: 0 }],
+    ['a timeout of 0', { timeout_ms: 0 }],
+    ['an infinite timeout', { timeout_ms: Infinity }],
+    ['an output limit of 0', { output_bytes_max: 0 }],
   ])('%s', async (_title, more) => {
     expect(await outcomeOf(['true'], more)).toEqual({ status: 'not_started', problem: 'INVALID_ORDER' });
   });

@@ -38,11 +38,11 @@ const one = async (ground: CommitGround): Promise<void> => {
 
 const RESENDING: readonly CommitCheck[] = [
   {
-    name: 'a batch that was acknowledged is in its trees, whole and in order',
+    name: 'an acknowledged batch is in its trees, complete and in order',
     run: one,
   },
   {
-    name: 'a batch that is sent again is answered as committed, and nothing is written',
+    name: 'a repeated batch is reported as committed, and nothing is written',
     run: async (ground) => {
       await layTrees(ground);
       const batch = ground.scribe.next([audited(A), ...stepOf(B, 5)], {
@@ -58,7 +58,7 @@ const RESENDING: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'a batch that is sent again when its epoch is over conflicts',
+    name: 'a batch that is repeated after its epoch ended conflicts',
     run: async (ground) => {
       const batch = ground.scribe.next([opening(A)]);
       await ground.commit(batch);
@@ -69,7 +69,7 @@ const RESENDING: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'a batch of which one tree is there and another is not conflicts, and nothing of it is written',
+    name: 'a batch of which only one append is committed conflicts, and nothing of it is written',
     run: async (ground) => {
       const first = ground.scribe.next([opening(A)]);
       await ground.commit(first);
@@ -80,7 +80,7 @@ const RESENDING: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'other entries at the same place of a tree conflict, and nothing of them is written',
+    name: 'different entries at the same position of a tree conflict, and nothing of them is written',
     run: async (ground) => {
       await layTrees(ground);
       const lost = ground.scribe.prepare([audited(A, 'deny'), audited(B)], { proposals: [mark(9)] });
@@ -106,7 +106,7 @@ const INDEPENDENT: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'of two batches that go on from the same place of a tree one commits, and the other conflicts',
+    name: 'of two batches that continue a tree at the same position, one commits and the other conflicts',
     run: async (ground) => {
       await layTrees(ground);
       const rivals = [ground.scribe.prepare([audited(A, 'allow')]), ground.scribe.prepare([audited(A, 'deny')])];
@@ -119,7 +119,7 @@ const INDEPENDENT: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'the result of a commit says where its appends begin in the log',
+    name: 'the result of a commit contains the first log index of each append',
     run: async (ground) => {
       await layTrees(ground);
       const batch = ground.scribe.next([...stepOf(B, 3), audited(A)]);
@@ -139,7 +139,7 @@ const INDEPENDENT: readonly CommitCheck[] = [
 
 const READING: readonly CommitCheck[] = [
   {
-    name: 'marks are looked up together, each in its place, with null where there is none',
+    name: 'several marks are looked up in one call, in order, with null for a missing one',
     run: async (ground) => {
       await layTrees(ground);
       const keys = [
@@ -159,7 +159,7 @@ const READING: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'content is that of the entry that is named, whatever place in the log is named beside it',
+    name: 'the returned content belongs to the given entry, even if the given log index is wrong',
     run: async (ground) => {
       await layTrees(ground);
       await ground.commit(
@@ -173,7 +173,7 @@ const READING: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'the trees of a case are found, ended or not, in the order of their openings',
+    name: 'the trees of a case are found, ended or not, in the order in which they were opened',
     run: async (ground) => {
       await layTrees(ground);
       const ids = async (case_id: string) =>
@@ -191,7 +191,7 @@ const READING: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'open trees are listed with what a start must know, and ended ones are not',
+    name: 'open trees are listed with their recovery hints, and ended ones are not',
     run: async (ground) => {
       await layTrees(ground);
       const wake_at = '2026-01-02T03:04:05.678Z';
@@ -208,7 +208,7 @@ const READING: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'histories of several trees come tree after tree, from where they were asked, with their content',
+    name: 'histories of several trees come tree by tree, from the given positions, with their content',
     run: async (ground) => {
       await layTrees(ground);
       await ground.auditHistories();
@@ -218,7 +218,7 @@ const READING: readonly CommitCheck[] = [
 
 const INTEGRATING: readonly CommitCheck[] = [
   {
-    name: 'what is committed is in the log once, in the order of its trees, when it is integrated',
+    name: 'integrated entries are in the log once, in the order of their trees',
     run: async (ground) => {
       await layTrees(ground);
       for (let round = 0; round < 4; round += 1) {
@@ -229,7 +229,7 @@ const INTEGRATING: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'appends wait in the order of their tree, and none waits where commits integrate',
+    name: 'appends are pending in the order of their tree; none is pending if commits integrate',
     run: async (ground) => {
       await layTrees(ground);
       const pending = await ground.store.pending(1_000);
@@ -249,7 +249,7 @@ const INTEGRATING: readonly CommitCheck[] = [
     },
   },
   {
-    name: 'an integration is refused at another size of the log, and where it leaves a gap or comes twice',
+    name: 'an integration at another size of the log, with a gap, or repeated, is refused',
     run: async (ground) => {
       await layTrees(ground);
       if (ground.integrates) {

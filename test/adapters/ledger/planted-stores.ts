@@ -103,27 +103,27 @@ const forgetful = (inner: LedgerStore, forgets: (key: MarkKey) => boolean): Ledg
 const WRITING: readonly PlantedStore[] = [
   {
     name: 'acknowledges a batch that it does not write',
-    found_by: 'a batch that was acknowledged is in its trees, whole and in order',
+    found_by: 'an acknowledged batch is in its trees, complete and in order',
     plant: unwritten,
   },
   {
     name: 'writes half of a batch',
-    found_by: 'a batch that was acknowledged is in its trees, whole and in order',
+    found_by: 'an acknowledged batch is in its trees, complete and in order',
     plant: halved,
   },
   {
-    name: 'writes a batch twice that is sent again',
-    found_by: 'a batch that is sent again is answered as committed, and nothing is written',
+    name: 'writes a repeated batch twice',
+    found_by: 'a repeated batch is reported as committed, and nothing is written',
     plant: twice,
   },
   {
-    name: 'turns round the entries of an append',
-    found_by: 'a batch that was acknowledged is in its trees, whole and in order',
+    name: 'reverses the entries of an append',
+    found_by: 'an acknowledged batch is in its trees, complete and in order',
     plant: backwards,
   },
   {
-    name: 'takes every batch for one of its own epoch',
-    found_by: 'a batch that is sent again when its epoch is over conflicts',
+    name: 'accepts every batch as one of its own epoch',
+    found_by: 'a batch that is repeated after its epoch ended conflicts',
     plant: (inner) => {
       let epoch = 0;
       const acquire = async () => (epoch = await inner.acquire());
@@ -131,13 +131,13 @@ const WRITING: readonly PlantedStore[] = [
     },
   },
   {
-    name: 'answers every batch that conflicts as committed',
-    found_by: 'other entries at the same place of a tree conflict, and nothing of them is written',
+    name: 'reports every conflicting batch as committed',
+    found_by: 'different entries at the same position of a tree conflict, and nothing of them is written',
     plant: (inner) => replaced(inner, { commit: (batch) => inner.commit(batch).catch(() => AWAITED) }),
   },
   {
     name: 'commits the trees of a batch one by one',
-    found_by: 'a batch of which one tree is there and another is not conflicts, and nothing of it is written',
+    found_by: 'a batch of which only one append is committed conflicts, and nothing of it is written',
     plant: (inner) =>
       replaced(inner, {
         commit: async ({ epoch, trees }) => {
@@ -152,32 +152,32 @@ const WRITING: readonly PlantedStore[] = [
 const PLACING: readonly PlantedStore[] = [
   {
     name: 'integrates with a gap',
-    found_by: 'what is committed is in the log once, in the order of its trees, when it is integrated',
+    found_by: 'integrated entries are in the log once, in the order of their trees',
     plant: (inner) => logged(inner, (log) => log.filter((_, index) => index !== 7)),
   },
   {
     name: 'integrates an entry twice',
-    found_by: 'what is committed is in the log once, in the order of its trees, when it is integrated',
+    found_by: 'integrated entries are in the log once, in the order of their trees',
     plant: (inner) => logged(inner, (log) => [...log.slice(0, 5), ...log.slice(4)]),
   },
   {
     name: 'integrates the entries of a tree in another order',
-    found_by: 'what is committed is in the log once, in the order of its trees, when it is integrated',
+    found_by: 'integrated entries are in the log once, in the order of their trees',
     plant: (inner) => logged(inner, (log) => [...log.slice(0, 2), ...log.slice(2, 4).toReversed(), ...log.slice(4)]),
   },
   {
-    name: 'forgets what is pending',
-    found_by: 'what is committed is in the log once, in the order of its trees, when it is integrated',
+    name: 'forgets pending appends',
+    found_by: 'integrated entries are in the log once, in the order of their trees',
     plant: (inner) => replaced(inner, { pending: () => Promise.resolve([]) }),
   },
   {
     name: 'integrates at any size of the log',
-    found_by: 'an integration is refused at another size of the log, and where it leaves a gap or comes twice',
+    found_by: 'an integration at another size of the log, with a gap, or repeated, is refused',
     plant: (inner) => replaced(inner, { integrate: (one) => inner.integrate(one).then(() => true) }),
   },
   {
-    name: 'says of a commit that its entries begin elsewhere in the log',
-    found_by: 'the result of a commit says where its appends begin in the log',
+    name: 'returns a wrong first log index of a commit',
+    found_by: 'the result of a commit contains the first log index of each append',
     plant: (inner) =>
       replaced(inner, {
         commit: async (batch) => {
@@ -191,28 +191,28 @@ const PLACING: readonly PlantedStore[] = [
 const READING: readonly PlantedStore[] = [
   {
     name: 'loses the mark of an input',
-    found_by: 'marks are looked up together, each in its place, with null where there is none',
+    found_by: 'several marks are looked up in one call, in order, with null for a missing one',
     plant: (inner) => forgetful(inner, (key) => 'input_id' in key),
   },
   {
     name: 'loses the mark of a proposal',
-    found_by: 'marks are looked up together, each in its place, with null where there is none',
+    found_by: 'several marks are looked up in one call, in order, with null for a missing one',
     plant: (inner) => forgetful(inner, (key) => 'proposal_id' in key),
   },
   {
-    name: 'answers marks in another order',
-    found_by: 'marks are looked up together, each in its place, with null where there is none',
+    name: 'returns marks in another order',
+    found_by: 'several marks are looked up in one call, in order, with null for a missing one',
     plant: (inner) => replaced(inner, { marks: async (keys) => (await inner.marks(keys)).toReversed() }),
   },
   {
-    name: 'gives the content of another entry',
-    found_by: 'content is that of the entry that is named, whatever place in the log is named beside it',
+    name: 'returns the content of another entry',
+    found_by: 'the returned content belongs to the given entry, even if the given log index is wrong',
     plant: (inner) =>
       replaced(inner, { artifactsOf: ({ tree_id, seq }) => inner.artifactsOf({ tree_id, seq: seq - 1 }) }),
   },
   {
-    name: 'believes the place in the log that a caller names',
-    found_by: 'content is that of the entry that is named, whatever place in the log is named beside it',
+    name: 'trusts the log index that a caller passes',
+    found_by: 'the returned content belongs to the given entry, even if the given log index is wrong',
     plant: (inner) =>
       replaced(inner, {
         artifactsOf: async (place) => {
@@ -223,13 +223,13 @@ const READING: readonly PlantedStore[] = [
   },
   {
     name: 'finds no tree of a case that has ended',
-    found_by: 'the trees of a case are found, ended or not, in the order of their openings',
+    found_by: 'the trees of a case are found, ended or not, in the order in which they were opened',
     plant: (inner) =>
       replaced(inner, { treesOf: async (id) => (await inner.treesOf(id)).filter(({ ended }) => !ended) }),
   },
   {
-    name: 'takes every open tree for finished',
-    found_by: 'open trees are listed with what a start must know, and ended ones are not',
+    name: 'reports every open tree as finished',
+    found_by: 'open trees are listed with their recovery hints, and ended ones are not',
     plant: (inner) =>
       replaced(inner, {
         openTrees: async function* () {
@@ -238,8 +238,8 @@ const READING: readonly PlantedStore[] = [
       }),
   },
   {
-    name: 'leaves content out of histories',
-    found_by: 'histories of several trees come tree after tree, from where they were asked, with their content',
+    name: 'omits content from histories',
+    found_by: 'histories of several trees come tree by tree, from the given positions, with their content',
     plant: (inner) =>
       replaced(inner, {
         histories: async function* (places) {

@@ -525,7 +525,7 @@ describe('lost or damaged files', () => {
     ['the overlay, by damage', false, () => writeFileSync(files.path, 'junk')],
     ['the private key', true, () => rmSync(files.privateKeyPath)],
     ['the key pair', false, () => [files.privateKeyPath, files.publicKeyPath].forEach((path) => rmSync(path))],
-    ['what was seen, by damage', false, () => writeFileSync(files.seenPath, 'junk')],
+    ['the seen epoch, by damage', false, () => writeFileSync(files.seenPath, 'junk')],
     [
       'the public key, replaced by another one',
       false,

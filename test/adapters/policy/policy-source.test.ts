@@ -130,7 +130,7 @@ describe('C45 which source is used', () => {
 
 describe('an unreadable policy file is POLICY_UNREADABLE', () => {
   test.each<readonly [string, (path: string) => void]>([
-    ['is not there', (path) => rmSync(path)],
+    ['is missing', (path) => rmSync(path)],
     [
       'is a folder',
       (path) => {
@@ -146,7 +146,7 @@ describe('an unreadable policy file is POLICY_UNREADABLE', () => {
       },
     ],
     ['is larger than 1 MiB', (path) => writeFileSync(path, ' '.repeat(1_048_577))],
-    ['has no folder', (path) => rmSync(dirname(path), { recursive: true })],
+    ['is in a missing folder', (path) => rmSync(dirname(path), { recursive: true })],
   ])('because it %s', async (_what, spoil) => {
     spoil(join(contractFolder(folder), 'policy', 'roles.yaml'));
     await expect(gitPolicySource(folder).load()).rejects.toMatchObject({ code: 'POLICY_UNREADABLE' });

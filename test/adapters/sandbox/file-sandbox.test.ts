@@ -179,7 +179,7 @@ describe('cases', () => {
   });
 
   test.each(['', '.', '..', '../root', 'a/b', '-x', '_x', 'a.b', 'a\0', 'ä', 'a'.repeat(81)])(
-    '%j is no case, and nothing is made for it',
+    '%j is not a case id, and no directory is created for it',
     (case_id) => {
       const before = readdirSync(directory.root);
       expect(factOf(sandbox, '/sandbox/a', { case_id })).toEqual({ status: 'error', cause: 'INTERNAL' });

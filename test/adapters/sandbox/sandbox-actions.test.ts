@@ -48,7 +48,7 @@ describe('READ_FILE', () => {
     ['C27: the root', '/sandbox/', 'IS_A_DIRECTORY'],
     ['a file as a parent', '/sandbox/docs/a.txt/b', 'NOT_A_DIRECTORY'],
     ['a slash after a file', '/sandbox/docs/a.txt/', 'NOT_A_DIRECTORY'],
-    ['a name that no file system takes', `/sandbox/${'n'.repeat(256)}`, 'PERMISSION_DENIED'],
+    ['a name that no file system accepts', `/sandbox/${'n'.repeat(256)}`, 'PERMISSION_DENIED'],
     ['a name of a temporary file', '/sandbox/.turnpike-tmp-1', 'PERMISSION_DENIED'],
     ['the same in capitals', '/sandbox/.Turnpike-TMP-1/x', 'PERMISSION_DENIED'],
   ])('%s is a failure', (_, path, cause) => {

@@ -232,7 +232,7 @@ test('a directory replaced by a FIFO before it is listed is not opened', () => {
 });
 
 test.each([
-  ['up to the limit is read whole', 'alpha+', done({ content: 'alpha+' })],
+  ['up to the limit is read completely', 'alpha+', done({ content: 'alpha+' })],
   ['beyond the limit is TOO_LARGE', 'alpha++', failure('TOO_LARGE')],
 ])('C34: a file that grows while it is read %s', (_, grown, expected) => {
   const limits = { ...LIMITS, read_bytes_max: 6 };

@@ -101,7 +101,7 @@ const ROWS: readonly Row[] = [
     title: 'a file as parent',
     settled: failure('NOT_A_DIRECTORY'),
   },
-  { ...WRITE, ...to({ path: '/etc/n', content: 'n' }), title: 'no sandbox path', settled: failure('INTERNAL') },
+  { ...WRITE, ...to({ path: '/etc/n', content: 'n' }), title: 'not a sandbox path', settled: failure('INTERNAL') },
   {
     ...WRITE,
     ...to({ path: '/sandbox/l', content: 'n' }),
@@ -113,13 +113,13 @@ const ROWS: readonly Row[] = [
   { ...CREATE, title: 'made', then: () => mkdirSync(at('new')), settled: done() },
   { ...CREATE, title: 'absent', settled: failure('INTERRUPTED') },
   { ...CREATE, title: 'a file in its place', then: () => put('new', ''), settled: unknown },
-  { ...CREATE, title: 'there before', given: () => mkdirSync(at('new')), settled: failure('ALREADY_EXISTS') },
+  { ...CREATE, title: 'existed before', given: () => mkdirSync(at('new')), settled: failure('ALREADY_EXISTS') },
   { ...CREATE, title: 'a file before', given: () => put('new', ''), settled: failure('ALREADY_EXISTS') },
   { ...CREATE, ...to({ path: '/sandbox/x/y' }), title: 'no parent', settled: failure('FILE_NOT_FOUND') },
   { ...CREATE, ...to({ path: '/sandbox/' }), title: 'the root', settled: failure('ALREADY_EXISTS') },
 
   { ...DELETE, title: 'gone', then: () => unlinkSync(at('a.txt')), settled: done() },
-  { ...DELETE, title: 'still there', settled: failure('INTERRUPTED') },
+  { ...DELETE, title: 'still exists', settled: failure('INTERRUPTED') },
   { ...DELETE, title: 'another file', then: () => replace('a.txt', 'alpha'), settled: unknown },
   { ...DELETE, title: 'perhaps another file in a reused inode', then: touch, settled: unknown },
   { ...DELETE, ...to({ path: '/sandbox/none' }), title: 'absent before', settled: failure('FILE_NOT_FOUND') },
@@ -152,7 +152,7 @@ const ROWS: readonly Row[] = [
   },
   { ...RENAME, title: 'not moved', settled: failure('INTERRUPTED') },
   { ...RENAME, title: 'both gone', then: () => unlinkSync(at('a.txt')), settled: unknown },
-  { ...RENAME, title: 'another file there', then: () => put('d/b.txt', 'other'), settled: unknown },
+  { ...RENAME, title: 'another file at the target', then: () => put('d/b.txt', 'other'), settled: unknown },
   { ...RENAME, title: 'the target taken before', given: () => put('d/b.txt', ''), settled: failure('ALREADY_EXISTS') },
   {
     ...RENAME,

@@ -89,7 +89,7 @@ describe('the guards of a SQLite ledger', () => {
     ['the recovery hint of a tree that has ended', `UPDATE trees SET unfinished = 1 WHERE tree_id = '${B}'`],
     ['all of it', 'DELETE FROM trees'],
     ['all of it for another', `INSERT OR REPLACE INTO trees VALUES (0, '${A}', NULL, 1, 0, NULL)`],
-    ['what comes before it', `INSERT INTO trees VALUES (-1, '${C}', NULL, 0, 1, NULL)`],
+    ['a row before it', `INSERT INTO trees VALUES (-1, '${C}', NULL, 0, 1, NULL)`],
   ])('S4-86, C61: a listed tree cannot lose or change %s', (_what, sql) => {
     for (const recursive of [true, false]) expect(attempt(sql, recursive)).toMatch(REFUSED);
   });
@@ -135,11 +135,11 @@ describe('the guards of a SQLite ledger', () => {
   test.each([
     ['a text for a number', `INSERT INTO blocks VALUES (11, '${A}', 'one', ${BLOCK})`],
     ['bytes for a text', `INSERT INTO blocks VALUES (11, '${A}', 10, NULL, 'input', ${HASH}, x'7b7d')`],
-    ['a hash that is cut short', `INSERT INTO blocks VALUES (11, '${A}', 10, NULL, 'input', zeroblob(63), '{}')`],
-    ['a root that is cut short', `UPDATE meta SET root = zeroblob(31)`],
+    ['a truncated hash', `INSERT INTO blocks VALUES (11, '${A}', 10, NULL, 'input', zeroblob(63), '{}')`],
+    ['a truncated root', `UPDATE meta SET root = zeroblob(31)`],
     ['a frontier of the wrong length', `UPDATE meta SET frontier = zeroblob(33)`],
     ['a second head', `UPDATE meta SET id = 2`],
-    ['a size that is no number', `UPDATE meta SET size = 'many'`],
+    ['a size that is not a number', `UPDATE meta SET size = 'many'`],
     ['bytes for marks', `INSERT INTO marks SELECT max(mark_no) + 1, x'00' FROM marks`],
     [
       'a content with a hash of the wrong length',

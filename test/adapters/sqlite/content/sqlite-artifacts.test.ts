@@ -210,7 +210,7 @@ describe('content in a SQLite ledger', () => {
     ['a text for its number', `UPDATE blocks SET artifacts = '{"0":["4"]}' WHERE log_index = 1`],
     ['another value for its number', `UPDATE blocks SET artifacts = '{"0":4}' WHERE log_index = 1`],
     ['another value for the list', `UPDATE blocks SET artifacts = 'null' WHERE log_index = 1`],
-    ['the list cut short', `UPDATE blocks SET artifacts = '{"0":[4' WHERE log_index = 1`],
+    ['the list truncated', `UPDATE blocks SET artifacts = '{"0":[4' WHERE log_index = 1`],
   ])('reading content with %s changed is LEDGER_TAMPERED', async (_what, sql) => {
     await scribe.write(store, [answered(A, content('result', 'r'))]);
     await store.close();
