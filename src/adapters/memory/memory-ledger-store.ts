@@ -165,7 +165,7 @@ class MemoryLedgerStore implements LedgerStore {
     return Promise.resolve();
   }
 
-  /** After an error this store writes nothing more: the ledger must be opened anew. */
+  /** After an error this store writes nothing more: the ledger must be reopened. */
   #write<T>(work: () => T): T {
     if (this.#failed) throw unavailableError('the ledger could not be written before: reopen it');
     this.#failed = true;

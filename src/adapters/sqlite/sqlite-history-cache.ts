@@ -165,7 +165,7 @@ function openCache(file: string, busy_ms: number): Database.Database {
   try {
     return openFile(file, busy_ms);
   } catch {
-    // The file is damaged, of another format, or not writable: try to create it anew.
+    // The file is damaged, of another format, or not writable: try to create a new one.
   }
   try {
     removeFiles(file);
