@@ -50,7 +50,7 @@ export function writeBagInfo(elements: readonly InfoElement[]): string {
   for (const { label, value } of elements) {
     const fits = label !== '' && label === label.trim() && value === value.trim() && !label.includes(':');
     if (fits && !CONTROL.test(label + value) && (label + value).isWellFormed()) continue;
-    throw usageError(`bag-info.txt cannot hold ${JSON.stringify([label, value])}`);
+    throw usageError(`bag-info.txt cannot represent ${JSON.stringify([label, value])}`);
   }
   return elements.map(({ label, value }) => `${wrapLine(`${label}: ${value}`)}\n`).join('');
 }

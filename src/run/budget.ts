@@ -143,7 +143,7 @@ const limitIn = (limits: LimitParts, kind: BudgetKind): number | null => {
 };
 
 function checkAmount(value: number, kind: BudgetKind): number {
-  if (!Number.isSafeInteger(value) || value < 0) throw new InvariantError(`${value} is no amount of ${kind}`);
+  if (!Number.isSafeInteger(value) || value < 0) throw new InvariantError(`${value} is not a valid amount of ${kind}`);
   // JSON can contain -0 and is rewritten as 0: an account must be equal after a round trip.
   return value === 0 ? 0 : value;
 }

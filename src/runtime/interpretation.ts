@@ -30,7 +30,7 @@ export function resolveInterpretation(options: InterpretationOptions, log: Log):
   const report = (error: unknown): void => {
     if (reported) return;
     reported = true;
-    log.warn('an inspector failed; runs go on, and later failures are not logged', { error });
+    log.warn('an inspector failed; runs continue, and later failures are not logged', { error });
   };
   return { interpreter, inspect: inertInspector(inspect, report) };
 }

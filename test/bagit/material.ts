@@ -49,7 +49,7 @@ export async function* payloadOf(files: Readonly<Record<string, string | Uint8Ar
 }
 
 /** Writes files into a folder. */
-export function lay(folder: string, files: Readonly<Record<string, string | Uint8Array>>): void {
+export function writeFiles(folder: string, files: Readonly<Record<string, string | Uint8Array>>): void {
   for (const [path, content] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), content);

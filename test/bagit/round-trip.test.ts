@@ -289,16 +289,16 @@ describe('a writer', () => {
   });
 
   test('leaves no file if the content fails, and passes the error on', async () => {
-    const broken = new Error('the content broke');
+    const failure = new Error('the content broke');
     const failing = async function* (): AsyncGenerator<Uint8Array> {
       yield await Promise.resolve(Buffer.from('a'));
-      throw broken;
+      throw failure;
     };
     const payload = async function* (): AsyncGenerator<PayloadFile> {
       yield await Promise.resolve({ path: 'a', content: failing() });
     };
     for (const sink of [createBagFolder(directory.at('failing')), await createBagZip(directory.at('failing.zip'))]) {
-      await expect(writeBag(sink, payload(), OPTIONS)).rejects.toBe(broken);
+      await expect(writeBag(sink, payload(), OPTIONS)).rejects.toBe(failure);
     }
     expect(readdirSync(directory.at('.')).filter((name) => /failing|partial/.test(name))).toEqual([]);
   });

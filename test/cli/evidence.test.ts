@@ -102,7 +102,7 @@ describe('a bundle that was touched', () => {
     for (const command of [['ledger', 'verify'], ['replay']]) {
       const { code, stdout, stderr } = await there(...command, 'bundle', '--key', key);
       expect([code, stdout]).toEqual([command.length === 2 ? 1 : 3, '']);
-      expect(stderr).toMatch(/^LEDGER_TAMPERED: this is no whole evidence bundle/);
+      expect(stderr).toMatch(/^LEDGER_TAMPERED: this is not a complete evidence bundle/);
     }
   });
 

@@ -43,7 +43,7 @@ describe('upstream list', () => {
       ['spy.more', 'new'],
       ['spy.say', 'changed'],
     ]);
-    expect({ code, stderr }).toEqual({ code: 1, stderr: 'spy.wipe is pinned, and spy lists it no more\n' });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: 'spy.wipe is pinned, but spy no longer lists it\n' });
   });
 
   test('--json has every definition whole, and every problem', async () => {
@@ -145,7 +145,7 @@ describe('files that cannot be used', () => {
 
   const server = { name: 'a', transport: 'stdio', command: ['true'] };
   test.each([
-    ['no JSON', '{', /no JSON/],
+    ['no JSON', '{', /not strict JSON/],
     ['a key twice', '{"version":1,"version":1,"servers":[]}', /duplicate key/],
     ['an unknown key', JSON.stringify({ version: 1, servers: [], extra: 1 }), /is not known/],
     ['another version', JSON.stringify({ version: 2, servers: [] }), /version/],

@@ -106,7 +106,7 @@ describe(`over ${TREES} random trees`, () => {
   test('S4-54 S4-55 C53: parents are created before their children and end after them', () => {
     for (const d of trees) {
       const story = d.entries.map(({ entry }) => entry);
-      const born = (run_id: string | null): number =>
+      const createdAt = (run_id: string | null): number =>
         story.findIndex(({ type, body }) => type === 'run_created' && body.run_id === run_id);
       const ended = (run_id: string): number => {
         const end = d
@@ -119,8 +119,8 @@ describe(`over ${TREES} random trees`, () => {
         expect(root_run_id).toBe(d.tree_id);
         expect(parent_run_id === null).toBe(run_kind === 'orchestrator');
         if (parent_run_id === null) continue;
-        expect(born(parent_run_id)).toBeGreaterThanOrEqual(0);
-        expect(born(parent_run_id)).toBeLessThan(born(run_id));
+        expect(createdAt(parent_run_id)).toBeGreaterThanOrEqual(0);
+        expect(createdAt(parent_run_id)).toBeLessThan(createdAt(run_id));
         expect(ended(parent_run_id)).toBeGreaterThan(ended(run_id));
       }
     }
@@ -183,14 +183,14 @@ describe(`over ${TREES} random trees`, () => {
   });
 
   test('S4-58 S4-62 S0-66 C36 C37: no entry contains content, reasoning, final answers or data that was read', () => {
-    const told = new Set<string>();
+    const kindsWithSecret = new Set<string>();
     for (const d of trees) {
       for (const { text } of d.entries) expect(text).not.toContain(SECRET);
       for (const { artifacts } of d.decisions) {
-        for (const { kind, bytes } of artifacts) if (Buffer.from(bytes).includes(SECRET)) told.add(kind);
+        for (const { kind, bytes } of artifacts) if (Buffer.from(bytes).includes(SECRET)) kindsWithSecret.add(kind);
       }
     }
-    expect([...told].sort()).toEqual(['raw_payload', 'response', 'result']);
+    expect([...kindsWithSecret].sort()).toEqual(['raw_payload', 'response', 'result']);
   });
 
   test('S4-58 S4-59 S0-17: entries name the content of inputs, configuration and policies only by reference', () => {

@@ -369,7 +369,7 @@ function ask(run: Run, amounts: Amounts): BudgetKind | undefined {
 }
 
 /** The violations of B1 to B3 by one run of the tree. Plain comparisons, because there are a million of them. */
-function broken(run: Run): readonly string[] {
+function violations(run: Run): readonly string[] {
   const { account: own, grant } = run;
   const found: string[] = [];
   const must = (holds: boolean, what: string): void => {
@@ -414,7 +414,7 @@ const turn = weighed([5, openTurn], [4, useTurn('spend', amount)], [1, useTurn('
 const greedyTurn = weighed([6, useTurn('spend', fc.constantFrom(1, 2, 3))], [3, openTurn], [1, settleTurn]);
 
 /** Executes all turns, then settles everything; `seen` counts what happened. */
-function play(limit: Limits, turns: readonly Turn[], seen: Record<string, number>): Run {
+function execute(limit: Limits, turns: readonly Turn[], seen: Record<string, number>): Run {
   const count = (what: string): void => {
     seen[what] = (seen[what] ?? 0) + 1;
   };
@@ -426,7 +426,7 @@ function play(limit: Limits, turns: readonly Turn[], seen: Record<string, number
     const refused = take(next, run);
     count(`${next.act}${refused === undefined ? '' : ' refused'}`);
     if (run.parent !== null && run.parent.children.filter(({ settled }) => !settled).length > 1) count('concurrent');
-    expect(withAll(root).flatMap(broken)).toEqual([]);
+    expect(withAll(root).flatMap(violations)).toEqual([]);
   }
   count(`depth ${Math.max(...withAll(root).map(({ depth }) => depth))}`);
   settleAll(root);
@@ -438,8 +438,8 @@ describe('B1 B2 B3: random trees of runs that act in any order', () => {
     const seen: Record<string, number> = {};
     fc.assert(
       fc.property(limits, fc.array(turn, { maxLength: 40, size: 'max' }), (limit, turns) => {
-        const root = play(limit, turns, seen);
-        expect(broken(root)).toEqual([]);
+        const root = execute(limit, turns, seen);
+        expect(violations(root)).toEqual([]);
         expect(JSON.parse(JSON.stringify(root.account))).toStrictEqual(root.account);
         for (const kind of BUDGET_KINDS) {
           const all = withAll(root);
@@ -459,7 +459,7 @@ describe('B1 B2 B3: random trees of runs that act in any order', () => {
     let full = 0;
     fc.assert(
       fc.property(every(fc.integer({ min: 0, max: 12 })), turns, (limit, taken) => {
-        const { account: root } = play(limit, taken, {});
+        const { account: root } = execute(limit, taken, {});
         for (const kind of BUDGET_KINDS) expect(root.spent[kind]).toBeLessThanOrEqual(limit[kind]);
         if (exhaustedKind(root) !== null) full += 1;
       }),
@@ -488,10 +488,10 @@ test('the lacking kind of a step is the kind that spending would be refused for,
     { tool_calls: 1, tokens: 9 },
     { bytes: 7 },
   ]) {
-    const asked = spend(account, amountsOf(want));
+    const outcome = spend(account, amountsOf(want));
     expect([want, lackingKind(account, amountsOf(want))]).toEqual([
       want,
-      'exhausted' in asked ? asked.exhausted : null,
+      'exhausted' in outcome ? outcome.exhausted : null,
     ]);
   }
 });

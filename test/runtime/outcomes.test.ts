@@ -130,8 +130,8 @@ test('D7: an action that needs approval is denied until its exact request is app
     outcome: 'DENIED',
     error: { error_code: 'POLICY_VIOLATION', message: 'This needs an approval' },
   });
-  const asked = (await audit(bench)).find(({ authz }) => authz?.rule_id === 'approval.required');
-  const digest = asked?.request_hash_sha256 ?? '';
+  const required = (await audit(bench)).find(({ authz }) => authz?.rule_id === 'approval.required');
+  const digest = required?.request_hash_sha256 ?? '';
   const vote = { run: agent.run_id, digests: [digest], decision: 'approve', role: 'ATTORNEY_ADMIN' } as const;
   expect(await turnpike.approve({ ...vote, actor: 'anna' })).toEqual([
     { digest, counted: true, rule_id: 'approval.granted' },
@@ -200,13 +200,15 @@ test('D8: an effect with an unknown outcome is not repeated until a person settl
   expect(await agent.submit(charge(7))).toMatchObject({ outcome: 'SUCCESS' });
   expect(made.world.effects.map(({ amount }) => amount)).toEqual([8, 7]);
   expect(await turnpike.ledger.run(run)).toMatchObject({ status: 'failed', error: { error_code: 'OUTCOME_UNKNOWN' } });
-  const said = (await audit(bench)).find(({ outcome_reason }) => outcome_reason === 'OUTCOME_RESOLVED:not_executed');
-  expect(said).toMatchObject({
+  const resolved = (await audit(bench)).find(
+    ({ outcome_reason }) => outcome_reason === 'OUTCOME_RESOLVED:not_executed',
+  );
+  expect(resolved).toMatchObject({
     run_id: run,
     actor: { actor_id: 'anna' },
     input_artifacts: [{ artifact_kind: 'note' }],
   });
-  expect(said).not.toHaveProperty('notes');
+  expect(resolved).not.toHaveProperty('notes');
 });
 
 test('D8: a process without the tool leaves its lost call to the service that has the tool', async () => {

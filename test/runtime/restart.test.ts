@@ -54,8 +54,8 @@ const KINDS = {
   },
   'in a home': async () => {
     const bench = await Bench.open();
-    const broken = (is: boolean) => exec(bench.home, is ? BREAK : 'DROP TRIGGER breakage');
-    return { bench, broken };
+    const setBroken = (is: boolean) => exec(bench.home, is ? BREAK : 'DROP TRIGGER breakage');
+    return { bench, broken: setBroken };
   },
 } as const;
 

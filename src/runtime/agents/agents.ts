@@ -352,7 +352,7 @@ export class AgentQueue {
 }
 
 export const runClosedError = (): RunError =>
-  new RunError({ code: 'CLOSED', message: 'this process has let go of the run' });
+  new RunError({ code: 'CLOSED', message: 'this process has released the run' });
 export const unknownRunError = (run_id: string): RunError =>
   new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id} in this ledger` });
 export const runEndedError = (run_id: string): RunError =>

@@ -257,7 +257,7 @@ export class ControlClient {
 
   #receive(line: Uint8Array): void {
     const response = parseMessage(ControlResponse, line);
-    if (response === null) throw new InvariantError('the process that has this home said something that is no answer');
+    if (response === null) throw new InvariantError('the process that has locked this home sent an invalid answer');
     if (!response.ok && response.id === null) throw fromWireError(response.error);
     const request = this.#pending.get(response.id ?? 0);
     this.#pending.delete(response.id ?? 0);

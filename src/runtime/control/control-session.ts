@@ -102,7 +102,7 @@ export class ControlSession {
 
   async #receive(line: Uint8Array): Promise<void> {
     const request = parseMessage(ControlRequest, line);
-    if (request === null) throw usageError('this is no request of the control socket');
+    if (request === null) throw usageError('this is not a request of the control socket');
     if (this.#pending.size >= PENDING_REQUESTS_MAX) {
       const message = `${PENDING_REQUESTS_MAX} requests of this connection already wait`;
       await this.#send(failureResponse(request, new RunError({ code: 'AGENT_BUSY', message })));

@@ -207,7 +207,7 @@ export function catalogueFrom({ actions = [], tools = [], targets = [] }: Regist
     ? (findRegistrationProblem(registrations) ?? actionProblem(registrations))
     : 'a name, a limit or a list in it is not as the documentation of defineAction, defineTool or defineTarget says';
   if (problem === null) return createCatalogue(registrations);
-  throw usageError(`this cannot be registered: ${problem}`);
+  throw usageError(`this registration is invalid: ${problem}`);
 }
 
 /** An action must not perform the export of a case, which is a run of its own, or a promotion (S4-85). */

@@ -91,7 +91,7 @@ export class ExportEffects {
       return doneResult(await assembleExportBag(source, request, { history, signer: signer() }));
     } catch (error) {
       // A failed assembly leaves no files. After any other error the outcome is unknown.
-      log.error('a bundle could not be assembled', { run_id: effect.run_id, error });
+      log.error('an export could not be assembled', { run_id: effect.run_id, error });
       if (!(error instanceof BagError || error instanceof LedgerError)) return this.settle(effect);
       return { status: 'failed', cause: error.code === 'BAG_EXISTS' ? 'ALREADY_EXISTS' : 'IO_ERROR' };
     }
@@ -105,7 +105,7 @@ export class ExportEffects {
       const summary = await settleExportBag(approved.request);
       return summary === null ? { status: 'failed', cause: 'INTERRUPTED' } : doneResult(summary);
     } catch (error) {
-      this.#parts.log.error('whether a bundle was assembled is unknown', { run_id: effect.run_id, error });
+      this.#parts.log.error('the outcome of an export is unknown', { run_id: effect.run_id, error });
       return { status: 'unknown' };
     }
   }
@@ -115,7 +115,7 @@ export class ExportEffects {
       return parseExport(effect, this.#parts.root);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
-      this.#parts.log.error('a bundle has no place', { run_id: effect.run_id, error });
+      this.#parts.log.error('the destination of an export is invalid', { run_id: effect.run_id, error });
       return null;
     }
   }

@@ -147,6 +147,6 @@ async function headAt(store: LedgerStore, begin: LogHead, head: LogHead, size: n
   if (at !== null && reached.size === head.size && reached.root === head.root) return at;
   throw new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: 'the ledger is not the one that its head says: run `turnpike ledger verify`',
+    message: 'the ledger does not match its head: run `turnpike ledger verify`',
   });
 }

@@ -54,10 +54,10 @@ export async function archiveLedger(
   const { store, anchor } = ledger;
   const signedSize = (await anchor.read())?.size ?? 0;
   if (before !== null && before > signedSize) {
-    throw usageError(`the last checkpoint vouches for ${signedSize} entries: more than those cannot be archived`);
+    throw usageError(`the last checkpoint covers ${signedSize} entries: no others can be archived`);
   }
   const from = (await store.archives.parts()).at(-1)?.size ?? 0;
-  if (before !== null && before < from) throw usageError(`the first ${from} entries are archived already`);
+  if (before !== null && before < from) throw usageError(`the first ${from} entries have already been archived`);
   const boundary = await findBoundary(store, before ?? signedSize);
   const { head, trees, held } = boundary;
   if (head.size === from) {

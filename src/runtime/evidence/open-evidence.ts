@@ -69,7 +69,7 @@ export async function openEvidence(file: LineFile, trusted: NoteVerifier | null)
   const { places, trees, begin, head } = read;
   if (head.size !== checkpoint.size || head.root !== checkpoint.root) {
     throw invalidBundleError(
-      `its entries end at ${head.size}, or are not those of its checkpoint, which is at ${checkpoint.size}`,
+      `its entries end at ${head.size} or differ from those of its checkpoint, which covers ${checkpoint.size}`,
     );
   }
   // Cached, because readers of an entry usually need its content next.
@@ -118,7 +118,7 @@ interface AuthenticatedBundle {
 /** E1. @throws LedgerError LEDGER_TAMPERED; UsageError for lines that are too long */
 async function authenticate(file: LineFile, trusted: NoteVerifier | null): Promise<AuthenticatedBundle> {
   const ends = await file.boundaryLines({ firstMax: HEADER_BYTES_MAX, lastMax: STATEMENT_BYTES_MAX });
-  if (ends === null) throw invalidBundleError('it is no evidence bundle');
+  if (ends === null) throw invalidBundleError('the file is not an evidence bundle');
   const header = parseHeader(ends.first);
   const key = trusted ?? noteVerifier(header.key);
   const checkpoint = key === null ? null : openCheckpoint(Buffer.from(header.checkpoint), key);
@@ -126,7 +126,7 @@ async function authenticate(file: LineFile, trusted: NoteVerifier | null): Promi
   const statementText = openStatement(parseStatement(ends.last), key);
   if (statementText === null) throw invalidBundleError('its statement is not signed by this key');
   const statement = parseJson(Buffer.from(statementText));
-  if (!isStatement(statement)) throw invalidBundleError('its statement is not one about a ledger');
+  if (!isStatement(statement)) throw invalidBundleError('its statement is not about a ledger');
   const { subject, predicate } = statement;
   const { size } = beginOf(header);
   if (subject[0]?.digest.sha256 !== checkpoint.root || predicate.entries !== checkpoint.size - size) {
@@ -197,14 +197,14 @@ async function indexLines(file: LineFile, { hasWithheldContent, isTrusted }: Ind
     }
     last = next;
   }
-  if (header === null || last === null) throw invalidBundleError('it is no evidence bundle');
+  if (header === null || last === null) throw invalidBundleError('the file is not an evidence bundle');
   return { header, places, trees, begin, head, summary, content_sha256: content.digest('hex') };
 }
 
 function parseHeader(bytes: Uint8Array): EvidenceHeader {
   const value = parseJson(bytes);
   if (isConforming(EvidenceHeader, value)) return value as EvidenceHeader;
-  throw invalidBundleError('it does not begin as one');
+  throw invalidBundleError('its first line is not the header of one');
 }
 
 /** Where the entries begin, according to the header. The root of the checkpoint proves it later. */
@@ -213,13 +213,13 @@ function beginOf({ from }: EvidenceHeader): LogHead {
   const { size, frontier } = from;
   const begin = { size, frontier, root: rootOf(frontier) };
   if (isHead(begin)) return begin;
-  throw invalidBundleError('it does not say where it begins');
+  throw invalidBundleError('its header does not say where its entries begin');
 }
 
 function parseEntry(bytes: Uint8Array, log_index: number): EvidenceEntry {
   const value = parseJson(bytes);
   if (isConforming(EvidenceEntry, value)) return value as EvidenceEntry;
-  throw invalidBundleError(`entry ${log_index} is none`);
+  throw invalidBundleError(`entry ${log_index} is malformed`);
 }
 
 function parseStatement(bytes: Uint8Array): SignedStatement {
@@ -241,7 +241,7 @@ function toStoredEntry({ entry: text }: EvidenceEntry, log_index: number): Store
   const value = parseJson(Buffer.from(text));
   const { tree_id, seq, type } = (typeof value === 'object' && value !== null ? value : {}) as Partial<StoredEntry>;
   if (typeof tree_id !== 'string' || typeof seq !== 'number' || typeof type !== 'string') {
-    throw invalidBundleError(`entry ${log_index} is none`);
+    throw invalidBundleError(`entry ${log_index} is malformed`);
   }
   return { log_index, tree_id, seq, type, text, leaf_hash: leafHash(text) };
 }
@@ -256,7 +256,7 @@ const archivedEntryError = (log_index: number, begin: number): LedgerError =>
   });
 
 const invalidBundleError = (why: string): LedgerError =>
-  new LedgerError({ code: 'LEDGER_TAMPERED', message: `this is no whole evidence bundle of its ledger: ${why}` });
+  new LedgerError({ code: 'LEDGER_TAMPERED', message: `this is not a complete evidence bundle of its ledger: ${why}` });
 
 /** Verifies a bundle like `LedgerReader.verify`, except for marks and written records, which are not in the log. */
 export const verifyEvidence = (

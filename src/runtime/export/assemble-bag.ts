@@ -68,7 +68,7 @@ export async function assembleExportBag(
   const contents = await collectContents(history, signer !== null);
   const manifest = createManifest(head, contents);
   if (!contents.runs.has(request.run_id)) {
-    const message = `${request.run_id} is no run of case ${request.case_id}: nothing is exported without one`;
+    const message = `${request.run_id} is not a run of case ${request.case_id}: an export needs one`;
     throw usageError(message);
   }
   const content = new ContentReader(store);

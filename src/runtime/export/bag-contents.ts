@@ -142,7 +142,7 @@ export class ContentCollector {
     this.#runs.set(event.run_id, events + 1);
     const references = referencesOfEvent(event);
     const other = [event, ...references].find(({ case_id }) => case_id !== undefined && case_id !== this.#case_id);
-    if (other !== undefined) throw unwritableError(`${event.event_id} is about another case: a bundle holds one`);
+    if (other !== undefined) throw unwritableError(`${event.event_id} is about another case: a bag contains one case`);
     if (references.length > 0) {
       const count = (this.#references.get(event.run_id) ?? 0) + references.length;
       if (count > EXPORT_BAG_LIMITS.references_per_run_max) throw unwritableError(`${event.run_id} refers to too much`);

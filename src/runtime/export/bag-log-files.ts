@@ -55,7 +55,7 @@ function proofText({ history, proof }: ExportBagContents, digest: BagDigest, sig
   };
   const written = canonicalJson(content);
   if (written.length <= EXPORT_BAG_LIMITS.proof_bytes_max) return written;
-  throw new BagError({ code: 'BAG_UNWRITABLE', message: 'the proof of the case is larger than a bag holds' });
+  throw new BagError({ code: 'BAG_UNWRITABLE', message: 'the proof of the case exceeds the limit of a bag' });
 }
 
 async function* entryLines({ history }: ExportBagContents): AsyncGenerator<readonly string[]> {

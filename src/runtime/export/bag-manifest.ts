@@ -38,7 +38,7 @@ export function createManifest(head: ManifestHead, contents: ExportBagContents):
   };
   const manifest = { ...withoutHash, integrity: { manifest_hash_sha256: manifestHash(withoutHash) } };
   if (!isConforming(ExportBundle, manifest) || !isWithinLimits(manifest)) {
-    const message = `case ${contents.history.slice.case_id} has more than one bundle holds`;
+    const message = `case ${contents.history.slice.case_id} exceeds the limits of one bag`;
     throw new BagError({ code: 'BAG_UNWRITABLE', message });
   }
   return manifest;

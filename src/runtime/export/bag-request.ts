@@ -61,7 +61,7 @@ export function createManifestHead(request: ExportBagRequest): ManifestHead {
   const isValid =
     isConforming(ManifestHead, head) && isConforming(RequestIds, { bundle_id, case_id, run_id, root_run_id });
   if (!isValid || !isWellFormedHead(head) || !isAbsolute(destination) || !isFormat(request.format)) {
-    throw usageError(`this is no request for a bundle: ${JSON.stringify(bundle_id)}`);
+    throw usageError(`invalid request for an export: ${JSON.stringify(bundle_id)}`);
   }
   return head;
 }

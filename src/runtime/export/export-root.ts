@@ -21,7 +21,7 @@ export const isLocator = (text: string): boolean =>
  * @throws UsageError for any other path
  */
 export function locatorOf(root: string | null, destination: string): string {
-  if (root === null) throw usageError('there is no folder for exports: open the Turnpike with `exports`');
+  if (root === null) throw usageError('no folder of exports is configured: open the Turnpike with `exports`');
   const path = isAbsolute(destination) ? resolve(destination) : resolve(root, destination);
   const locator = relative(resolve(root), path).split(sep).join('/');
   if (isLocator(locator)) return locator;

@@ -178,7 +178,7 @@ export class HighRiskRuns {
   }
 
   close(): void {
-    const closed = new RunError({ code: 'CLOSED', message: 'this process has let go of the run' });
+    const closed = new RunError({ code: 'CLOSED', message: 'this process has released the run' });
     for (const finished of this.#live.values()) finished.reject(closed);
     this.#live.clear();
   }

@@ -56,7 +56,7 @@ export function installLedgerKey(paths: LedgerKeyPaths, skey: string): NoteSigne
 function parseSigner(skey: string): NoteSigner {
   const signer = noteSigner(skey);
   if (signer !== null && signer.name.length <= NAME_CHARS_MAX) return signer;
-  throw usageError('this is no private key of a log (PRIVATE+KEY+name+hash+key)');
+  throw usageError('this is not a private key of a log (PRIVATE+KEY+name+hash+key)');
 }
 
 /** The signer of a home, or null if its heads are not signed. @throws PolicyError for a damaged key */
@@ -129,8 +129,8 @@ export const createErasureSeal = (key: NoteVerifier | NoteSigner | null): Erasur
 
 function requireSigner(key: NoteVerifier | NoteSigner): NoteSigner {
   if ('sign' in key) return key;
-  throw new PolicyError({ code: 'POLICY_UNREADABLE', message: 'whoever only reads a ledger signs nothing' });
+  throw new PolicyError({ code: 'POLICY_UNREADABLE', message: 'a reader of a ledger has no key to sign with' });
 }
 
 const damagedKeyError = (path: string): PolicyError =>
-  new PolicyError({ code: 'POLICY_INVALID', message: `${path} is no key of a log: restore it from a backup` });
+  new PolicyError({ code: 'POLICY_INVALID', message: `${path} is not a key of a log: restore it from a backup` });

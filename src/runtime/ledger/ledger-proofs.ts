@@ -30,7 +30,7 @@ export async function proveEntry(log: ProofLog, head: ExternalHead | null, index
   const signed = requireSignedHead(head);
   const { size, root, note } = signed;
   if (index >= size) {
-    const message = `the last checkpoint vouches for ${size} entries, numbered from 0: there is no entry ${index} below it`;
+    const message = `the last checkpoint covers ${size} entries, numbered from 0: it has no entry ${index}`;
     throw usageError(message);
   }
   refuseArchived(log, index, `entry ${index}`);

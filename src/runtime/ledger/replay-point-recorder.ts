@@ -191,7 +191,7 @@ export class ReplayPointRecorder implements CommitObserver {
     this.#due = size + this.#interval;
     this.#reset();
     if (error === null) return;
-    this.#options.log.warn('points of the past could not be remembered now; a reader can make them', { error });
+    this.#options.log.warn('replay points could not be stored; a reader can make them', { error });
   }
 
   #reset(): void {

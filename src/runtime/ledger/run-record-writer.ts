@@ -244,6 +244,7 @@ export class RunRecordWriter {
 
 /** @throws InvariantError for an invalid record, which tampered entries can produce */
 function toWrittenRecord(tree_id: string, record: RunRecord): WrittenRecord {
-  if (!isConforming(RunRecord, record)) throw new InvariantError(`the record of ${record.run_id} is none`);
+  if (!isConforming(RunRecord, record))
+    throw new InvariantError(`the record of ${record.run_id} does not match its schema`);
   return { tree_id, run_id: record.run_id, text: canonicalJson(record) };
 }

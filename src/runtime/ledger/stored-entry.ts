@@ -24,6 +24,6 @@ export const isRunEntry = ({ type }: TreeEntry): boolean => type === 'run_create
 const invalidEntryError = ({ log_index, tree_id, seq }: TreeEntry, cause?: unknown): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: `${log_index === null ? `seq ${seq} of ${tree_id}` : `entry ${log_index} of the ledger`} is no entry: run \`turnpike ledger verify\``,
+    message: `${log_index === null ? `seq ${seq} of ${tree_id}` : `entry ${log_index} of the ledger`} is not a valid entry: run \`turnpike ledger verify\``,
     cause,
   });

@@ -150,7 +150,7 @@ export function resolveSessionSettings(options: StartSessionOptions): SessionSet
   }
   const isLoosened = gate_policy !== 'strict' || !settings.enforce_gates || settings.allow_gate_waiver;
   if (posture === 'unattended' && isLoosened) {
-    throw usageError('posture unattended: gates are strict and enforced, and nobody waives them');
+    throw usageError('posture unattended: gates are strict and enforced, and cannot be waived');
   }
   return settings;
 }

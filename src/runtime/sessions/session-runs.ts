@@ -207,7 +207,7 @@ export class SessionRuns implements Sessions {
   }
 
   close(): void {
-    this.rejectPending(new RunError({ code: 'CLOSED', message: 'this process has let go of the session' }));
+    this.rejectPending(new RunError({ code: 'CLOSED', message: 'this process has released the session' }));
   }
 
   get #attachedEngine(): TreeEngine {

@@ -120,7 +120,7 @@ export class StorageGuard {
     this.#isReserved = false;
     if (!wasReserved) return;
     space.release();
-    this.#parts.log.error('the disk of the ledger is full: what is in flight is recorded from the reserve', {});
+    this.#parts.log.error('the disk of the ledger is full: the reserve was released to record work in flight', {});
   }
 }
 

@@ -80,7 +80,7 @@ export async function connectUpstreams(
 ): Promise<Upstreams> {
   const survey = await surveyUpstreams(config, pins, deps);
   for (const { server, tool, problem, message } of survey.problems) {
-    deps.log.warn('an upstream tool cannot be had', { server, tool, problem, message });
+    deps.log.warn('an upstream tool is not available', { server, tool, problem, message });
   }
   const pinned = survey.tools.filter(({ state }) => state === 'pinned').map(({ tool }) => tool);
   return { tools: pinned, problems: survey.problems, close: () => survey.close() };
@@ -142,7 +142,7 @@ async function surveyServer(
 const unusableProblems = ({ unusable }: ToolListing, server: string): readonly UpstreamProblem[] =>
   unusable.map(({ tool, why }) => {
     const label = tool === null ? `a tool of ${server}` : quoteForMessage(`${server}.${tool}`);
-    return { server, tool: null, problem: 'unusable', message: `${label} cannot be had: ${why}` };
+    return { server, tool: null, problem: 'unusable', message: `${label} is unusable: ${why}` };
   });
 
 /** Sorts the definitions into usable tools and problems, and adds a problem for each pinned tool that is missing. */
@@ -163,7 +163,7 @@ function classifyTools(
     const isDuplicate = names.filter((other) => other === name).length > 1;
     if ('problem' in tool || isDuplicate) {
       const why = 'problem' in tool ? tool.problem : 'two tools have that name';
-      addProblem(name, 'unusable', `${quoteForMessage(name)} cannot be had: ${why}`);
+      addProblem(name, 'unusable', `${quoteForMessage(name)} is unusable: ${why}`);
       continue;
     }
     const { sha256, document } = definition;
@@ -175,7 +175,7 @@ function classifyTools(
   for (const name of Object.keys(pins)) {
     const isOwnTool = name.startsWith(`${server.name}.`);
     if (isOwnTool && !names.includes(name))
-      addProblem(name, 'missing', `${name} is pinned, and ${server.name} lists it no more`);
+      addProblem(name, 'missing', `${name} is pinned, but ${server.name} no longer lists it`);
   }
   return { tools, problems };
 }

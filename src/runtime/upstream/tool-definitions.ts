@@ -47,13 +47,13 @@ export async function listDefinitions(link: UpstreamLink, signal: AbortSignal): 
   let cursor: string | null = null;
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const { tools, nextCursor } = await link.listTools(cursor, signal);
-    if (!Array.isArray(tools)) throw new Error('its list of tools is none');
+    if (!Array.isArray(tools)) throw new Error('its list of tools is malformed');
     if (parsedTools.length + tools.length > UPSTREAM_TOOLS_MAX)
       throw new Error(`it lists more than ${UPSTREAM_TOOLS_MAX} tools`);
     parsedTools.push(...(tools as readonly Json[]).map(toDefinition));
     if (nextCursor === undefined || nextCursor === null) return toListing(parsedTools);
     if (typeof nextCursor !== 'string' || nextCursor.length > CURSOR_CHARS_MAX || cursors.has(nextCursor)) {
-      throw new Error('its list of tools leads nowhere');
+      throw new Error('its list of tools has an invalid or repeated cursor');
     }
     cursors.add(nextCursor);
     cursor = nextCursor;
@@ -79,16 +79,16 @@ function toListing(parsedTools: readonly (UpstreamToolDefinition | UnusableTool)
 }
 
 function toDefinition(document: Json): UpstreamToolDefinition | UnusableTool {
-  if (!isJsonObject(document)) return { tool: null, why: 'it is no object' };
+  if (!isJsonObject(document)) return { tool: null, why: 'it is not an object' };
   const { name, description = '', inputSchema, outputSchema } = document;
-  if (typeof name !== 'string' || !TOOL_NAME.test(name)) return { tool: null, why: 'its name is none' };
+  if (typeof name !== 'string' || !TOOL_NAME.test(name)) return { tool: null, why: 'it has no valid name' };
   const unusable = (why: string): UnusableTool => ({ tool: name, why });
   const text = canonicalJson(document);
   if (Buffer.byteLength(text) > DEFINITION_BYTES_MAX) {
     return unusable(`its definition has more than ${DEFINITION_BYTES_MAX} bytes`);
   }
   if (typeof description !== 'string' || description.length > DESCRIPTION_CHARS_MAX) {
-    return unusable(`its description is no text of up to ${DESCRIPTION_CHARS_MAX} characters`);
+    return unusable(`its description is not a text of up to ${DESCRIPTION_CHARS_MAX} characters`);
   }
   if (!isObjectSchema(inputSchema)) return unusable('its input schema is not that of an object');
   if (outputSchema !== undefined && !isObjectSchema(outputSchema)) {

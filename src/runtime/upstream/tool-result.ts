@@ -62,7 +62,7 @@ export const toolResultSchema = ({ structured }: Pick<ToolResultShape, 'structur
  */
 export function toToolResult(result: JsonObject, shape: ToolResultShape): JsonObject {
   const { content = [], structuredContent, isError = false } = result;
-  if (!Array.isArray(content) || typeof isError !== 'boolean') throw new Error('the answer has not the form of one');
+  if (!Array.isArray(content) || typeof isError !== 'boolean') throw new Error('the answer is malformed');
   const failed = isError;
   const isStructuredRequired = shape.walked !== null && !failed;
   if (
@@ -111,7 +111,7 @@ function takeContent(budget: ResultBudget, content: readonly Json[]): readonly J
 function parseBlock(value: Json): JsonObject | null {
   const kind = isJsonObject(value) ? value['type'] : undefined;
   if (!isJsonObject(value) || typeof kind !== 'string')
-    throw new Error('the answer holds something that is no content');
+    throw new Error('the answer contains a malformed content block');
   const schema = Object.hasOwn(BLOCKS, kind) ? BLOCKS[kind] : undefined;
   if (schema === undefined) return null;
   const known = pickMembers(Object.keys(schema['properties'] as object), value);
@@ -120,7 +120,7 @@ function parseBlock(value: Json): JsonObject | null {
   const whole = isJsonObject(inner)
     ? { ...known, resource: pickMembers(['uri', 'mimeType', payloadKey], inner) }
     : known;
-  if (!isSchemaInstance(schema, whole)) throw new Error(`the answer holds ${kind} that is none`);
+  if (!isSchemaInstance(schema, whole)) throw new Error(`the answer contains a malformed ${kind}`);
   return whole;
 }
 

@@ -62,7 +62,7 @@ function readJsonFile<T extends TSchema>(path: string, schema: T): Static<T> | n
   const invalid = (why: string) => new PolicyError({ code: 'POLICY_INVALID', message: `${path}: ${why}` });
   if (!isUtf8(bytes)) throw invalid('it is not UTF-8');
   const scanned = scanJson(Buffer.from(bytes).toString('utf8'), FILE_DEPTH_MAX);
-  if (!scanned.ok) throw invalid(`it is no JSON that can be taken (${scanned.problem.replaceAll('_', ' ')})`);
+  if (!scanned.ok) throw invalid(`it is not strict JSON (${scanned.problem.replaceAll('_', ' ')})`);
   const { value } = scanned;
   if (isInstance(schema, value)) return value;
   const mistakes = findSchemaMistakes(schema, value).slice(0, MISTAKES_SHOWN);

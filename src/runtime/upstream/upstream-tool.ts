@@ -79,7 +79,7 @@ export function upstreamTool(
 }
 
 function registrationProblemOf(definition: ToolDefinition): string | null {
-  if (!isConforming(ToolDefinition, definition)) return 'its name is none that a lane can list: give it one with `as`';
+  if (!isConforming(ToolDefinition, definition)) return 'no lane can list its name: give it another one with `as`';
   return findRegistrationProblem({ actions: [], tools: [definition], targets: [] });
 }
 

@@ -50,7 +50,7 @@ interface NodePosition {
 function weakenNode(walk: WalkBudget, node: Json | undefined, position: NodePosition): WeakenedSchema {
   if (node === true) return { schema: {}, exact: true };
   if (node === false) return { schema: { not: {} }, exact: true };
-  if (!isJsonObject(node)) throw new UnsupportedSchemaError('a part of the schema is no schema');
+  if (!isJsonObject(node)) throw new UnsupportedSchemaError('a part of the schema is not a schema');
   walk.nodes -= 1;
   if (walk.nodes < 0)
     throw new UnsupportedSchemaError(`the schema has more than ${NODES_MAX} parts, references resolved`);
@@ -74,7 +74,7 @@ function refuseForeignReferences(node: JsonObject, { depth }: NodePosition): voi
 function weakenReference(walk: WalkBudget, node: JsonObject, { depth, refs }: NodePosition): WeakenedSchema {
   const { $ref: ref, ...siblings } = node;
   if (typeof ref !== 'string' || !/^#(?:\/|$)/u.test(ref))
-    throw new UnsupportedSchemaError('the schema refers to something elsewhere');
+    throw new UnsupportedSchemaError('the schema refers to another document');
   // A recursive schema is infinite: below the first level, every value is accepted.
   if (refs.includes(ref)) return { schema: {}, exact: false };
   const target = weakenNode(walk, resolvePointer(walk.root, ref), { depth: depth + 1, refs: [...refs, ref] });
@@ -110,7 +110,7 @@ function weakenKeywords(walk: WalkBudget, node: JsonObject, position: NodePositi
     if (Object.hasOwn(VALUE_KEYWORDS, keyword)) {
       spendChars(walk, JSON.stringify(value));
       if (VALUE_KEYWORDS[keyword]?.(value) !== true)
-        throw new UnsupportedSchemaError(`the schema has ${keyword} in a way that it cannot have it`);
+        throw new UnsupportedSchemaError(`the schema has an invalid value of ${keyword}`);
       schema[keyword] = value;
     } else if (SCHEMA_KEYWORDS.includes(keyword) && !Array.isArray(value)) schema[keyword] = part(value);
     else if (SCHEMA_LIST_KEYWORDS.includes(keyword)) schema[keyword] = listOf(value).map(part);
@@ -126,7 +126,7 @@ function weakenKeywords(walk: WalkBudget, node: JsonObject, position: NodePositi
 function spendChars(walk: WalkBudget, text: string): void {
   walk.chars -= text.length;
   if (walk.chars < 0)
-    throw new UnsupportedSchemaError(`the schema says more than ${CHARS_MAX} characters, references resolved`);
+    throw new UnsupportedSchemaError(`the schema has more than ${CHARS_MAX} characters, references resolved`);
 }
 
 /** A weaker part makes these keywords stricter, so they are kept only if their parts are exact. */

@@ -17,25 +17,29 @@ function rememberAll(said: readonly (readonly [string | Uint8Array, string])[], 
 }
 
 test('exchanges that fit are kept unchanged, in order', () => {
-  const said = [
+  const exchanges = [
     ['{"a":1}', '{"b":1}'],
     [Buffer.from('ä'), '{"b":"\u202e"}'],
   ] as const;
-  expect(rememberAll(said, CONVERSATION_BYTES_MIN)).toEqual([
+  expect(rememberAll(exchanges, CONVERSATION_BYTES_MIN)).toEqual([
     { proposal: '{"a":1}', response: '{"b":1}', left_out: 0 },
     { proposal: 'ä', response: '{"b":"\u202e"}', left_out: 0 },
   ]);
 });
 
 test('the oldest exchanges are dropped first, except the very first; the gap is counted', () => {
-  const said = Array.from({ length: 20 }, (_, index) => [`p${index} ${'x'.repeat(400)}`, `r${index}`] as const);
-  const kept = rememberAll(said, CONVERSATION_BYTES_MIN);
-  expect(kept.map(({ response }) => response)).toEqual([
+  const exchanges = Array.from({ length: 20 }, (_, index) => [`p${index} ${'x'.repeat(400)}`, `r${index}`] as const);
+  const remembered = rememberAll(exchanges, CONVERSATION_BYTES_MIN);
+  expect(remembered.map(({ response }) => response)).toEqual([
     'r0',
-    ...kept.slice(1).map((_, i) => `r${21 - kept.length + i}`),
+    ...remembered.slice(1).map((_, i) => `r${21 - remembered.length + i}`),
   ]);
-  expect(kept.map(({ left_out }) => left_out)).toEqual([0, 20 - kept.length, ...kept.slice(2).map(() => 0)]);
-  expect(kept.length).toBe(10);
+  expect(remembered.map(({ left_out }) => left_out)).toEqual([
+    0,
+    20 - remembered.length,
+    ...remembered.slice(2).map(() => 0),
+  ]);
+  expect(remembered.length).toBe(10);
 });
 
 test.each([
@@ -55,17 +59,17 @@ test('the conversation stays within its limit, is well-formed, and contains the 
     fc.nat(9_000).map((length) => '\ud800'.repeat(length)),
   );
   const proposal = fc.oneof(text, fc.uint8Array({ maxLength: 6_000 }));
-  const said = fc.array(fc.tuple(proposal, text), { minLength: 1, maxLength: 30 });
+  const exchanges = fc.array(fc.tuple(proposal, text), { minLength: 1, maxLength: 30 });
   fc.assert(
-    fc.property(said, fc.integer({ min: CONVERSATION_BYTES_MIN, max: 20_000 }), (all, bytesMax) => {
-      const kept = rememberAll(all, bytesMax);
-      expect(bytesOf(kept)).toBeLessThanOrEqual(bytesMax);
-      expect(kept.every(({ proposal: said, response }) => (said + response).isWellFormed())).toBe(true);
-      expect(kept.reduce((sum, { left_out }) => sum + 1 + left_out, 0)).toBe(all.length);
+    fc.property(exchanges, fc.integer({ min: CONVERSATION_BYTES_MIN, max: 20_000 }), (all, bytesMax) => {
+      const remembered = rememberAll(all, bytesMax);
+      expect(bytesOf(remembered)).toBeLessThanOrEqual(bytesMax);
+      expect(remembered.every(({ proposal: said, response }) => (said + response).isWellFormed())).toBe(true);
+      expect(remembered.reduce((sum, { left_out }) => sum + 1 + left_out, 0)).toBe(all.length);
       const [first] = rememberAll(all.slice(0, 1), bytesMax);
       const [last] = rememberAll(all.slice(-1), bytesMax);
-      expect(kept[0]).toEqual(first);
-      expect(kept.at(-1)?.response).toBe(last?.response);
+      expect(remembered[0]).toEqual(first);
+      expect(remembered.at(-1)?.response).toBe(last?.response);
     }),
     { numRuns: 100, seed: 1 },
   );

@@ -77,17 +77,17 @@ describe('a loop', () => {
     fc.assert(
       fc.property(limits, answers, (given, all) => {
         let counts = INITIAL_COUNTS;
-        let asked = 0;
+        let turns = 0;
         for (const [outcome, tokens] of all) {
           if (decideNextTurn(counts, given) !== 'ask') break;
-          asked += 1;
+          turns += 1;
           counts = countResponse(counts, answered(outcome), tokens);
         }
-        const told = all.slice(0, asked);
-        expect(counts.steps).toBe(asked);
-        expect(asked).toBeLessThanOrEqual(given.maxSteps);
-        expect(told.filter(([outcome]) => outcome === 'DENIED').length).toBeLessThanOrEqual(given.maxDenials);
-        const before = told.slice(0, -1).reduce((sum, [, tokens]) => sum + (tokens ?? 0), 0);
+        const responses = all.slice(0, turns);
+        expect(counts.steps).toBe(turns);
+        expect(turns).toBeLessThanOrEqual(given.maxSteps);
+        expect(responses.filter(([outcome]) => outcome === 'DENIED').length).toBeLessThanOrEqual(given.maxDenials);
+        const before = responses.slice(0, -1).reduce((sum, [, tokens]) => sum + (tokens ?? 0), 0);
         if (given.maxTokens !== null) expect(before).toBeLessThan(given.maxTokens);
       }),
       { numRuns: 500 },

@@ -178,19 +178,19 @@ describe('S0-22 S2-04 S2-13 S2-15: model output that is not a proposal is reject
     const input = (await bench.entries()).flatMap(({ type, body }) =>
       type === 'input' && body.kind === 'proposal' ? [body] : [],
     )[0];
-    const kept = await contentBy(bench.turnpike.ledger, input!.payload.hash_sha256);
-    if (code === 'PAYLOAD_TOO_LARGE') expect(kept).toBeNull();
-    else if (said.isWellFormed()) expect(Buffer.from(kept!).equals(Buffer.from(said))).toBe(true);
+    const stored = await contentBy(bench.turnpike.ledger, input!.payload.hash_sha256);
+    if (code === 'PAYLOAD_TOO_LARGE') expect(stored).toBeNull();
+    else if (said.isWellFormed()) expect(Buffer.from(stored!).equals(Buffer.from(said))).toBe(true);
   });
 
   test('S0-67: directional marks in the reasoning change nothing', async () => {
-    const told = '\u202e\u2066 allow everything \u2069';
+    const marks = '\u202e\u2066 allow everything \u2069';
     const model = modelThat((given, turn) =>
       turn > 0
-        ? propose(given, 'FINISH', { response: told })
-        : propose(given, 'DELETE_FILE', { path: '/sandbox/run.sh' }).replace('It is my task.', told),
+        ? propose(given, 'FINISH', { response: marks })
+        : propose(given, 'DELETE_FILE', { path: '/sandbox/run.sh' }).replace('It is my task.', marks),
     );
-    expect(await work(bench, model)).toMatchObject({ reason: 'finished', answer: told, counts: { denials: 1 } });
+    expect(await work(bench, model)).toMatchObject({ reason: 'finished', answer: marks, counts: { denials: 1 } });
   });
 
   test('a model that never makes a proposal is stopped', async () => {
@@ -304,12 +304,12 @@ describe('the limits of a loop', () => {
         : propose(told, 'WRITE_FILE', { path: '/sandbox/a.md', content: 'x'.repeat(1_000) }),
     );
     await work(bench, model, { conversationBytes: 8_192, task: 'Write.' });
-    const said = model.doGenerateCalls.map(toldIn);
-    for (const { messages } of said) {
+    const prompts = model.doGenerateCalls.map(toldIn);
+    for (const { messages } of prompts) {
       expect(messages.reduce((sum, { text }) => sum + text.length, 0)).toBeLessThan(8_192 + 500);
     }
-    expect(said.at(-1)?.messages[2]?.text).toMatch(/\n\n\[2\d earlier proposals and responses are left out here\]$/);
-    expect(said.at(-1)?.messages[0]?.text).toBe('The task:\nWrite.');
+    expect(prompts.at(-1)?.messages[2]?.text).toMatch(/\n\n\[2\d earlier proposals and responses are left out here\]$/);
+    expect(prompts.at(-1)?.messages[0]?.text).toBe('The task:\nWrite.');
   });
 
   test.each<readonly [string, RunAgentOptions]>([
@@ -375,8 +375,8 @@ describe('a misbehaving agent', () => {
     const [entry] = (await bench.entries()).flatMap(({ type, body }) =>
       type === 'input' && body.kind === 'proposal' ? [body.payload] : [],
     );
-    const kept = await contentBy(bench.turnpike.ledger, entry!.hash_sha256);
-    expect(Buffer.from(kept!).toString()).toBe('no JSON');
+    const stored = await contentBy(bench.turnpike.ledger, entry!.hash_sha256);
+    expect(Buffer.from(stored!).toString()).toBe('no JSON');
   });
 
   test('that hangs is abandoned when the caller aborts, and its signal is aborted', async () => {

@@ -53,8 +53,8 @@ test('D4: concurrent proposals are processed one at a time, in order', async () 
 
 test('D4: the sixty-sixth waiting proposal is AGENT_BUSY, and not a step', async () => {
   const agent = await bench.turnpike.startAgent();
-  const asked = Array.from({ length: 66 }, () => agent.submit(json(proposal('THINK', {}))));
-  const settled = await Promise.allSettled(asked);
+  const submissions = Array.from({ length: 66 }, () => agent.submit(json(proposal('THINK', {}))));
+  const settled = await Promise.allSettled(submissions);
   expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(65);
   expect(settled.at(-1)).toMatchObject({ status: 'rejected', reason: { code: 'AGENT_BUSY' } });
   expect((await bench.entries()).filter(({ type }) => type === 'step_trace')).toHaveLength(65);
@@ -82,8 +82,8 @@ test('D4: a repeated request id returns the recorded response without a second e
   expect(await agent.respond(payload, { inputId: 'request-1' })).toBe(first);
   // Also for a client that knows only the id of the run, long after its end.
   expect(await bench.turnpike.submit(agent.run_id, 'whatever', { inputId: 'request-2' })).toEqual(JSON.parse(last));
-  const kept = await bench.turnpike.ledger.entries(agent.root_run_id)[Symbol.asyncIterator]().next();
-  expect(kept.done).toBe(false);
+  const opening = await bench.turnpike.ledger.entries(agent.root_run_id)[Symbol.asyncIterator]().next();
+  expect(opening.done).toBe(false);
 });
 
 test('D5: the end of input completes the run as end_of_input, also after denials', async () => {
@@ -228,9 +228,9 @@ describe('payloads', () => {
   test('a payload that the caller changes after submitting it is recorded unchanged', async () => {
     const agent = await bench.turnpike.startAgent();
     const payload = Buffer.from(json(proposal('THINK', {})));
-    const asked = agent.submit(payload);
+    const response = agent.submit(payload);
     payload.fill(0x20);
-    expect(await asked).toMatchObject({ outcome: 'SUCCESS' });
+    expect(await response).toMatchObject({ outcome: 'SUCCESS' });
   });
 
   async function rawPayloads(): Promise<Buffer[]> {

@@ -136,8 +136,8 @@ async function sessions(): Promise<void> {
   const scope = { why: canaries.text('scope of a session') };
   const started = await calls.start({ spec: spec(), case: CASE, scope, by: ANNA, allowGateWaiver: true });
   const id = started.data?.session_id ?? '';
-  const told = await calls.next(id, { context_usage_pct: 1 }, ANNA);
-  const step = told.data?.next_step;
+  const answer = await calls.next(id, { context_usage_pct: 1 }, ANNA);
+  const step = answer.data?.next_step;
   const about = { step_id: step?.step_id, step_type: step?.type, step_proof: step?.step_proof, task_id: step?.task_id };
   const report = { ...about, outcome: 'failure', note: canaries.text('note of a report') };
   const odd = { ...report, [canaries.word('member of a report')]: 1, step_id: canaries.word('step id of a report') };

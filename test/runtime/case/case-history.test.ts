@@ -94,7 +94,7 @@ describe('merging the trees of a case', () => {
 });
 
 describe('S4-86: rejects an entry of the case', () => {
-  const broken: readonly (readonly [string, (entry: StoredEntry) => readonly StoredEntry[]])[] = [
+  const changes: readonly (readonly [string, (entry: StoredEntry) => readonly StoredEntry[]])[] = [
     ['whose text was changed', (entry) => [{ ...entry, text: entry.text.replace('"orchestrator"', '"agent"') }]],
     ['that was sealed again', (entry) => [resealed(entry, entry.text.replace('"orchestrator"', '"agent"'))]],
     ['that is missing', () => []],
@@ -107,7 +107,7 @@ describe('S4-86: rejects an entry of the case', () => {
   ];
   const resealed = (entry: StoredEntry, text: string): StoredEntry => ({ ...entry, text, leaf_hash: leafHash(text) });
 
-  test.each(broken)('%s', async (_what, change) => {
+  test.each(changes)('%s', async (_what, change) => {
     const store = await ledgerOf(treeOf(treeId(1)));
     const changed = readThrough(store, async function* (_id, entries) {
       // The creation of the orchestrator run.
@@ -178,9 +178,9 @@ describe('S4-86: detects a tree that lost its last entries', () => {
     expect(await placesIn(store, () => Promise.resolve(tip))).toHaveLength(7);
     await expect(placesIn(store, () => Promise.resolve({ ...tip, ended: false }))).rejects.toEqual(TAMPERED);
     await store.runRecords.save({ records: [], trees: [{ ...ended!, seq: 7 }] });
-    const unasked = () => Promise.reject(new Error('the engine is not asked'));
-    expect(await placesIn(store, unasked)).toHaveLength(7);
-    await expect(placesIn(cutAt(store, 6), unasked)).rejects.toEqual(TAMPERED);
+    const noLookup = () => Promise.reject(new Error('the engine is not asked'));
+    expect(await placesIn(store, noLookup)).toHaveLength(7);
+    await expect(placesIn(cutAt(store, 6), noLookup)).rejects.toEqual(TAMPERED);
   });
 
   test('also if the tree has grown beyond the head since', async () => {

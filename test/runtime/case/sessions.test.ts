@@ -131,11 +131,11 @@ describe('C57 S4-76 S4-77: an export includes the sessions of its case', () => {
 
     const files = filesOf(destination);
     const entries = (await bench.entries()).filter(({ tree_id }) => tree_id === session_id);
-    const born = entries.flatMap(({ type, body }) => (type === 'run_created' ? [body.run_id] : []));
-    expect(born).toEqual(expect.arrayContaining([`${session_id}.1`, `${session_id}.1.1`, `${session_id}.1.1.1`]));
+    const created = entries.flatMap(({ type, body }) => (type === 'run_created' ? [body.run_id] : []));
+    expect(created).toEqual(expect.arrayContaining([`${session_id}.1`, `${session_id}.1.1`, `${session_id}.1.1.1`]));
     const records = recordsIn(files['data/runs.jsonl']);
     const own = records.filter(({ run_id }) => run_id.startsWith(session_id));
-    expect(own.map(({ run_id }) => run_id).sort()).toEqual([...born].sort());
+    expect(own.map(({ run_id }) => run_id).sort()).toEqual([...created].sort());
     // An activation is the root of its runs, below the session.
     for (const record of own) expect(record.root_run_id).toBe(`${session_id}.1`);
     const events = entries.flatMap(({ type, body }) => (type === 'audit_event' ? [body.event_id] : []));

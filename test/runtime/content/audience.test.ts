@@ -57,7 +57,7 @@ async function propose(...payloads: readonly string[]): Promise<string> {
 
 const now = (): string => new Date(bench.clock.now()).toISOString();
 
-async function asked() {
+async function pendingApprovals() {
   const found = [];
   for await (const one of bench.turnpike.ledger.approvals(now())) found.push(one);
   return found;
@@ -69,7 +69,7 @@ describe('S4-62: a request that a lane withholds', () => {
   const waiting = async (): Promise<{ readonly run: string; readonly digest: string }> => {
     await open([WITHHOLDS], ['WRITE_RECORD']);
     const run = await propose(record('f-1', SECRET));
-    const [{ digest } = { digest: '' }] = await asked();
+    const [{ digest } = { digest: '' }] = await pendingApprovals();
     return { run, digest };
   };
   const readings = async (): Promise<string[]> =>
@@ -79,7 +79,7 @@ describe('S4-62: a request that a lane withholds', () => {
 
   test('is listed for everyone by the hash and size of its content', async () => {
     await waiting();
-    const [one] = await asked();
+    const [one] = await pendingApprovals();
     expect(one).toMatchObject({
       request: null,
       withheld: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) as unknown },
@@ -172,20 +172,20 @@ describe('S4-62: a pinned policy that cannot be read', () => {
       const artifacts = await store.inner.artifactsOf(place);
       return place.seq === 0 ? unreadable(artifacts) : artifacts;
     };
-    const kept: boolean[] = [];
+    const withheld: boolean[] = [];
     const source = withholdByLanes(store);
     for await (const entry of source.log()) {
       const artifacts = await source.artifactsOf(entry);
-      for (const one of artifacts) if (one.case_id !== null) kept.push(isWithheld(one));
+      for (const one of artifacts) if (one.case_id !== null) withheld.push(isWithheld(one));
     }
     for await (const entry of store.tree(tree_id)) {
       for (const one of await new ContentReader(store).read(entry, OBSERVERS)) {
-        if (one.case_id !== null) kept.push(isWithheld(one));
+        if (one.case_id !== null) withheld.push(isWithheld(one));
       }
     }
     await store.close();
-    expect(kept.length).toBeGreaterThan(2);
-    expect(kept).not.toContain(false);
+    expect(withheld.length).toBeGreaterThan(2);
+    expect(withheld).not.toContain(false);
   });
 });
 
@@ -235,7 +235,7 @@ describe('S4-62 C84: an export of content that a lane withholds', () => {
     await propose(record('f-1', SECRET));
     const destination = join(bench.folder, 'bag');
     const run = await bench.turnpike.export({ ...ANNA, case: CASE, reason: 'a request', destination });
-    const [one] = await asked();
+    const [one] = await pendingApprovals();
     expect(one?.request?.args).toMatchObject({ withheld_lanes: ['CASE_WORK'] });
     await bench.turnpike.approve({ run: run.run_id, digests: [run.digest ?? ''], decision: 'approve', ...BERTA });
     await run.finished;

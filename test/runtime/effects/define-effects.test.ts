@@ -46,7 +46,7 @@ test.each([
     { actions: [action('SHARE', 'playbooks')], targets: [shared] },
     'only promotions do',
   ],
-  ['a name that no lane can list', { tools: [tool('../x')] }, 'cannot be registered'],
+  ['a name that no lane can list', { tools: [tool('../x')] }, 'is invalid'],
 ])('%s is rejected', (_what, registered, told) => {
   expect(() => catalogueFrom(registered)).toThrow(
     expect.objectContaining({ code: 'USAGE', message: expect.stringContaining(told) }),

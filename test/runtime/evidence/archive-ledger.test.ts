@@ -58,9 +58,9 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
   /** One run tree of a case. @returns its run and the response */
   const work = async (id: string, n: number) => {
     const agent = await there.startAgent({ case: id });
-    const said = await agent.submit(payload(n), { inputId: 'mine' });
+    const response = await agent.submit(payload(n), { inputId: 'mine' });
     await agent.end();
-    return { agent, said };
+    return { agent, said: response };
   };
   const archive = async (name: string): Promise<ArchiveResult> => {
     await there.close();

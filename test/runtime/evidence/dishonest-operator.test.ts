@@ -154,12 +154,12 @@ describe('withheld content', () => {
   });
 
   test('a denial changed to an allow is found, also if a lane withholds the proposal', async () => {
-    const lie = (lines: readonly Line[]): Line[] =>
+    const forge = (lines: readonly Line[]): Line[] =>
       rechainedLines(
         lines.map((line) => ({ ...line, entry: line.entry.replace('"decision":"deny"', '"decision":"allow"') })),
       );
-    expect(await verifyEvidence(await opened(signedBundle(lie(open), signer)))).toMatchObject({ verdict: 'refused' });
-    expect((await verifyEvidence(await opened(signedBundle(lie(withholding), signer)))).ok).toBe(false);
+    expect(await verifyEvidence(await opened(signedBundle(forge(open), signer)))).toMatchObject({ verdict: 'refused' });
+    expect((await verifyEvidence(await opened(signedBundle(forge(withholding), signer)))).ok).toBe(false);
   });
 });
 

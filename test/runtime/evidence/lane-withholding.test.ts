@@ -43,16 +43,16 @@ const proposal = (id: number, action: string, args: object): string =>
 async function bundled(): Promise<{ readonly told: readonly string[]; readonly kept: readonly string[] }> {
   const { store } = openHome(homePaths(bench.home), { readOnly: true });
   const source = withholdByLanes(store);
-  const told: string[] = [];
-  const kept: string[] = [];
+  const included: string[] = [];
+  const withheld: string[] = [];
   for await (const stored of source.log()) {
     for (const artifact of await source.artifactsOf(stored)) {
-      if (isWithheld(artifact)) kept.push(artifact.kind);
-      else if (Buffer.from(artifact.bytes).includes(SECRET)) told.push(artifact.kind);
+      if (isWithheld(artifact)) withheld.push(artifact.kind);
+      else if (Buffer.from(artifact.bytes).includes(SECRET)) included.push(artifact.kind);
     }
   }
   await store.close();
-  return { told, kept };
+  return { told: included, kept: withheld };
 }
 
 async function readTwice(): Promise<void> {

@@ -15,7 +15,7 @@ import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-format.js';
 import { RunRecords } from '../../../src/run/run-records.js';
 import { all, content, opening, type Draft } from '../../fixtures/entries.js';
 import {
-  born,
+  runCreated,
   CASE,
   FOREIGN,
   FOREIGN_TREE,
@@ -29,7 +29,7 @@ import {
   result,
   SECOND,
   STORY,
-  told,
+  auditEvent,
   TREE,
   treeOf,
   verified,
@@ -244,8 +244,8 @@ describe('a failed assembly leaves no file', () => {
 
   test('S4-77: for content that the store has lost', async () => {
     const store = await ledgerOf();
-    const gone = await seqOf(store, ({ text }) => text.includes(sha256(payload(2).bytes)));
-    const artifactsOf = async (place: EntryPlace) => (place.seq === gone ? [] : store.artifactsOf(place));
+    const lost = await seqOf(store, ({ text }) => text.includes(sha256(payload(2).bytes)));
+    const artifactsOf = async (place: EntryPlace) => (place.seq === lost ? [] : store.artifactsOf(place));
     await refused(altered(store, { artifactsOf }), 'LEDGER_TAMPERED');
   });
 
@@ -355,7 +355,7 @@ describe('a failed assembly leaves no file', () => {
     };
     const target = { target_type: 'artifact', name: 'x', artifact_ref } as const;
     for (const event of [{ target }, { input_artifacts: [artifact_ref] }, { case_id: OTHER }]) {
-      await refused(await ledgerOf([...STORY, told(`${TREE}.1.1`, { ...REFUSED, ...event })]), 'BAG_UNWRITABLE');
+      await refused(await ledgerOf([...STORY, auditEvent(`${TREE}.1.1`, { ...REFUSED, ...event })]), 'BAG_UNWRITABLE');
     }
   });
 
@@ -365,11 +365,11 @@ describe('a failed assembly leaves no file', () => {
       artifact_kind: 'result',
       hash_sha256: String(i).padStart(64, '0'),
     }));
-    const events = Array.from({ length: 128 }, () => told(`${TREE}.1.1`, { ...REFUSED, output_artifacts: refs }));
+    const events = Array.from({ length: 128 }, () => auditEvent(`${TREE}.1.1`, { ...REFUSED, output_artifacts: refs }));
     // One reference of its own, and one to what it read, exist already.
     await refused(await ledgerOf([...STORY, ...events]), 'BAG_UNWRITABLE');
     const destination = fresh();
-    const fits = [...events.slice(1), told(`${TREE}.1.1`, { ...REFUSED, output_artifacts: refs.slice(2) })];
+    const fits = [...events.slice(1), auditEvent(`${TREE}.1.1`, { ...REFUSED, output_artifacts: refs.slice(2) })];
     await assembleBundle(await ledgerOf([...STORY, ...fits]), requestFor(destination));
     expect(await verified(destination)).toMatchObject({ valid: true, findings: [] });
   });
@@ -479,7 +479,7 @@ test('a tree with other pinned policies adds them to the bag', async () => {
 });
 
 test('a record names ten thousand of the events of its run, and the bag contains all of them', async () => {
-  const many = Array.from({ length: EXPORT_BAG_LIMITS.record_events_max }, () => told(`${TREE}.1.1`, REFUSED));
+  const many = Array.from({ length: EXPORT_BAG_LIMITS.record_events_max }, () => auditEvent(`${TREE}.1.1`, REFUSED));
   const destination = fresh('.zip');
   const store = await ledgerOf([...STORY, ...many]);
   const { audit_events } = await assembleBundle(store, requestFor(destination, { format: 'zip' }));
@@ -488,7 +488,7 @@ test('a record names ten thousand of the events of its run, and the bag contains
 });
 
 test('S4-03: a run that the ledger has twice is not exported', async () => {
-  const twice = born({ run_id: `${TREE}.1.1`, run_kind: 'tool_gateway' });
+  const twice = runCreated({ run_id: `${TREE}.1.1`, run_kind: 'tool_gateway' });
   const refused = assembleBundle(await ledgerOf([...STORY, twice]), requestFor(fresh()));
   await expect(refused).rejects.toEqual(code('LEDGER_TAMPERED'));
 });

@@ -10,7 +10,7 @@ import { notePrivateKey, noteSigner, signNote, type NoteSigner } from '../../../
 import { manifestHash } from '../../../src/runtime/export/bag-manifest.js';
 import type { ExportBagReport } from '../../../src/runtime/export/verify/bag-report.js';
 import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
-import { lay, sealed, type Files } from './material.js';
+import { writeFiles, sealed, type Files } from './material.js';
 
 export const signerOf = (name: string, seed: number): NoteSigner =>
   noteSigner(notePrivateKey(name, Buffer.alloc(32, seed))!)!;
@@ -22,7 +22,7 @@ export function verifierIn(at: (name: string) => string) {
   let drawn = 0;
   return async (files: Files, key: NoteSigner | null = signer): Promise<ExportBagReport> => {
     const folder = at(`bag-${(drawn += 1)}`);
-    lay(folder, files);
+    writeFiles(folder, files);
     const tree = openBagFolder(folder);
     try {
       return await verifyExportBag(tree, key);

@@ -15,7 +15,7 @@ import type { ExportBagReport, LogLimits } from '../../../src/runtime/export/ver
 import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { json, linesIn, linesOf, signedAgain, signer, verifierIn, withJson } from './bag-forging.js';
 import {
-  askedForExport,
+  exportRequested,
   assembleBundle,
   CASE,
   filesOf,
@@ -35,7 +35,7 @@ const verified = verifierIn(at);
 let good: Files;
 let entries: readonly Entry[];
 beforeAll(async () => {
-  const store = await ledgerOf([...STORY, askedForExport(SECOND)]);
+  const store = await ledgerOf([...STORY, exportRequested(SECOND)]);
   await assembleBundle(store, requestFor(at('good'), { approvals: [] }), { signer });
   good = filesOf(at('good'));
   entries = linesIn(good, 'data/entries.jsonl').map(
@@ -115,16 +115,16 @@ test('a bag whose request is nested without limit is rejected', async () => {
   const bytes = Buffer.from(`{"args":${'['.repeat(100_000)}`);
   const request = artifactRef({ kind: 'request', case_id: CASE, bytes });
   const isRequest = ({ type, body }: Entry): boolean => type === 'input' && body.kind === 'start_run';
-  let asked = '';
+  let requestSha256 = '';
   const log = changedLast(isRequest, (entry) => {
     const body = entry.body as StartRunInput;
-    asked = body.request.hash_sha256;
+    requestSha256 = body.request.hash_sha256;
     return { ...entry, body: { ...body, request } } as Entry;
   });
   const manifest = json<ExportBundle>(good, 'data/manifest.json');
-  const others = manifest.contents.artifacts.filter(({ hash_sha256 }) => hash_sha256 !== asked);
+  const others = manifest.contents.artifacts.filter(({ hash_sha256 }) => hash_sha256 !== requestSha256);
   const artifacts = [...others, request].sort((one, other) => (one.hash_sha256 < other.hash_sha256 ? -1 : 1));
-  const rest = Object.entries(good).filter(([path]) => path !== `data/artifacts/${asked}`);
+  const rest = Object.entries(good).filter(([path]) => path !== `data/artifacts/${requestSha256}`);
   const files = { ...Object.fromEntries(rest), [`data/artifacts/${request.hash_sha256}`]: bytes };
   const listed = withJson(files, 'data/manifest.json', { ...manifest, contents: { artifacts } });
   expect(await refusedFor(loggedAgain(listed, log))).toEqual([false, ['bundle.request_differs']]);

@@ -14,7 +14,7 @@ import { bagLogFiles } from '../../../src/runtime/export/bag-log-files.js';
 import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { json, linesIn, linesOf, signedAgain, signer, stranger, verifierIn, withJson } from './bag-forging.js';
 import {
-  askedForExport,
+  exportRequested,
   assembleBundle,
   filesOf,
   ledgerOf,
@@ -31,7 +31,7 @@ const { at, remove } = place();
 const verified = verifierIn(at);
 let good: Files;
 beforeAll(async () => {
-  const store = await ledgerOf([...STORY, askedForExport(SECOND)]);
+  const store = await ledgerOf([...STORY, exportRequested(SECOND)]);
   await assembleBundle(store, requestFor(at('good'), { approvals: [] }), { signer });
   good = filesOf(at('good'));
 });

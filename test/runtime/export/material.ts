@@ -43,7 +43,7 @@ const rootOf = (run_id: string): string => run_id.split('.', 1)[0]!;
 const parentOf = (run_id: string): string | null => (run_id.includes('.') ? run_id.replace(/\.\d+$/, '') : null);
 
 /** The creation of a run. */
-export const born = (run: Run): Draft => ({
+export const runCreated = (run: Run): Draft => ({
   tree_id: rootOf(run.run_id),
   type: 'run_created',
   artifacts: [],
@@ -71,7 +71,7 @@ export const born = (run: Run): Draft => ({
 });
 
 /** An audit event of a run. */
-export const told = (run_id: string, event: Partial<AuditEvent>, case_id: string | null = CASE): Draft => ({
+export const auditEvent = (run_id: string, event: Partial<AuditEvent>, case_id: string | null = CASE): Draft => ({
   tree_id: rootOf(run_id),
   type: 'audit_event',
   artifacts: [],
@@ -97,21 +97,21 @@ export const told = (run_id: string, event: Partial<AuditEvent>, case_id: string
 });
 
 const begun = (run_id: string, case_id: string | null): readonly Draft[] => [
-  told(run_id, { action_type: 'authz_decision', outcome: 'allow' }, case_id),
-  told(run_id, { outcome_reason: 'running' }, case_id),
+  auditEvent(run_id, { action_type: 'authz_decision', outcome: 'allow' }, case_id),
+  auditEvent(run_id, { outcome_reason: 'running' }, case_id),
 ];
 
 /** A tree with its orchestrator and agent runs. */
 export const treeOf = (tree_id: string, case_id: string = CASE): readonly Draft[] => [
   opening(tree_id, case_id),
-  born({ run_id: tree_id, run_kind: 'orchestrator', case_id }),
+  runCreated({ run_id: tree_id, run_kind: 'orchestrator', case_id }),
   ...begun(tree_id, case_id),
-  born({ run_id: `${tree_id}.1`, run_kind: 'agent', case_id }),
+  runCreated({ run_id: `${tree_id}.1`, run_kind: 'agent', case_id }),
   ...begun(`${tree_id}.1`, case_id),
 ];
 
 /** A proposal of the agent. */
-const asked = (tree_id: string, bytes: Artifact): Draft => ({
+const proposed = (tree_id: string, bytes: Artifact): Draft => ({
   tree_id,
   type: 'input',
   artifacts: [bytes],
@@ -132,8 +132,8 @@ export function readStep(tree_id: string, n: number, payload: Artifact, result: 
   const run_id = `${tree_id}.1.${n}`;
   const { case_id } = payload;
   return [
-    asked(tree_id, payload),
-    born({
+    proposed(tree_id, payload),
+    runCreated({
       run_id,
       run_kind: 'tool_gateway',
       case_id,
@@ -141,7 +141,7 @@ export function readStep(tree_id: string, n: number, payload: Artifact, result: 
     }),
     ...begun(run_id, case_id),
     answered(tree_id, result),
-    told(
+    auditEvent(
       run_id,
       {
         action_type: 'tool_call',
@@ -150,7 +150,7 @@ export function readStep(tree_id: string, n: number, payload: Artifact, result: 
       },
       case_id,
     ),
-    told(run_id, { outcome_reason: 'completed' }, case_id),
+    auditEvent(run_id, { outcome_reason: 'completed' }, case_id),
   ];
 }
 
@@ -162,12 +162,12 @@ export const result = (n: number, case_id: string | null = CASE): Artifact =>
 
 /** The export run, which is running when its bag is made. */
 export const exportRun = (tree_id: string): readonly Draft[] => [
-  born({ run_id: `${tree_id}.2`, run_kind: 'export', actor: { actor_type: 'human', actor_id: 'ada' } }),
+  runCreated({ run_id: `${tree_id}.2`, run_kind: 'export', actor: { actor_type: 'human', actor_id: 'ada' } }),
   ...begun(`${tree_id}.2`, CASE),
 ];
 
 /** The input that started the export run, with the request that `requestFor` makes. */
-export function askedForExport(tree_id: string): Draft {
+export function exportRequested(tree_id: string): Draft {
   const { bundle_id, bundle_kind, export_reason, created_at_utc, created_by, policy_versions } = requestFor('/nowhere');
   const args = { bundle_id, bundle_kind, export_reason, created_at_utc, created_by, policy_versions };
   const request = content('request', canonicalJson({ action: 'EXPORT_BUNDLE', args }));
@@ -205,9 +205,9 @@ export const STORY: readonly Draft[] = [
   // The same bytes as in the other case, with two kinds: one file, two references.
   ...readStep(TREE, 4, content('raw_payload', 'shared'), content('result', 'shared')),
   ...readStep(FOREIGN_TREE, 2, content('raw_payload', 'shared', OTHER), content('result', FOREIGN, OTHER)),
-  told(`${TREE}.1.1`, { outcome: 'failure', outcome_reason: 'INVALID_STATE_TRANSITION' }),
+  auditEvent(`${TREE}.1.1`, { outcome: 'failure', outcome_reason: 'INVALID_STATE_TRANSITION' }),
   // This run has no further events.
-  born({ run_id: `${TREE}.2`, run_kind: 'agent' }),
+  runCreated({ run_id: `${TREE}.2`, run_kind: 'agent' }),
   ...exportRun(SECOND),
 ];
 
@@ -283,7 +283,7 @@ export function filesOf(folder: string): Files {
 }
 
 /** Writes files as a folder. */
-export function lay(folder: string, files: Files): void {
+export function writeFiles(folder: string, files: Files): void {
   for (const [path, bytes] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), bytes);

@@ -114,11 +114,11 @@ describe('S4-73: a lane configures the search', () => {
   });
 
   test('names come from the configured columns, and known names do not count', () => {
-    const said = JSON.stringify({
+    const record = JSON.stringify({
       action: 'WRITE_RECORD',
       args: { target: 'facts', record: { id: 'f', text: 'Rosalind Wetherby' } },
     });
-    const texts = [Buffer.from(said)];
+    const texts = [Buffer.from(record)];
     expect(found('Wetherby had a point.', {}, texts)).toEqual([]);
     expect(found('Wetherby had a point.', { names: { facts: ['text'] } }, texts)).toEqual(['person_name']);
     expect(found('Rosalind Wetherby had a point.', {}, texts)).toEqual(['person_name']);

@@ -443,8 +443,8 @@ describe('records in the ledger', () => {
     expect(await write('mine', { case: 'case-two' })).toMatchObject({ outcome: 'SUCCESS' });
     expect((await rowsOf(of, 'facts', { case: 'case-one' })).result.records).toEqual([{ id: 'mine', text: 'x' }]);
     expect((await rowsOf(of, 'facts', { case: 'case-three' })).result.records).toEqual([]);
-    const asked = { target: 'facts', case_id: 'case-two' };
-    expect(await work(of, 'READ_RECORDS', asked, { case: 'case-one' })).toMatchObject({ outcome: 'DENIED' });
+    const query = { target: 'facts', case_id: 'case-two' };
+    expect(await work(of, 'READ_RECORDS', query, { case: 'case-one' })).toMatchObject({ outcome: 'DENIED' });
   });
 
   test('a bad row of one of many agents fails alone, and the others are durable with their entries', async () => {

@@ -42,8 +42,8 @@ afterEach(() => bench.close());
 
 describe('D14: an erased case', () => {
   test('has no content anywhere in the home, and all of its entries verify', async () => {
-    const gone = await work(CASE, 500);
-    const kept = await work('case-kept');
+    const tree = await work(CASE, 500);
+    const other = await work('case-kept');
     const { ledger } = bench.turnpike;
     const before = await all(ledger.log());
     const erased = await bench.turnpike.erase(erasure);
@@ -56,18 +56,18 @@ describe('D14: an erased case', () => {
       entries: before.length,
       withheld: { trees: 1 },
     });
-    expect(await ledger.replay(kept)).not.toHaveProperty('not_recomputed');
+    expect(await ledger.replay(other)).not.toHaveProperty('not_recomputed');
     const report = await ledger.replay();
-    const [first] = before.filter(({ tree_id, text }) => tree_id === gone && text.includes('"kind":"proposal"'));
+    const [first] = before.filter(({ tree_id, text }) => tree_id === tree && text.includes('"kind":"proposal"'));
     expect(report).toMatchObject({ ok: false, verdict: 'by_hash_alone', difference: null });
     expect(report.not_recomputed).toEqual([
       {
-        tree_id: gone,
+        tree_id: tree,
         case_id: CASE,
         withheld: 'erased',
         seq: first!.seq,
         log_index: first!.log_index,
-        entries: before.filter(({ tree_id, seq }) => tree_id === gone && seq >= first!.seq).length,
+        entries: before.filter(({ tree_id, seq }) => tree_id === tree && seq >= first!.seq).length,
       },
     ]);
     expect(report.entries + report.not_recomputed![0]!.entries).toBe(before.length);
@@ -143,17 +143,17 @@ describe('D14: an erased case', () => {
   });
 
   test('answers nothing more: its trees cannot be folded, and every error says why', async () => {
-    const gone = await work(CASE);
+    const erased = await work(CASE);
     await bench.turnpike.erase(erasure);
     const failure = { code: 'LEDGER_ERASED' };
-    await expect(bench.turnpike.submit(`${gone}.1`, proposal('THINK', {}))).rejects.toMatchObject(failure);
-    expect((await bench.turnpike.ledger.treeOf(gone))?.runs.length).toBeGreaterThan(3);
+    await expect(bench.turnpike.submit(`${erased}.1`, proposal('THINK', {}))).rejects.toMatchObject(failure);
+    expect((await bench.turnpike.ledger.treeOf(erased))?.runs.length).toBeGreaterThan(3);
     // Other cases are unaffected.
     await work('case-other');
   });
 
   test('has past states from its entries alone: its runs and their states, but not their internal states', async () => {
-    const gone = await work(CASE);
+    const erased = await work(CASE);
     const { ledger } = bench.turnpike;
     const entries = await all(ledger.log());
     const points = entries.map(({ log_index }) => log_index);
@@ -162,11 +162,11 @@ describe('D14: an erased case', () => {
     for (const [until, state] of before.entries()) {
       const after = await ledger.stateAt({ until });
       if (after.through === state.through) {
-        const told = ({ runs }: typeof state) => runs.map(({ run_id, state: at, reason }) => [run_id, at, reason]);
-        expect(told(after)).toEqual(told(state));
+        const statesOf = ({ runs }: typeof state) => runs.map(({ run_id, state: at, reason }) => [run_id, at, reason]);
+        expect(statesOf(after)).toEqual(statesOf(state));
       }
-      const isTold = until >= 8 && after.trees.ended === 0;
-      expect(after.not_recomputed).toEqual(isTold ? [gone] : undefined);
+      const isFromEntries = until >= 8 && after.trees.ended === 0;
+      expect(after.not_recomputed).toEqual(isFromEntries ? [erased] : undefined);
     }
   });
 

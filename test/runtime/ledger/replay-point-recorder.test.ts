@@ -107,10 +107,10 @@ test('U-06: the next process continues after the last point, also after a crash'
   await points.close();
   const second = await opened(2);
   await work(second, 3);
-  const asked = await firstQuestions();
-  expect(asked).toMatchObject({ same: true });
-  expect(asked.most).toBeLessThan(EVERY + MORE);
-  expect(asked.size).toBeGreaterThan((last?.size ?? 0) + 2 * EVERY);
+  const reads = await firstQuestions();
+  expect(reads).toMatchObject({ same: true });
+  expect(reads.most).toBeLessThan(EVERY + MORE);
+  expect(reads.size).toBeGreaterThan((last?.size ?? 0) + 2 * EVERY);
   await second.close();
 });
 
@@ -127,9 +127,9 @@ test('U-06: the writer continues its points after a failure and a restart', asyn
   exec('DROP TRIGGER breakage');
   await turnpike.restart();
   await work(turnpike, 4);
-  const asked = await firstQuestions();
-  expect(asked).toMatchObject({ same: true });
-  expect(asked.most).toBeLessThan(EVERY + MORE);
+  const reads = await firstQuestions();
+  expect(reads).toMatchObject({ same: true });
+  expect(reads.most).toBeLessThan(EVERY + MORE);
   await turnpike.close();
 });
 
@@ -140,8 +140,8 @@ test('U-06: after another caller discards the points, it uses none that depend o
   await cache.clear();
   await cache.close();
   await work(turnpike, 4);
-  const asked = await firstQuestions();
-  expect(asked.same).toBe(true);
+  const reads = await firstQuestions();
+  expect(reads.same).toBe(true);
   await turnpike.close();
   const later = sqliteHistoryCache(home.history);
   expect(await later.point(1e9)).not.toBeNull();
@@ -168,13 +168,13 @@ test('U-06: after restoring an earlier ledger, later states do not count', async
   const first = await opened();
   await work(first, 2);
   await first.close();
-  const kept = join(folder, 'kept');
+  const copy = join(folder, 'kept');
   const parts = ['ledger.db', 'ledger.head', 'artifacts', 'keys'];
-  for (const part of parts) cpSync(join(home.home, part), join(kept, part), { recursive: true });
+  for (const part of parts) cpSync(join(home.home, part), join(copy, part), { recursive: true });
   const lost = await opened();
   await work(lost, 3);
   await lost.close();
-  for (const part of parts) cpSync(join(kept, part), join(home.home, part), { recursive: true, force: true });
+  for (const part of parts) cpSync(join(copy, part), join(home.home, part), { recursive: true, force: true });
   const second = await opened();
   await second.startAgent({ link: 'remote', case: 'case-0002' });
   await work(second, 5);

@@ -214,12 +214,12 @@ async function commit(store: LedgerStore, epoch: number, driver: TreeDriver, isS
   await store.commit(batch.build(epoch));
 }
 
-const said: string[] = [];
-afterEach(() => void said.splice(0));
+const messages: string[] = [];
+afterEach(() => void messages.splice(0));
 const log = {
   info: () => undefined,
-  warn: (message: string) => void said.push(`warn: ${message}`),
-  error: (message: string) => void said.push(`error: ${message}`),
+  warn: (message: string) => void messages.push(`warn: ${message}`),
+  error: (message: string) => void messages.push(`error: ${message}`),
 };
 
 function writerOn(store: LedgerStore, clock = new ManualClock()): RunRecordWriter {
@@ -256,7 +256,7 @@ test(`S4-01 S4-02 S4-08: all ended trees of ${RANDOM_TREES} random ones are reco
     expect(await recordProblems(store)).toEqual([]);
   }
   expect(ended).toBeGreaterThan(0.6 * RANDOM_TREES);
-  expect(said).toEqual([]);
+  expect(messages).toEqual([]);
 });
 
 /** Observes saves, and can be made to fail. */
@@ -371,7 +371,7 @@ test('S4-43: only some records of a tree of many runs are in memory, and each is
 });
 
 /** A store in which `count` trees have ended, left by an earlier process. */
-async function leftBehind(count: number): Promise<{ readonly store: Watched; readonly trees: readonly string[] }> {
+async function unrecordedStore(count: number): Promise<{ readonly store: Watched; readonly trees: readonly string[] }> {
   const store = new Watched(memoryStore());
   const epoch = await store.acquire();
   const trees = Array.from({ length: count }, (_, n) => `run_${String(n).padStart(21, '0')}`);
@@ -386,7 +386,7 @@ const recordedIn = async (store: LedgerStore): Promise<readonly string[]> =>
   (await all(store.runRecords.trees())).map(({ tree_id }) => tree_id);
 
 test('the trees of an old home are recorded in stretches, with pauses; closing records the rest without pauses', async () => {
-  const { store, trees } = await leftBehind(200);
+  const { store, trees } = await unrecordedStore(200);
   const entries = (await store.head()).size / trees.length;
   const clock = new ManualClock();
   const writer = writerOn(store, clock);
@@ -406,11 +406,11 @@ test('the trees of an old home are recorded in stretches, with pauses; closing r
   await writer.close();
   expect(await recordedIn(store)).toEqual(trees);
   expect(clock.timers).toBe(0);
-  expect(said).toEqual([]);
+  expect(messages).toEqual([]);
 });
 
 test('in a busy process it pauses longer, up to a second', async () => {
-  const { store } = await leftBehind(200);
+  const { store } = await unrecordedStore(200);
   const clock = new ManualClock();
   // Other work takes ten seconds or ten milliseconds in the meantime.
   for (const [others, pause] of [
@@ -436,7 +436,7 @@ test('in a busy process it pauses longer, up to a second', async () => {
 });
 
 test('however many trees end while it is busy, it looks for them once more', async () => {
-  const { store, trees } = await leftBehind(1);
+  const { store, trees } = await unrecordedStore(1);
   let open = (): void => undefined;
   store.gate = new Promise<void>((resolve) => (open = resolve));
   const clock = new ManualClock();
@@ -460,7 +460,7 @@ test('however many trees end while it is busy, it looks for them once more', asy
 });
 
 test('S4-70: recorded trees are not recorded again by the next opening', async () => {
-  const { store, trees } = await leftBehind(3);
+  const { store, trees } = await unrecordedStore(3);
   for (let opening = 1; opening <= 2; opening += 1) {
     const writer = writerOn(store);
     writer.open();
@@ -478,7 +478,7 @@ test('a failed write is logged, blocks no work, and is repeated with the next tr
   store.answers = [new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'the test broke this' })];
   bench.clock.advance(PAUSE_MS);
   await settled();
-  expect(said).toEqual(['warn: run records could not be written now; they can be derived at any time']);
+  expect(messages).toEqual(['warn: run records could not be written now; they can be derived at any time']);
   expect(await recordedIn(store)).toEqual([]);
   expect(await bench.turnpike.ledger.run(first.run_id)).toMatchObject({ status: 'completed' });
   const second = await bench.turnpike.startAgent();
@@ -487,34 +487,34 @@ test('a failed write is logged, blocks no work, and is repeated with the next tr
   bench.clock.advance(PAUSE_MS);
   await settled();
   expect(await recordedIn(store)).toEqual([first.root_run_id, second.root_run_id]);
-  expect(said).toHaveLength(1);
+  expect(messages).toHaveLength(1);
   await bench.close();
 });
 
 test('while another transaction is open it retries, a limited number of times', async () => {
-  const { store, trees } = await leftBehind(1);
+  const { store, trees } = await unrecordedStore(1);
   store.answers = [false, false];
   const writer = writerOn(store);
   writer.open();
   await settled();
   expect(await recordedIn(store)).toEqual(trees);
-  const other = await leftBehind(1);
+  const other = await unrecordedStore(1);
   other.store.answers = Array<boolean>(200).fill(false);
   const late = writerOn(other.store);
   late.open();
   await settled();
   await settled();
-  expect(said).toEqual(['warn: run records could not be written now; they can be derived at any time']);
+  expect(messages).toEqual(['warn: run records could not be written now; they can be derived at any time']);
   expect(other.store.answers).toHaveLength(100);
 });
 
 test('a tree that cannot be folded is set aside, and the others are recorded', async () => {
-  const { store, trees } = await leftBehind(3);
+  const { store, trees } = await unrecordedStore(3);
   store.broken = trees[1]!;
   const writer = writerOn(store);
   writer.open();
   await writer.close();
-  expect(said).toEqual(['error: the records of a run tree cannot be derived']);
+  expect(messages).toEqual(['error: the records of a run tree cannot be derived']);
   expect(await all(store.runRecords.trees())).toMatchObject([
     { tree_id: trees[0], seq: expect.any(Number) },
     { tree_id: trees[1], seq: 0 },
@@ -533,12 +533,12 @@ test('S4-43: a tree that is declared ended but has a live run is not recorded', 
   const writer = writerOn(store);
   writer.open();
   await writer.close();
-  expect(said).toEqual(['error: the records of a run tree cannot be derived']);
+  expect(messages).toEqual(['error: the records of a run tree cannot be derived']);
   expect(await all(store.runRecords.trees())).toMatchObject([{ seq: 0 }]);
 });
 
 test('closing has a timeout', async () => {
-  const { store } = await leftBehind(1);
+  const { store } = await unrecordedStore(1);
   store.gate = new Promise(() => undefined);
   const clock = new ManualClock();
   const writer = writerOn(store, clock);
@@ -566,5 +566,5 @@ test('D2: after a failed write of the ledger nothing is tried any more', async (
   await settled();
   await bench.turnpike.close();
   expect(store.saved).toEqual([]);
-  expect(said.filter((line) => line.includes('run records'))).toEqual([]);
+  expect(messages.filter((line) => line.includes('run records'))).toEqual([]);
 });

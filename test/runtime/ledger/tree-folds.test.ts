@@ -82,8 +82,8 @@ test('a failed read returns no partial tree, and the next read returns the compl
   const store = new Counting(inner);
   const folds = foldsOf(store);
   store.failsAfter = 5;
-  const asked = await Promise.allSettled([folds.get(tree_id), folds.get(tree_id)]);
-  expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  const reads = await Promise.allSettled([folds.get(tree_id), folds.get(tree_id)]);
+  expect(reads.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   store.failsAfter = Infinity;
   expect(await folds.get(tree_id)).toEqual(await foldsOf(inner).get(tree_id));
 });

@@ -25,8 +25,8 @@ beforeEach(async () => {
   const { sessions } = http.bench.turnpike;
   const started = await sessions.start({ spec: SPEC, by: { actor: 'anna', role: 'maintainer' } });
   session_id = started.data?.session_id ?? '';
-  const told = await sessions.next(session_id, { context_usage_pct: 1 }, BY);
-  run_id = told.data?.next_step?.run_id ?? '';
+  const answer = await sessions.next(session_id, { context_usage_pct: 1 }, BY);
+  run_id = answer.data?.next_step?.run_id ?? '';
 });
 afterEach(() => http.close());
 

@@ -133,12 +133,12 @@ test('D10: a lost key invalidates the outstanding proof: after a pause for rejec
 
 test('C64: after a crash the step is still outstanding with the same proof, and its report is accepted once', async () => {
   const id = await start();
-  const told = await sessions().next(id, {}, RUNNER);
+  const answer = await sessions().next(id, {}, RUNNER);
   const first = bench;
   await first.turnpike.close();
   bench = await Bench.reopen(first);
   const again = await sessions().replay(id, RUNNER);
-  expect(stepOf(again)).toEqual(stepOf(told));
+  expect(stepOf(again)).toEqual(stepOf(answer));
   const report = { last_step_result: reportOf(again) };
   const [one, two] = await Promise.all([sessions().next(id, report, RUNNER), sessions().next(id, report, RUNNER)]);
   expect(stepOf(one)).toMatchObject({ task_id: 't2' });
@@ -164,12 +164,12 @@ test('a structural change of the spec file fails the session until it is rebased
   const file = join(bench.folder, 'spec.json');
   writeFileSync(file, JSON.stringify(spec()));
   const id = dataOf(await sessions().start({ spec: file, by: ANNA })).session_id;
-  const told = await sessions().next(id, {}, RUNNER);
+  const answer = await sessions().next(id, {}, RUNNER);
   const [phase] = spec().phases;
   if (phase === undefined) throw new Error('no phase');
   const tasks = [...phase.tasks, { id: 't3', title: 'Third', instruction: 'Write c.md.' }];
   writeFileSync(file, JSON.stringify(spec({ phases: [{ ...phase, tasks }] })));
-  const failed = await sessions().next(id, { last_step_result: reportOf(told) }, RUNNER);
+  const failed = await sessions().next(id, { last_step_result: reportOf(answer) }, RUNNER);
   expect(failed).toMatchObject({ error: { code: 'SPEC_REBASE_REQUIRED' }, data: { loop_signal: 'failed' } });
   expect((await sessions().resume(id, { force: true }, ANNA)).error?.code).toBe('SPEC_REBASE_REQUIRED');
   expect((await sessions().rebase(id, { spec: file }, RUNNER)).error?.code).toBe('AUTHORIZATION');
@@ -221,8 +221,8 @@ test('C68 C70: verifications and reviews are runs of the platform, and their res
   const { step_id } = stepOf(answer);
   const failed = dataOf(await sessions().verify(id, { step_id }, RUNNER));
   expect(failed.verification_receipt).toMatchObject({ exit_code: 1, step_id });
-  const lie = reportOf(answer, { verification_receipt: { ...failed.verification_receipt, exit_code: 0 } });
-  expect((await sessions().next(id, { last_step_result: lie }, RUNNER)).error?.code).toBe(
+  const falseReport = reportOf(answer, { verification_receipt: { ...failed.verification_receipt, exit_code: 0 } });
+  expect((await sessions().next(id, { last_step_result: falseReport }, RUNNER)).error?.code).toBe(
     'ERROR_VERIFICATION_RECEIPT_INVALID',
   );
   // Corrected within the step, and run again.
@@ -291,8 +291,8 @@ test("opening a home removes the remains of a killed process's commands, and not
 
 test('running commands have their folders in the home', async () => {
   const where: SpecTask = { id: 'v1', type: 'verify', title: 'Where', command: ['sh', '-c', 'echo $TMPDIR'] };
-  const told = spec({ id: 'spec-w', phases: [{ id: 'p1', title: 'One', tasks: [where] }] });
-  const id = await start({ spec: told }, { wall: 'off' });
+  const commandSpec = spec({ id: 'spec-w', phases: [{ id: 'p1', title: 'One', tasks: [where] }] });
+  const id = await start({ spec: commandSpec }, { wall: 'off' });
   const { step_id } = stepOf(await sessions().next(id, {}, RUNNER));
   const { output } = dataOf(await sessions().verify(id, { step_id }, RUNNER));
   expect(output).toContain(join(bench.home, 'scratch/turnpike-command-'));

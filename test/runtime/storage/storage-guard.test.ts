@@ -157,8 +157,8 @@ describe('storage budgets', () => {
     const gate = new Promise<void>((resolve) => (go = resolve));
     const codes = Array.from({ length: CALLERS }, () => codeOf(guard.admitContent(ME, 100_000 - 24_576, () => gate)));
     go();
-    const taken = (await Promise.all(codes)).filter((code) => code === 'taken');
-    expect(taken).toHaveLength(10);
+    const admitted = (await Promise.all(codes)).filter((code) => code === 'taken');
+    expect(admitted).toHaveLength(10);
     // The bytes of failed work are available again.
     expect(await codeOf(guard.admitContent(ME, 1, nothing))).toBe('taken');
   });
@@ -206,10 +206,10 @@ describe('storage budgets', () => {
     (kind) => {
       const berta = { actor_type: 'human', actor_id: 'berta' };
       const body = { kind, time: '', actor: berta, approver: { actor: berta } };
-      const told = { type: 'audit_event', body: { case_id: 'case-a', actor: berta } };
+      const auditEntry = { type: 'audit_event', body: { case_id: 'case-a', actor: berta } };
       const entries = [
         { text: 'x'.repeat(4_000), entry: { type: 'input', body } },
-        { text: '', entry: told },
+        { text: '', entry: auditEntry },
       ];
       const answered = { ...appendOf(4_000), entries } as unknown as TreeAppend;
       for (const known of [true, false]) {

@@ -131,12 +131,12 @@ test('a call contains its input and idempotency key and no other data; the child
   const bench = await ground.bench(await ground.connect([server], await ground.pins(server)), ['spy.say']);
   const agent = await bench.turnpike.startAgent(CASE_AGENT);
   await agent.submit(call('spy.say', { word: 'yes' }));
-  const asked = ground.asked().find((one) => one.call === 'say');
-  expect(asked).toMatchObject({ arguments: { word: 'yes' } });
-  expect(asked?._meta).toEqual({ 'turnpike/idempotency-key': `${agent.run_id}.1` });
+  const request = ground.asked().find((one) => one.call === 'say');
+  expect(request).toMatchObject({ arguments: { word: 'yes' } });
+  expect(request?._meta).toEqual({ 'turnpike/idempotency-key': `${agent.run_id}.1` });
   const { PATH, HOME, LANG } = process.env;
   const own = { PATH, HOME, LANG, TURNPIKE_TEST_NAMED: 'named' };
-  expect(asked?.env).toEqual(JSON.parse(JSON.stringify(own)));
+  expect(request?.env).toEqual(JSON.parse(JSON.stringify(own)));
   delete process.env['TURNPIKE_TEST_NAMED'];
   delete process.env['TURNPIKE_TEST_SECRET'];
 });

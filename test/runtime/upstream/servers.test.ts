@@ -70,36 +70,36 @@ describe('unusable tools in the list of a server', () => {
 
   /** Sorted by name; of the first ones, even the name is not shown. */
   const listed: readonly (readonly [tool: object, why: string])[] = [
-    [tool('a/b'), 'a tool of spy cannot be had: its name is none'],
-    [tool('a\nb'), 'a tool of spy cannot be had: its name is none'],
-    [tool('a\u001b[31m'), 'a tool of spy cannot be had: its name is none'],
-    [tool('\u0430'), 'a tool of spy cannot be had: its name is none'],
-    [tool('a'.repeat(129)), 'a tool of spy cannot be had: its name is none'],
-    [{ inputSchema: { type: 'object' } }, 'a tool of spy cannot be had: its name is none'],
-    [tool('b01', { description: 'x'.repeat(8_193) }), '"spy.b01" cannot be had: its description is no text'],
-    [tool('b02', { more: 'x'.repeat(65_536) }), '"spy.b02" cannot be had: its definition has more than 65536 bytes'],
-    [{ name: 'b03' }, '"spy.b03" cannot be had: its input schema is not that of an object'],
-    [tool('b04', { inputSchema: { type: 'string' } }), '"spy.b04" cannot be had: its input schema is not that of'],
-    [tool('b05', { outputSchema: true }), '"spy.b05" cannot be had: its output schema is not that of an object'],
-    [tool('c-1'), '"spy.c-1" cannot be had: its name is none that a lane can list: give it one with `as`'],
+    [tool('a/b'), 'a tool of spy is unusable: it has no valid name'],
+    [tool('a\nb'), 'a tool of spy is unusable: it has no valid name'],
+    [tool('a\u001b[31m'), 'a tool of spy is unusable: it has no valid name'],
+    [tool('\u0430'), 'a tool of spy is unusable: it has no valid name'],
+    [tool('a'.repeat(129)), 'a tool of spy is unusable: it has no valid name'],
+    [{ inputSchema: { type: 'object' } }, 'a tool of spy is unusable: it has no valid name'],
+    [tool('b01', { description: 'x'.repeat(8_193) }), '"spy.b01" is unusable: its description is not a text'],
+    [tool('b02', { more: 'x'.repeat(65_536) }), '"spy.b02" is unusable: its definition has more than 65536 bytes'],
+    [{ name: 'b03' }, '"spy.b03" is unusable: its input schema is not that of an object'],
+    [tool('b04', { inputSchema: { type: 'string' } }), '"spy.b04" is unusable: its input schema is not that of'],
+    [tool('b05', { outputSchema: true }), '"spy.b05" is unusable: its output schema is not that of an object'],
+    [tool('c-1'), '"spy.c-1" is unusable: no lane can list its name: give it another one with `as`'],
     [
       tool('c2', object({ x: { $ref: 'https://evil.example/s.json' } })),
-      '"spy.c2" cannot be had: its input: the schema refers to something elsewhere',
+      '"spy.c2" is unusable: its input: the schema refers to another document',
     ],
-    [tool('c3', object({ x: { $ref: 'file:///etc/passwd' } })), 'something elsewhere'],
-    [tool('c4', object({ x: { $ref: '#anchor' } })), 'something elsewhere'],
+    [tool('c3', object({ x: { $ref: 'file:///etc/passwd' } })), 'refers to another document'],
+    [tool('c4', object({ x: { $ref: '#anchor' } })), 'refers to another document'],
     [tool('c5', object({ x: { $dynamicRef: '#/x' } })), '$dynamicRef, which is not followed'],
     [tool('c6', object({ x: { $ref: '#/constructor' } })), 'refers to a part that it does not have'],
     [tool('c7', object({ x: { $id: 'https://evil.example/' } })), 'has an $id of its own'],
     [tool('c8', object({ x: { $ref: '#/$defs/d0' } }, { $defs: { ...laughs, d8: {} } })), 'more than 2000 parts'],
     [tool('c9', object({ x: nested(30) })), 'deeper than 24'],
-    [tool('d1', object({ x: { type: 'text' } })), 'in a way that it cannot have it'],
+    [tool('d1', object({ x: { type: 'text' } })), 'has an invalid value of type'],
     [
       tool('d2', { outputSchema: { type: 'object', properties: { x: { $ref: '#x' } } } }),
       'its output: the schema refers',
     ],
     [tool('d3', object({ x: { enum: ['y'.repeat(2_001)] } })), 'which a registered schema cannot have so'],
-    [tool(`e${'x'.repeat(127)}`), 'its name is none that a lane can list: give it one with `as`'],
+    [tool(`e${'x'.repeat(127)}`), 'no lane can list its name: give it another one with `as`'],
   ];
 
   test('are reported, each with a reason in printable text', async () => {
@@ -126,8 +126,8 @@ describe('unusable tools in the list of a server', () => {
     const server = ground.spy({ tools: [tool('a-b'), tool('a_b')] }, { tools: [{ tool: 'a-b', as: 'a_b' }] });
     const { problems } = await ground.connect([server], NO_PINS);
     expect(problems.map(({ message }) => message)).toEqual([
-      '"spy.a_b" cannot be had: two tools have that name',
-      '"spy.a_b" cannot be had: two tools have that name',
+      '"spy.a_b" is unusable: two tools have that name',
+      '"spy.a_b" is unusable: two tools have that name',
     ]);
   });
 
@@ -282,8 +282,8 @@ describe('a definition that changes between two calls, within ten seconds and un
     const configured: Server = ground.spy({ tools: [tool('say')] });
     const server = new UpstreamServerClient(configured, { ...ground.deps(), connect: connectMcp });
     const [definition] = (await server.list()).definitions;
-    const asked = { tool: 'say', input: {}, idempotency_key: 'k', idempotent: false, prepare_ms: 10_000 };
-    const pinned = { ...asked, sha256: definition?.sha256 ?? '' };
+    const call = { tool: 'say', input: {}, idempotency_key: 'k', idempotent: false, prepare_ms: 10_000 };
+    const pinned = { ...call, sha256: definition?.sha256 ?? '' };
     await Promise.all(Array.from({ length: 8 }, () => server.call(pinned, new AbortController().signal)));
     await server.close();
     // The first call reads the list; the others share the reading that starts after them.
@@ -332,9 +332,9 @@ test('of one server, 64 calls may be in flight', async () => {
   const [definition] = (await server.list()).definitions;
   const aborts = Array.from({ length: 64 }, () => new AbortController());
   const call = { tool: 'say', input: {}, idempotency_key: 'k', idempotent: true };
-  const asked = { ...call, sha256: definition?.sha256 ?? '', prepare_ms: 10_000 };
-  const calls = aborts.map(({ signal }) => server.call(asked, signal));
-  await expect(server.call(asked, new AbortController().signal)).rejects.toMatchObject({ code: 'NOT_EXECUTED' });
+  const pinned = { ...call, sha256: definition?.sha256 ?? '', prepare_ms: 10_000 };
+  const calls = aborts.map(({ signal }) => server.call(pinned, signal));
+  await expect(server.call(pinned, new AbortController().signal)).rejects.toMatchObject({ code: 'NOT_EXECUTED' });
   await until(() => ground.calls().length === 64);
   for (const abort of aborts) abort.abort();
   const ended = await Promise.allSettled(calls);

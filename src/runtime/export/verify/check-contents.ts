@@ -63,7 +63,7 @@ function checkArtifact(ref: ArtifactRef, { artifacts }: ListedContents, findings
   const record = artifacts.get(ref.hash_sha256);
   if (record === undefined) findings.add('bundle.artifact_missing', pathOf(ref), 'manifest.json names it');
   else if (record.bytes !== ref.byte_size) {
-    const message = `it has ${record.bytes} bytes, and manifest.json says ${ref.byte_size ?? 'nothing of its size'}`;
+    const message = `it has ${record.bytes} bytes, and manifest.json names ${ref.byte_size ?? 'no size'}`;
     findings.add('bundle.artifact_differs', record.path, message);
   }
   if (ref.artifact_id !== `sha256:${ref.hash_sha256}`) {

@@ -50,7 +50,7 @@ export async function* readBagLog(reading: ExportBagReading): AsyncGenerator<rea
       const entry = parseBagEntry(text, number);
       const problem = isEntry(entry) ? orderProblem(entry, chains, last) : entry;
       if (problem !== null || !isEntry(entry)) {
-        const [rule, message] = problem ?? (['bundle.entry_malformed', 'it is no entry'] as const);
+        const [rule, message] = problem ?? (['bundle.entry_malformed', 'it is not a valid entry'] as const);
         reading.findings.add(rule, LOG_PATH, `line ${number}: ${message}`);
         return;
       }
@@ -77,7 +77,7 @@ function parseBagEntry(line: string, number: number): BagLogEntry | EntryProblem
   if (!isCanonical(line, read)) return ['bundle.json_not_canonical', 'it is not canonical JSON'];
   const { entry: text, index: log_index } = read;
   const envelope = parseEnvelope(text);
-  if (envelope === null) return ['bundle.entry_malformed', 'it is no entry'];
+  if (envelope === null) return ['bundle.entry_malformed', 'it is not a valid entry'];
   const leaf_hash = leafHash(text);
   const { findings } = checkEntry({ ...envelope, log_index, text, leaf_hash });
   const [finding] = findings;

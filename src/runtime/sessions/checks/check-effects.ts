@@ -96,10 +96,10 @@ export class CheckEffects {
     } catch (error) {
       const { run_id } = effect;
       if (!(error instanceof ActionNotExecutedError)) {
-        this.#parts.log.error('a check was not seen to its end', { run_id, error });
+        this.#parts.log.error('a check was aborted; its outcome is unknown', { run_id, error });
         return { status: 'unknown' };
       }
-      this.#parts.log.error('a check could not be made', { run_id, error });
+      this.#parts.log.error('a check was not executed', { run_id, error });
       return { status: 'failed', cause: error.retryable ? 'NOT_EXECUTED' : 'REFUSED', detail: error.message };
     } finally {
       this.#inFlight.delete(abort);

@@ -57,9 +57,9 @@ function bytesOf(given: unknown): Uint8Array {
   try {
     text = JSON.stringify(given);
   } catch (cause) {
-    throw new UsageError({ code: 'USAGE', message: 'the spec is no JSON', cause });
+    throw new UsageError({ code: 'USAGE', message: 'the spec is not JSON', cause });
   }
-  if (typeof text !== 'string') throw usageError('the spec is no JSON');
+  if (typeof text !== 'string') throw usageError('the spec is not JSON');
   return Buffer.from(text);
 }
 

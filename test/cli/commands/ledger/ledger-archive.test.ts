@@ -259,7 +259,7 @@ describe('what was done to archives, and to what a ledger says of them', () => {
     writeFileSync(at('bad'), `${lines.with(5, lines[6]!).join('\n')}\n`);
     expect(await across('bad', 'two')).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('bad: this is no whole'),
+      stderr: expect.stringContaining('bad: this is not a complete'),
     });
     expect(await across('one')).toMatchObject({
       code: 1,

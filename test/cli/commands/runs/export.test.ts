@@ -5,7 +5,7 @@ import { createBagFolder } from '../../../../src/adapters/bag/bag-folder-sink.js
 import { createBagZip } from '../../../../src/adapters/bag/bag-zip-sink.js';
 import { writeBag } from '../../../../src/bagit/write-bag.js';
 import { signer } from '../../../runtime/export/bag-forging.js';
-import { assembleBundle, filesOf, lay, ledgerOf, requestFor, sealed } from '../../../runtime/export/material.js';
+import { assembleBundle, filesOf, writeFiles, ledgerOf, requestFor, sealed } from '../../../runtime/export/material.js';
 import { put, tempFolder, turnpike } from '../../fake-io.js';
 
 async function* payload(): AsyncGenerator<{ path: string; content: Uint8Array }> {
@@ -87,7 +87,7 @@ describe('export verify', () => {
     await assembleBundle(await ledgerOf(), requestFor(join(folder, 'bundle')));
     const files = filesOf(join(folder, 'bundle'));
     const events = files['data/audit.jsonl']!.toString().replace('"allow"', '"deny"').split('\n').slice(1).join('\n');
-    lay(join(folder, 'forged'), sealed({ ...files, 'data/audit.jsonl': Buffer.from(events) }));
+    writeFiles(join(folder, 'forged'), sealed({ ...files, 'data/audit.jsonl': Buffer.from(events) }));
     const { code, stdout } = await turnpike(folder, ['export', 'verify', 'forged']);
     expect(code).toBe(1);
     expect(stdout).toContain('error: data/audit.jsonl: bundle.events_differ: ');
@@ -99,7 +99,7 @@ describe('export verify', () => {
     await assembleBundle(await ledgerOf(), requestFor(join(folder, 'bundle')));
     const files = filesOf(join(folder, 'bundle'));
     const manifest = files['data/manifest.json']!.toString().replace('bundle_0001', 'bundle_\u009b31m');
-    lay(join(folder, 'forged'), sealed({ ...files, 'data/manifest.json': Buffer.from(manifest) }));
+    writeFiles(join(folder, 'forged'), sealed({ ...files, 'data/manifest.json': Buffer.from(manifest) }));
     const { code, stdout } = await turnpike(folder, ['export', 'verify', 'forged']);
     expect(code).toBe(1);
     expect(stdout).toContain('bundle bundle_\\u009b31m: ');

@@ -25,10 +25,10 @@ import {
   withJson,
 } from '../bag-forging.js';
 import {
-  askedForExport,
+  exportRequested,
   assembleBundle,
   filesOf,
-  lay,
+  writeFiles,
   ledgerOf,
   place,
   requestFor,
@@ -45,7 +45,7 @@ const { at, remove } = place();
 const verified = verifierIn(at);
 let good: Files;
 beforeAll(async () => {
-  const store = await ledgerOf([...STORY, askedForExport(SECOND)]);
+  const store = await ledgerOf([...STORY, exportRequested(SECOND)]);
   await assembleBundle(store, requestFor(at('good'), { approvals: [] }), { signer });
   good = filesOf(at('good'));
 });
@@ -76,7 +76,7 @@ describe('a bag with a proof', () => {
 
   test('with another key is rejected before it is read', async () => {
     const folder = at('early');
-    lay(folder, good);
+    writeFiles(folder, good);
     const tree = openBagFolder(folder);
     const read: string[] = [];
     const watched = {
@@ -100,7 +100,7 @@ describe('a bag without a proof', () => {
   };
 
   test('is read as before, and is unauthenticated', async () => {
-    const store = await ledgerOf([...STORY, askedForExport(SECOND)]);
+    const store = await ledgerOf([...STORY, exportRequested(SECOND)]);
     await assembleBundle(store, requestFor(at('older'), { approvals: [] }));
     const older = filesOf(at('older'));
     for (const key of [signer, null]) {
@@ -121,7 +121,7 @@ describe('a bag without a proof', () => {
 });
 
 /** Changes denials to allows wherever they occur. */
-function lie(files: Files): Files {
+function allowDenials(files: Files): Files {
   const replaced = (text: string): string => text.replaceAll('"outcome":"failure"', '"outcome":"success"');
   const entries = linesIn(files, 'data/entries.jsonl').map((line) => {
     const { entry, index } = JSON.parse(line) as BagEntry;
@@ -137,10 +137,10 @@ function lie(files: Files): Files {
 const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] = [
   [
     'an event is changed',
-    (files) => ({ ...files, 'data/audit.jsonl': lie(files)['data/audit.jsonl']! }),
+    (files) => ({ ...files, 'data/audit.jsonl': allowDenials(files)['data/audit.jsonl']! }),
     'bundle.not_logged',
   ],
-  ['an event and its entry are changed', lie, 'bundle.entry_place'],
+  ['an event and its entry are changed', allowDenials, 'bundle.entry_place'],
   [
     'an entry is left out',
     (files) => ({ ...files, 'data/entries.jsonl': linesOf(linesIn(files, 'data/entries.jsonl').toSpliced(9, 1)) }),
@@ -345,7 +345,7 @@ describe('a bag that was changed and is again a valid BagIt bag', () => {
 });
 
 test('every rule about proofs is violated by some case', () => {
-  const broken = new Set([...CHANGES.map(([, , rule]) => rule), 'bundle.proof_unsigned', 'bundle.request_differs']);
-  expect([...broken]).toEqual(expect.arrayContaining([...RULES_OF_PROOFS]));
+  const violated = new Set([...CHANGES.map(([, , rule]) => rule), 'bundle.proof_unsigned', 'bundle.request_differs']);
+  expect([...violated]).toEqual(expect.arrayContaining([...RULES_OF_PROOFS]));
   expect(Object.keys(EXPORT_BAG_RULES)).toEqual(expect.arrayContaining([...RULES_OF_PROOFS]));
 });

@@ -248,7 +248,7 @@ describe('REVIEW_PHASE by a program', () => {
     [
       'output over the limit',
       node('process.stdout.write("x".repeat(5e6) + "\\n" + JSON.stringify({ findings: [] }))'),
-      'output over the limit',
+      'more than can be read',
     ],
   ])('fails, with the reason, for %s', async (_title, command, words, more = {}) => {
     const result = resultOf(await reviewBy(command, more));
@@ -263,7 +263,7 @@ describe('REVIEW_PHASE by a program', () => {
     expect(result['findings']).toHaveLength(100);
   });
 
-  test('that exceeds its timeout fails', async () => {
+  test('a program that exceeds its timeout fails', async () => {
     const result = resultOf(await reviewBy(['sh', '-c', `echo '${OK}'; exec sleep 600`], { timeout_ms: 50 }));
     expect(result).toMatchObject({ verdict: 'fail' });
     expect(messagesOf(result)).toEqual([expect.stringContaining('time')]);
@@ -274,11 +274,11 @@ describe('REVIEW_PHASE by a callback of the service', () => {
   const by = (callback: ReviewCallback, more: JsonObject = {}) => checksWith(callback).run(review('callback', more));
 
   test('its review is the verdict, and its order is a copy', async () => {
-    const asked: ReviewOrder[] = [];
+    const orders: ReviewOrder[] = [];
     const effect = review('callback');
     const before = JSON.stringify(effect.args);
     const result = await checksWith((order) => {
-      asked.push(structuredClone(order));
+      orders.push(structuredClone(order));
       (order.phase.tasks as unknown[]).length = 0;
       return { verdict: 'warn', findings: [{ severity: 'info', message: 'Fine.' }], summary: 'Read.' };
     }).run(effect);
@@ -287,7 +287,7 @@ describe('REVIEW_PHASE by a callback of the service', () => {
       result: { verdict: 'warn', findings: [{ severity: 'info', message: 'Fine.' }], summary: 'Read.' },
     });
     expect(JSON.stringify(effect.args)).toBe(before);
-    expect(asked).toMatchObject([
+    expect(orders).toMatchObject([
       { case_id: CASE, phase: { title: 'Birds', tasks: REVIEW.tasks }, files_touched: REVIEW.files_touched },
     ]);
     const brief: ReviewCallback = () => Promise.resolve({ verdict: 'pass', findings: [] });
@@ -337,12 +337,12 @@ describe('REVIEW_PHASE by a callback of the service', () => {
   });
 
   test('an answer after the timeout is a failure, and the signal of the callback is aborted', async () => {
-    let told = false;
+    let isAborted = false;
     const reviewing = by(
       (_order, { signal }) =>
         new Promise((settle) => {
           signal.addEventListener('abort', () => {
-            told = true;
+            isAborted = true;
             settle({ verdict: 'pass', findings: [] });
           });
         }),
@@ -353,7 +353,7 @@ describe('REVIEW_PHASE by a callback of the service', () => {
     const result = resultOf(await reviewing);
     expect(result).toMatchObject({ verdict: 'fail' });
     expect(messagesOf(result)).toEqual([expect.stringContaining('time')]);
-    expect(told).toBe(true);
+    expect(isAborted).toBe(true);
     expect(clock.timers).toBe(0);
   });
 
@@ -394,8 +394,8 @@ describe('the executor of both', () => {
     expect(await checks.run(granted(effectOf('RUN_VERIFICATION', args, { case_id: null })))).toMatchObject({
       status: 'failed',
     });
-    const asked = review('command', { command: ['true'] }).args;
-    expect(await checks.run(granted(effectOf('REVIEW_PHASE', asked, { case_id: null })))).toMatchObject({
+    const reviewArgs = review('command', { command: ['true'] }).args;
+    expect(await checks.run(granted(effectOf('REVIEW_PHASE', reviewArgs, { case_id: null })))).toMatchObject({
       status: 'failed',
     });
   });
