@@ -7,9 +7,9 @@
 //       point costs a bounded number of snapshots, however many trees are live.
 //   P3. A commit never waits for the disk here: points are written after its turn, without a flush. A failure here does
 //       not concern the ledger; it only slows the next read.
-//   P4. Points continue after the last one that fits the ledger, regardless of its writer. The entries since then, after
-//       a crash or from an earlier process, are read again if they are about one interval. If they are far more, a
-//       reader must have made the points first.
+//   P4. Points continue after the last one that fits the ledger, regardless of its writer. The entries since then,
+//       after a crash or from an earlier process, are read again if they are about one interval. If they are far more,
+//       a reader must have made the points first.
 //   P5. If commits do not integrate their entries into the log, no point is made here, because trees in memory are
 //       ahead of the log. A reader makes the points.
 
