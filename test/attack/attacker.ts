@@ -16,7 +16,7 @@ export interface Attacker {
 
 /** Starts the attacker on a scene, and waits until it is running. */
 export async function startAttacker(scene: Scene, base: string, linked: string, seed: number): Promise<Attacker> {
-  if (PROGRAM === undefined) throw new Error('swapper.mjs is not beside the campaign');
+  if (PROGRAM === undefined) throw new Error('swapper.mjs is missing next to the campaign');
   const child = spawn(process.execPath, [PROGRAM, orderFor(scene, base, linked, seed)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

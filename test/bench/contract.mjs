@@ -5,7 +5,7 @@ import { pinManifest } from '../../dist/src/adapters/policy/manifest-policy-sour
 
 const SHIPPED = fileURLToPath(new URL('../../policies/contract/v1', import.meta.url));
 
-/** The shipped policy, but for one thing: an agent may be denied as often as it takes steps, and goes on. */
+/** The shipped policy, except that the limit on denials equals the limit on steps. */
 export function patientContract(folder) {
   cpSync(SHIPPED, folder, { recursive: true });
   const actions = join(folder, 'policy/actions.yaml');

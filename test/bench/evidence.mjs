@@ -1,7 +1,8 @@
-// What proofs cost on a long ledger, each measured in a process of its own.
-// `npm run bench:verify [-- --entries 1000000] [-- --home DIR]`: how fast it verifies, against SHA-256 of the bytes.
-// `npm run bench:replay [-- ...]`: a whole replay, and 20 random points of the past, first and later.
-// With `--home` the ledger that is there, else a new one.
+// The cost of proofs on a long ledger, each measured in a separate process.
+// `npm run bench:verify [-- --entries 1000000] [-- --home DIR]`: the speed of verification, compared with SHA-256 of
+// the bytes.
+// `npm run bench:replay [-- ...]`: a whole replay, and 20 random positions of the past, the first time and again.
+// With `--home` the existing ledger, otherwise a new one.
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -44,7 +45,7 @@ async function verify({ reader, store }) {
   );
 }
 
-/** The time that hashing alone takes. */
+/** The time of hashing alone. */
 async function hashed(store) {
   const hash = createHash('sha256');
   let [bytes, ms, texts] = [0, 0, []];
@@ -69,7 +70,7 @@ async function replay({ reader }) {
 
 async function points({ reader, store }) {
   const { size } = await store.head();
-  // The same points every time.
+  // The same positions every time.
   const places = Array.from({ length: POINTS }, (_, n) => Math.floor(size * ((n * 0.618034 + 0.17) % 1)));
   const first = await timed(() => reader.stateAt({ until: size - 1 }));
   console.log(`the end, reached for the first time: ${seconds(first.ms)}, ${peak()}`);

@@ -1,5 +1,5 @@
-// A case of 10,000 artifacts and 100,000 audit events: how long its export takes as a folder and as a .zip, how long
-// `export verify` takes, and how much memory each of them needs. Each part is a process of its own, whose peak is told.
+// A case of 10,000 artifacts and 100,000 audit events: the duration of its export as a folder and as a .zip, of `export
+// verify`, and the peak memory of each. Each part is a separate process.
 // `npm run build && node test/bench/export.mjs [--steps 25000] [--fresh 5000]`
 
 import { spawnSync } from 'node:child_process';
@@ -13,7 +13,7 @@ const { values } = parseArgs({
   options: {
     /** Each is a run with four events. */
     steps: { type: 'string', default: '25000' },
-    /** So many of them bring two artifacts; the others bring the same again. */
+    /** This number of them brings two artifacts; the others repeat the same ones. */
     fresh: { type: 'string', default: '5000' },
     dist: { type: 'string', default: '../../dist/src' },
     part: { type: 'string' },
@@ -84,7 +84,7 @@ async function writeLedger(folder) {
     };
     add('run_created', { run_id, run_kind, ...parents, ...common, ...governed, ...more });
   };
-  const told = (run_id, event) => {
+  const addEvent = (run_id, event) => {
     const parent_run_id = parentOf(run_id);
     const place = { event_id: `${TREE}:${seq}`, timestamp_utc: TIME, sequence: seq, action_type: 'system' };
     const parents = { root_run_id: TREE, ...(parent_run_id === null ? {} : { parent_run_id }) };
@@ -92,8 +92,8 @@ async function writeLedger(folder) {
   };
   const begin = (run_id, run_kind) => {
     born(run_id, run_kind);
-    told(run_id, { action_type: 'authz_decision', outcome: 'allow' });
-    told(run_id, { outcome_reason: 'running' });
+    addEvent(run_id, { action_type: 'authz_decision', outcome: 'allow' });
+    addEvent(run_id, { outcome_reason: 'running' });
   };
   const opened = {
     kind: 'open',
@@ -125,12 +125,12 @@ async function writeLedger(folder) {
       settled: false,
     };
     add('input', { ...done, result: artifactRef(result) }, [result]);
-    told(run_id, {
+    addEvent(run_id, {
       action_type: 'tool_call',
       input_artifacts: [artifactRef(payload)],
       output_artifacts: [artifactRef(result)],
     });
-    told(run_id, { outcome_reason: 'completed' });
+    addEvent(run_id, { outcome_reason: 'completed' });
     if (step % 4 === 0) await commit();
   }
   begin(`${TREE}.2`, 'export');
@@ -180,10 +180,10 @@ const PARTS = {
 
 if (values.part !== undefined) {
   const begin = performance.now();
-  const told = await PARTS[values.part](values.at);
+  const result = await PARTS[values.part](values.at);
   const seconds = ((performance.now() - begin) / 1_000).toFixed(1);
   const peak = Math.round((process.resourceUsage().maxRSS * 1_024) / 1e6);
-  console.log(`${values.part}: ${seconds} s, ${peak} MB resident at most, ${JSON.stringify(told)}`);
+  console.log(`${values.part}: ${seconds} s, ${peak} MB resident at most, ${JSON.stringify(result)}`);
 } else {
   const folder = mkdtempSync(join(tmpdir(), 'turnpike-export-'));
   try {

@@ -1,5 +1,5 @@
-// The floor: what the same durability costs when it is written by hand, with nothing proved.
-// One row a step in SQLite (WAL, synchronous=FULL), all callers of one tick in one transaction.
+// The floor: the cost of the same durability when it is implemented directly, without any proof.
+// One row per step in SQLite (WAL, synchronous=FULL), all callers of one tick in one transaction.
 
 import { hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, renameSync, writeSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { Compile } from 'typebox/compile';
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants;
 const O_PATH = 0o10000000;
 
-/** What a proposal is, checked by hand. */
+/** A hand-written check of a proposal. */
 export const proposal = Compile(
   Type.Object(
     {

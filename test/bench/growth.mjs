@@ -1,5 +1,5 @@
-// What grows, and what must not: memory over a long run, the cost of a step in a long ledger, the time to take a long
-// tree up again, and what live runs cost that do nothing.
+// Growth: memory over a long run, the cost of a step in a long ledger, the time to load a long tree, and the cost of
+// idle live runs.
 // `npm run bench:growth [-- --steps 100000] [-- --entries 1000000] [-- --runs 10000]`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ function withNote(home) {
   writeFileSync(join(place, 'note.txt'), 'n'.repeat(1024));
 }
 
-/** Microseconds a read step, of 64 callers who take `each` steps. */
+/** Microseconds per read step, of 64 callers who take `each` steps. */
 async function stepCost(agents, each) {
   const begin = performance.now();
   await Promise.all(
@@ -54,7 +54,7 @@ async function idleRuns() {
     await Promise.all(Array.from({ length: 100 }, () => turnpike.startAgent({ link: 'remote' })));
   }
   const busy = megabytes();
-  // The engine gives back what the starting took when nothing happens for a while.
+  // When the process is idle, V8 frees the memory that the start used.
   for (let waits = 0; waits < 5; waits += 1) await pause(3_000).then(megabytes);
   console.log(
     `${values.runs} live runs: ${before} MB resident before them, ${busy} when the last was started, ` +

@@ -1,4 +1,4 @@
-// What one governed step costs over HTTP, in microseconds of processor time of the service (user and system): from one
+// The cost of one governed step over HTTP, in microseconds of processor time of the service (user and system): from one
 // connection, and from 64, all with one token. A child process of pairs.mjs: one line of JSON on stdout.
 // `node test/bench/http-step-cost.mjs --package DIR [--steps N] [--warm N]`
 
@@ -40,20 +40,20 @@ const server = await serveTurnpike({ turnpike, host: '127.0.0.1', port: 0, store
 
 const client = fileURLToPath(new URL('./http-steps.mjs', import.meta.url));
 
-/** @returns microseconds of processor time of this process for each step, which another process sends */
+/** @returns microseconds of processor time of this process per step; another process sends the steps */
 async function cost(runs, kind, steps) {
   const child = spawn(process.execPath, [client, JSON.stringify({ url: server.url, token, runs, kind, steps })], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let told = '';
+  let result = '';
   let before = process.cpuUsage();
   for await (const chunk of child.stdout) {
-    // The client says when it begins, so that its start is not in the measurement.
-    if (told === '') before = process.cpuUsage();
-    told += chunk;
+    // The client reports its start, so that its startup is not in the measurement.
+    if (result === '') before = process.cpuUsage();
+    result += chunk;
   }
   const { user, system } = process.cpuUsage(before);
-  const { failures } = JSON.parse(told.trim().split('\n').at(-1));
+  const { failures } = JSON.parse(result.trim().split('\n').at(-1));
   if (failures > 0) throw new Error(`${failures} steps failed`);
   return (user + system) / steps;
 }

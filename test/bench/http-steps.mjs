@@ -1,4 +1,4 @@
-// The other end of http-step-cost: one connection for each run, each sending its next step when it has its answer.
+// The client of http-step-cost: one connection for each run, each sending its next step when it has the response.
 
 import { Agent, request } from 'node:http';
 import { payload } from './payloads.mjs';

@@ -1,4 +1,5 @@
-// Steps a second over HTTP, from 64 connections, against the library with 64 callers in the same run of this program.
+// Steps per second over HTTP, from 64 connections, compared with the library with 64 callers in the same run of this
+// program.
 // `npm run bench:http [-- --seconds N] [-- --rounds N]`
 
 import { spawn } from 'node:child_process';
@@ -22,7 +23,7 @@ const log = winstonLog('error');
 const token = 'a-token-of-the-bench';
 const median = (numbers) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
 
-/** Steps a second of as many callers as there are connections, each waiting for its own response. */
+/** Steps per second of as many callers as there are connections, each waiting for its own response. */
 async function library(runs) {
   const begin = performance.now();
   const cpu = process.cpuUsage();
@@ -39,13 +40,13 @@ async function library(runs) {
   return { rate: (steps * 1000) / (performance.now() - begin), cpu: spent(cpu) / steps };
 }
 
-/** Microseconds of this process since then: the client of the other measurement is not in them. */
+/** Microseconds of this process since then: those of the other measurement's client are not included. */
 function spent(since) {
   const { user, system } = process.cpuUsage(since);
   return user + system;
 }
 
-/** The same over HTTP, from a process of its own. */
+/** The same over HTTP, from a separate process. */
 async function overHttp(url, runs) {
   const client = fileURLToPath(new URL('./http-client.mjs', import.meta.url));
   const child = spawn(process.execPath, [client, JSON.stringify({ url, token, runs, seconds })], {
@@ -54,8 +55,8 @@ async function overHttp(url, runs) {
   const cpu = process.cpuUsage();
   let text = '';
   for await (const chunk of child.stdout) text += chunk;
-  const told = JSON.parse(text);
-  return { ...told, cpu: spent(cpu) / (told.rate * seconds) };
+  const result = JSON.parse(text);
+  return { ...result, cpu: spent(cpu) / (result.rate * seconds) };
 }
 
 try {
@@ -78,7 +79,7 @@ try {
   const inside = await Promise.all(Array.from({ length: CONNECTIONS }, start));
   const outside = await Promise.all(Array.from({ length: CONNECTIONS }, start));
   const runs = outside.map(({ run_id }) => run_id);
-  // Until the code is compiled: whoever runs for hours does not pay for that.
+  // Until the code is compiled: a service that runs for hours does not pay for that.
   await library(inside);
   await overHttp(server.url, runs);
   const ours = [];
@@ -86,9 +87,9 @@ try {
   let errors = 0;
   for (let round = 0; round < rounds; round += 1) {
     theirs.push(await library(inside));
-    const told = await overHttp(server.url, runs);
-    ours.push(told);
-    errors += told.errors;
+    const result = await overHttp(server.url, runs);
+    ours.push(result);
+    errors += result.errors;
   }
   const [over, within] = [ours, theirs].map((all) => ({
     rate: median(all.map((one) => one.rate)),

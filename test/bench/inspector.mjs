@@ -1,5 +1,5 @@
-// How fast the inspector's page is on long ledgers, in a real Chromium: the first draw, a step of the scrubber, entries
-// that come live, and how large the page is. Prints figures, asserts nothing. `npm run bench:inspector [-- 10000 ...]`
+// The speed of the inspector page on long ledgers, in a real Chromium: the first draw, a step of the scrubber, live
+// entries, and the memory of the page. Prints figures, asserts nothing. `npm run bench:inspector [-- 10000 ...]`
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ const path = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google
 );
 if (path === undefined) throw new Error('Chromium is not installed');
 
-/** Agents at work until the ledger is so long. */
+/** Lets agents work until the ledger has this length. */
 async function fill(turnpike, size) {
   while ((await turnpike.ledger.size()) < size) {
     const runs = await Promise.all(Array.from({ length: 8 }, (_, at) => turnpike.startAgent({ case: `case-${at}` })));
@@ -42,7 +42,7 @@ async function fill(turnpike, size) {
   }
 }
 
-/** Milliseconds of processor that the main thread of a page has had so far: who else is at work does not count. */
+/** Processor time of a page's main thread so far, in milliseconds: other load does not count. */
 async function busy(session) {
   const { metrics } = await session.send('Performance.getMetrics');
   return 1000 * metrics.find(({ name }) => name === 'TaskDuration').value;
@@ -94,7 +94,7 @@ async function scrub(tab, session) {
   return [dragged, rows];
 }
 
-/** The share of the main thread while agents write so many entries a second. */
+/** The load of the main thread while agents write this number of entries per second. */
 async function live(tab, session, turnpike) {
   await tab.waitForTimeout(500);
   const from = await turnpike.ledger.size();

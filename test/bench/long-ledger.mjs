@@ -1,4 +1,5 @@
-// A ledger of so many entries: one tree of a tenth of them, many short ones that end, and some that live to the end.
+// A ledger of a given length: one tree with a tenth of its entries, many short ones that end, and some that live to the
+// end.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,10 +9,10 @@ import { payload } from './payloads.mjs';
 
 const ENTRIES_A_READ = 9;
 const CALLERS = 64;
-/** Of a tree that ends: 6 entries to begin, 2 to end, and these. */
+/** For a tree that ends: 6 entries at the start, 2 at the end, and these. */
 const STEPS_A_TREE = 20;
 
-/** Makes it in a new home below `folder`. @returns the home */
+/** Creates it in a new home below `folder`. @returns the home */
 export async function longLedger(folder, entries) {
   const contract = patientContract(join(folder, 'contract'));
   const home = join(folder, 'home');
@@ -26,7 +27,7 @@ export async function longLedger(folder, entries) {
     for (let step = 0; step < steps / 10; step += 1, left -= 1) await long.respond(payload('read'));
   };
   const short = async (caller) => {
-    // Every eighth caller stays with one run to the end: its tree lives as long as the ledger.
+    // Every eighth caller keeps one run to the end: its tree lives as long as the ledger.
     const stays = caller % 8 === 0;
     for (let agent = null; left > 0;) {
       agent ??= await turnpike.startAgent(stays ? { link: 'remote' } : {});

@@ -1,4 +1,4 @@
-// What one call of a tool over MCP costs, against the same proposal in the library.
+// The cost of one tool call over MCP, compared with the same proposal in the library.
 // `npm run build && node test/bench/mcp.mjs [--steps 300]`
 
 import { mkdtempSync, rmSync } from 'node:fs';

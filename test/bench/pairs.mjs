@@ -1,9 +1,10 @@
-// Compares two builds in interleaved pairs, in processor time: what drifts on the machine meets both.
+// Compares two builds in interleaved pairs, in processor time: any drift of the machine affects both.
 // `npm run bench:pairs -- --before DIR [--after DIR] [--pairs 20] [--script step-cost|recovery-cost|http-step-cost]`
 // `--steps` and `--warm` go to step-cost and http-step-cost, `--only` to step-cost.
 //
 // DIR is a checkout that has been built. Prints, for each figure, the median of the ratios after / before, and the
-// interval that holds the true median with 95 % (order statistics of the pairs, no assumption about their shape).
+// interval that contains the true median with 95 % (order statistics of the pairs, no assumption about their
+// distribution).
 
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -57,7 +58,7 @@ const ascending = (numbers) => [...numbers].sort((one, other) => one - other);
 
 const rows = new Map();
 for (let pair = 0; pair < pairs; pair += 1) {
-  // Every second pair the other way round: neither build is always the one that runs on a warm machine.
+  // Every second pair in reverse order: neither build always runs on a warm machine.
   const order = pair % 2 === 0 ? ['before', 'after'] : ['after', 'before'];
   const found = Object.fromEntries(order.map((which) => [which, run(values[which])]));
   for (const [name, before] of Object.entries(found.before)) {

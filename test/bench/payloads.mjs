@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-/** The steps that are measured. */
+/** The measured steps. */
 export const KINDS = {
   read: () => ({ action: 'READ_FILE', args: { path: '/sandbox/a/b/note.txt' } }),
   write: () => ({ action: 'WRITE_FILE', args: { path: '/sandbox/a/b/out.txt', content: 'x'.repeat(1024) } }),

@@ -1,8 +1,8 @@
-// What it costs to open a ledger whose process was killed: unfinished run trees beside ended ones.
+// The cost of opening a ledger whose process was killed: unfinished run trees among ended ones.
 // A child process of pairs.mjs, or alone:
 // `node test/bench/recovery-cost.mjs --package DIR [--trees 64] [--entries 500] [--ended 10000]`
 //
-// The ledger is made once for each build, by a process that kills itself with SIGKILL, and copied for each opening.
+// A process that kills itself with SIGKILL makes the ledger once for each build; each opening uses a copy.
 
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ const checkout = resolve(values.package);
 const { openTurnpike, winstonLog } = await import(join(checkout, 'dist/src/index.js'));
 const log = winstonLog('error');
 
-/** Leaves a home as a killed process does. Ended trees come first and between, as in a service that ran for long. */
+/** Leaves a home as a killed process does. Ended trees come first and in between, as in a service that ran for long. */
 async function make(home) {
   const turnpike = await openTurnpike({ home, log });
   const caseDir = join(home, 'sandbox/case-local/a/b');

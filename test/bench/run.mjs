@@ -1,4 +1,4 @@
-// Steps a second against the floor, in the same run: only the ratios count, machines differ.
+// Steps per second compared with the floor, in the same run: only the ratios count, because machines differ.
 // `npm run bench [-- --rounds N] [-- --json]`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ mkdirSync(caseDir, { recursive: true });
 writeFileSync(join(caseDir, 'note.txt'), 'n'.repeat(1024));
 const floor = new Floor(folder, join(folder, 'home/sandbox/case-local'));
 
-/** Steps a second of `callers` loops, each waiting for its own response. */
+/** Steps per second of `callers` loops, each waiting for its own response. */
 async function rate(callers, step, ms = roundMs) {
   const end = performance.now() + ms;
   const start = performance.now();
@@ -71,7 +71,7 @@ const rows = [];
 for (const kind of Object.keys(KINDS)) {
   for (const trees of [1, 64]) {
     const callers = Array.from({ length: trees }, () => new Caller());
-    // Until the code is compiled: whoever runs for hours does not pay for that.
+    // Until the code is compiled: a service that runs for hours does not pay for that.
     await rate(callers, () => floor.step(payload(kind)), warmMs);
     await rate(callers, (caller) => caller.step(kind), warmMs);
     const ours = [];

@@ -1,4 +1,4 @@
-// What the next step of a long session costs: a spec of many tasks, worked through until the ledger is long.
+// The cost of the next step of a long session: a spec of many tasks, worked through until the ledger is long.
 // `npm run bench:session [-- --tasks 10000]`
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ writeFileSync(file, JSON.stringify(spec));
 const sorted = (numbers) => [...numbers].sort((a, b) => a - b);
 const at = (numbers, share) => sorted(numbers)[Math.floor(numbers.length * share)]?.toFixed(1);
 
-/** An agent that says the same all the time is not believed: this one clears its context again and again. */
+/** A session pauses for an agent that repeats itself: this one clears its context again and again. */
 const fill = (times) => 1 + (times.length % 50);
 
 function report({ step_id, type, step_proof, task_id }) {

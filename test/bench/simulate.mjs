@@ -1,6 +1,6 @@
-// Decisions that are taken again under another policy in a second of one core's time, against a floor in the same
-// process: the payload parsed, checked by a compiled schema, and three names looked up in sets. Measured in the time
-// that the process has had, so that whoever else uses the machine changes little.
+// Decisions that are made again under another policy per second of one core's time, compared with a floor in the same
+// process: the payload parsed, checked by a compiled schema, and three names looked up in sets. It measures the
+// processor time of the process, so that other load on the machine changes little.
 // `npm run bench:simulate [-- --steps 8000] [-- --ms 2000]`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -43,7 +43,7 @@ const used = () => {
   return (user + system) / 1_000;
 };
 
-/** How many a second, with the whole list again and again until the time is over. */
+/** The rate per second, repeating the whole list until the time is over. */
 function rate(list, decide) {
   for (const each of list.slice(0, 5_000)) decide(each);
   const start = used();
@@ -86,16 +86,16 @@ try {
   const least = rate(decisions, floor);
   const ofSteps = decisions.filter(({ facts }) => facts.kind === 'step');
   const alone = rate(ofSteps, (decision) => decideUnderPolicy(decision, other));
-  // Under other limits every payload is parsed and checked anew.
+  // Under other limits every payload is parsed and checked again.
   const stricter = { ...other, limits: { ...other.limits, payload_depth_max: 31 } };
   const anew = rate(ofSteps, (decision) => decideUnderPolicy(decision, stricter));
   const start = used();
-  const told = await simulate(
+  const result = await simulate(
     turnpike.ledger,
     () => other,
     () => undefined,
   );
-  const whole = (told.decisions * 1000) / (used() - start);
+  const whole = (result.decisions * 1000) / (used() - start);
   console.log(
     `${count.trees} run trees, ${shown(count.entries)} entries, ${shown(decisions.length)} decisions ` +
       `(${shown(ofSteps.length)} of steps), ${shown(differing)} otherwise or undecidable under the other policy`,

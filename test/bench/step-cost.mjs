@@ -1,4 +1,4 @@
-// What one governed step costs, in microseconds of processor time (user and system), for each kind of step.
+// The cost of one governed step, in microseconds of processor time (user and system), for each kind of step.
 // A child process of pairs.mjs: one line of JSON on stdout.
 // `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree']`
 
@@ -31,7 +31,7 @@ writeFileSync(join(caseDir, 'note.txt'), 'n'.repeat(1024));
 
 /**
  * Runs `steps` steps of the callers, who each wait for their own response.
- * @returns microseconds of processor time for each step
+ * @returns microseconds of processor time per step
  */
 async function cost(callers, kind, steps) {
   let left = steps;
@@ -54,7 +54,7 @@ for (const kind of Object.keys(KINDS)) {
     const figure = `${kind}, ${trees} tree${trees === 1 ? '' : 's'}`;
     if (values.only !== undefined && values.only !== figure) continue;
     const callers = await Promise.all(Array.from({ length: trees }, () => turnpike.startAgent()));
-    // One caller alone waits for a flush at each step: fewer steps say as much.
+    // A single caller waits for a flush at each step, so fewer steps suffice.
     const share = trees === 1 ? 4 : 1;
     await cost(callers, kind, Number(values.warm) / share);
     costs[figure] = await cost(callers, kind, Number(values.steps) / share);

@@ -1,8 +1,8 @@
-// What a step costs in the store, in microseconds of CPU, user and system: waiting for the flush is not counted.
+// The cost of a step in the store, in microseconds of CPU, user and system, without waiting for the flush.
 // `npm run build && node test/bench/store.mjs [-- --dist DIR] [--entries 1000000] [--seed TEXT]`
 //
-// Steps have the shapes that governed steps leave: so many entries of 800 bytes, artifacts, and the mark of a random
-// proposal id. Interleaved trees commit together, one step each, as the callers of one tick do.
+// Steps have the shape of governed steps: the same number of entries of 800 bytes, artifacts, and the mark of a random
+// proposal id. Interleaved trees commit together, one step each, like the callers of one tick.
 
 import { hash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -22,7 +22,7 @@ const { values } = parseArgs({
 });
 const { createSqliteStore } = await import(join(resolve(values.dist), 'src/adapters/sqlite/sqlite-ledger-store.js'));
 
-/** Entries, artifacts: of one commit each. A write is two commits, the decision and its outcome. */
+/** Entries and artifacts of one commit each. A write is two commits: the decision and its outcome. */
 const SHAPES = {
   denied: [[5, 1]],
   read: [[9, 2]],
@@ -49,7 +49,7 @@ let size = 0;
 let trees = [];
 const seqs = new Map();
 
-/** Trees live for 32 steps, then others take their place. */
+/** Trees live for 32 steps, then others replace them. */
 function treesOf(count, turn) {
   if (turn % 32 === 0 || trees.length !== count) {
     trees = Array.from({ length: count }, () => `run_${randomHash().slice(0, 21)}`);
@@ -87,7 +87,7 @@ function batchOf(ids, [entryCount, artifactCount], marked) {
   return batch;
 }
 
-/** CPU microseconds a step, and the longest commit in milliseconds. Making the batches is not counted. */
+/** CPU microseconds per step, and the longest commit in milliseconds. Creating the batches is not included. */
 async function measure(shape, treeCount, steps) {
   const cost = { user: 0, system: 0, longest: 0 };
   const turns = Math.ceil(steps / treeCount);
@@ -108,7 +108,7 @@ async function measure(shape, treeCount, steps) {
   return cost;
 }
 
-/** The round that cost least: what else the machine does only ever adds to it. */
+/** The cheapest round: other load on the machine only ever adds to the cost. */
 async function best(shape, treeCount) {
   const rounds = [];
   for (let round = 0; round < Number(values.rounds); round += 1) {

@@ -77,7 +77,7 @@ export async function checkReopenedEffects(
   }
 }
 
-interface Told {
+interface CheckedRun {
   readonly ledger: LedgerReader;
   readonly facts: LedgerFacts;
   /** The actions of the other agent. */
@@ -85,7 +85,12 @@ interface Told {
 }
 
 /** Compares every counted action of both agents with its run. */
-async function checkActs(tally: Tally, places: Places, { ledger, facts, again }: Told, label: string): Promise<void> {
+async function checkActs(
+  tally: Tally,
+  places: Places,
+  { ledger, facts, again }: CheckedRun,
+  label: string,
+): Promise<void> {
   const counts = countsIn(places);
   const killed = actsOf('w1');
   for (const act of [...killed, ...again]) checkAct(tally, facts, act, counts.get(act.what ?? '') ?? 0, label);
@@ -98,7 +103,7 @@ async function checkActs(tally: Tally, places: Places, { ledger, facts, again }:
   }
   const known = new Set([...killed, ...again].map(({ what }) => what));
   const foreign = [...counts.keys()].filter((what) => !known.has(what));
-  tally.that(foreign.length === 0, () => `${label}: nobody has asked for ${foreign.join(', ')}`);
+  tally.that(foreign.length === 0, () => `${label}: no action has requested ${foreign.join(', ')}`);
   checkKeys(tally, places, facts, label);
   for (const [run_id, results] of facts.results) {
     tally.that(results.length === 1, () => `${label}: ${run_id} has ${results.length} outcomes`);
@@ -113,14 +118,14 @@ async function checkActs(tally: Tally, places: Places, { ledger, facts, again }:
 
 function checkAct(tally: Tally, facts: LedgerFacts, act: Act, count: number, label: string): void {
   const verdict = verdictOf(facts, act);
-  const told = `${label}: ${act.what ?? act.request} has happened ${count} times and its run is ${verdict}`;
+  const finding = `${label}: ${act.what ?? act.request} has happened ${count} times and its run is ${verdict}`;
   if (act.kind === 'read') {
-    tally.that(verdict !== 'unknown', () => told);
+    tally.that(verdict !== 'unknown', () => finding);
     return;
   }
-  tally.that(count <= 1, () => told);
+  tally.that(count <= 1, () => finding);
   const agrees = verdict === 'unknown' ? act.kind === 'unaskable' : count === Number(verdict === 'success');
-  tally.that(agrees, () => told);
+  tally.that(agrees, () => finding);
   // D9: the effect has the key of the run that contains the allow.
   const run = runOf(facts, act);
   if (run?.error?.error_code !== 'OUTCOME_UNKNOWN') return;

@@ -64,7 +64,7 @@ export const sha256 = (text: string): string => createHash('sha256').update(text
 async function askAgain(task: Work, noted: readonly Noted[]): Promise<void> {
   for (const { run_id, input_id, payload } of noted.filter((each) => each.input_id !== null).slice(-ASKED_AGAIN_MAX)) {
     const inputId = input_id ?? '';
-    await told(task, { run_id, input_id, payload, again: true }, () =>
+    await reportResult(task, { run_id, input_id, payload, again: true }, () =>
       task.turnpike.submit(run_id, payload, { inputId }).then((response) => JSON.stringify(response)),
     );
   }
@@ -124,7 +124,7 @@ async function proposed(
   const input_id = inputId ?? null;
   append(task.places.client, { run_id, input_id, payload, link } satisfies Noted);
   const options = inputId === undefined ? {} : { inputId };
-  return told(task, { run_id, input_id, payload, again }, () => run.respond(payload, options));
+  return reportResult(task, { run_id, input_id, payload, again }, () => run.respond(payload, options));
 }
 
 interface Asked {
@@ -134,7 +134,7 @@ interface Asked {
   readonly again: boolean;
 }
 
-async function told(
+async function reportResult(
   { say }: Work,
   { run_id, input_id, payload, again }: Asked,
   ask: () => Promise<string>,

@@ -1,4 +1,5 @@
-// docs/agents.md and its example: the table of reasons against the code, and the program as its readers would run it.
+// docs/agents.md and its example: the table of reasons compared with the code, and the program as its readers would run
+// it.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';
@@ -42,7 +43,7 @@ test(
   MS_MAX,
 );
 
-test('every reason for which a loop stops is on the page, and no other', () => {
+test('the page lists exactly the reasons for which a loop stops', () => {
   const literalsOf = (path: string, name: string): readonly string[] => {
     const alias = nodesOf(parse(path)).find((node) => ts.isTypeAliasDeclaration(node) && node.name.text === name);
     const literals = alias === undefined ? [] : nodesOf(alias).filter(ts.isStringLiteral);

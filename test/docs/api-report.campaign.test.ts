@@ -1,4 +1,4 @@
-// docs/reference/api-report.txt against the declarations of the build. With TURNPIKE_WRITE_API=1 it is written anew.
+// docs/reference/api-report.txt compared with the declarations of the build. TURNPIKE_WRITE_API=1 regenerates it.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -30,8 +30,8 @@ describe('the public API', () => {
     expect(present.split('\n').filter((line) => /^(?:deprecated )? ?\w+$/.test(line))).toEqual([]);
   });
 
-  // Where this fails after an intended change: TURNPIKE_WRITE_API=1 writes the report, and CHANGELOG names the change.
-  test('is the one that the report declares', () => {
+  // If this fails after an intended change: TURNPIKE_WRITE_API=1 writes the report, and CHANGELOG names the change.
+  test('equals the report', () => {
     expect(present.split('\n')).toEqual(textOf(REPORT).split('\n'));
   });
 });

@@ -1,6 +1,6 @@
 // The public API as one text: every exported name of every entry point, with its kind and its declaration.
 //
-// It is read from the declarations of the build (`dist`), which are what a consumer compiles against.
+// It is read from the declarations of the build (`dist`), which consumers compile against.
 
 import { join } from 'node:path';
 import ts from 'typescript';
@@ -35,7 +35,7 @@ export function entryPoints(): ReadonlyMap<string, string> {
   );
 }
 
-/** The report. A declaration that several entry points export stands under the first of them. */
+/** The report. A declaration that several entry points export is listed under the first of them. */
 export function apiReport(): string {
   const files = entryPoints();
   const program = ts.createProgram([...files.values()], {
@@ -101,7 +101,7 @@ const printer = ts.createPrinter({ removeComments: true });
 
 function declarationText(node: ts.Declaration): string {
   if (ts.isSourceFile(node)) return node.fileName.replace(/^.*\/dist\//, '');
-  // The keywords stand before the list of variables, which holds one here.
+  // The keywords precede the list of variables, which contains one here.
   const whole = ts.isVariableDeclaration(node) ? node.parent.parent : node;
   return printer
     .printNode(ts.EmitHint.Unspecified, whole, node.getSourceFile())

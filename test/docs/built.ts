@@ -1,11 +1,11 @@
-// The build that examples run on: made when a source is newer, and by one worker at a time.
+// The build for the examples: made if a source is newer, and by one worker at a time.
 
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { oneAtATime } from '../fixtures/one-at-a-time.js';
 import { ROOT } from '../sources.js';
 
-/** Makes sure that `dist` is the build of the present sources. */
+/** Makes sure that `dist` is the build of the current sources. */
 export async function built(): Promise<void> {
   const { buildIfNeeded } = await example<{ buildIfNeeded: (say: (line: string) => void) => unknown }>(
     'demo/build.mjs',

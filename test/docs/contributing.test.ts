@@ -1,4 +1,5 @@
-// The pages for people and tools that change the code: what they name exists, and every page is in the index.
+// The pages for people and tools that change the code: everything that they name exists, and every page is in the
+// index.
 
 import { expect, test } from '@jest/globals';
 import { existsSync } from 'node:fs';

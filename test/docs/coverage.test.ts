@@ -1,4 +1,4 @@
-// docs/contract against the tests. With TURNPIKE_WRITE_COVERAGE=1 the last column of the pages is written anew.
+// docs/contract compared with the tests. TURNPIKE_WRITE_COVERAGE=1 regenerates the last column of the pages.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
@@ -7,10 +7,10 @@ import ts from 'typescript';
 import { filesIn, parse, ROOT, textOf } from '../sources.js';
 import { citedIn, idsIn, rulesOf, withProofs } from './coverage.js';
 
-/** How many rules each source has. */
+/** The number of rules of each source. */
 const SOURCES = { S0: 76, S1: 20, S2: 25, S3: 41, S4: 86, U: 7 } as const;
 
-/** Rules that no test proves yet, by what they wait for. An id that is proved after all must be taken off. */
+/** Rules without a test, with the reason. An id that a test cites must be removed. */
 const WAITING: Readonly<Record<string, string>> = {};
 
 const PAGES = filesIn('docs/contract', /\.md$/).filter((path) => !path.endsWith('README.md'));
@@ -30,8 +30,8 @@ beforeAll(() => {
   for (const path of PAGES) writeFileSync(join(ROOT, path), withProofs(textOf(path), proofOf));
 });
 
-describe('the pages of the contract', () => {
-  test('S4-01 have every rule of every source once, in order', () => {
+describe('the contract pages', () => {
+  test('S4-01 contain every rule of every source once, in order', () => {
     const expected = Object.entries(SOURCES).flatMap(([source, count]) =>
       idsIn(`${source}-01..${source}-${String(count).padStart(2, '0')}`),
     );
@@ -42,23 +42,23 @@ describe('the pages of the contract', () => {
     }
   });
 
-  test.each(PAGES)('%s says of each rule which tests prove it', (path) => {
+  test.each(PAGES)('%s lists the tests of each rule', (path) => {
     const present = textOf(path).split('\n');
     const anew = withProofs(textOf(path), proofOf).split('\n');
-    // Where this fails: TURNPIKE_WRITE_COVERAGE=1 writes the column anew.
+    // If this fails: TURNPIKE_WRITE_COVERAGE=1 regenerates the column.
     expect(present.filter((line, index) => line !== anew[index])).toEqual([]);
   });
 
-  test('a rule without a test is one that waits for something', () => {
+  test('every rule without a test is listed as waiting', () => {
     const rules = PAGES.flatMap((path) => rulesOf(textOf(path)).map(({ id }) => id));
     expect(rules.filter((id) => !provedBy.has(id) && !waiting.has(id))).toEqual([]);
   });
 
-  test('a rule that waits has no test', () => {
+  test('no rule that is listed as waiting has a test', () => {
     expect([...waiting.keys()].filter((id) => provedBy.has(id))).toEqual([]);
   });
 
-  test('no test cites a rule that there is not', () => {
+  test('no test cites an unknown rule', () => {
     const rules = new Set(PAGES.flatMap((path) => rulesOf(textOf(path)).map(({ id }) => id)));
     expect([...provedBy.keys()].filter((id) => !rules.has(id))).toEqual([]);
   });

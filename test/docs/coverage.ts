@@ -1,4 +1,4 @@
-// Which requirement is proved by which test: collected from the titles of tests, and written into docs/contract.
+// Collects which tests cite which requirement, from the titles of tests, and writes it into docs/contract.
 
 import ts from 'typescript';
 import { nodesOf } from '../sources.js';
@@ -6,7 +6,7 @@ import { nodesOf } from '../sources.js';
 const ID = /\b(S[0-4]|U)-(\d{2})(?:\.\.(?:\1-)?(\d{2}))?\b/g;
 const TITLED = ['test', 'it', 'describe'];
 
-/** The ids that a text cites, in order; `S0-25..S0-27` and `S0-25..27` are three of them. */
+/** The ids that a text cites, in order; `S0-25..S0-27` and `S0-25..27` are three ids. */
 export function idsIn(text: string): readonly string[] {
   return [...text.matchAll(ID)].flatMap(([, source = '', from = '', to = from]) => {
     const count = Math.max(0, Number(to) - Number(from)) + 1;
@@ -21,7 +21,7 @@ export function citedIn(source: ts.SourceFile): ReadonlySet<string> {
   return new Set(titles.flatMap((node) => idsIn(node.getText())));
 }
 
-/** Is this the first argument of `test(...)`, `describe.each(...)(...)` and their like? */
+/** Whether this is the first argument of `test(...)`, `describe.each(...)(...)` or similar. */
 function isTitle(node: ts.Node): boolean {
   const call = node.parent;
   if (!ts.isCallExpression(call) || call.arguments[0] !== node) return false;
@@ -44,7 +44,7 @@ export const rulesOf = (page: string): readonly Rule[] =>
     return id === undefined || says === undefined ? [] : [{ id, says }];
   });
 
-/** The page with its last column made anew; `proof` says what stands there. */
+/** The page with a regenerated last column; `proof` returns its content. */
 export const withProofs = (page: string, proof: (id: string) => string): string =>
   page
     .split('\n')

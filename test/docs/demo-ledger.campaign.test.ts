@@ -1,4 +1,4 @@
-// The ledger that `npm start` leaves: a session, an attack and both at once, held against the contract from outside.
+// The ledger of `npm start`: a session, an attack and both together, checked against the contract from outside.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
@@ -61,11 +61,11 @@ describe('runs and events', () => {
     expect(new Set(records.map(({ policy_versions }) => JSON.stringify(policy_versions))).size).toBe(1);
   });
 
-  test('S4-20..S4-24 S4-44..S4-46 every run lived by the lifecycle', () => {
+  test('S4-20..S4-24 S4-44..S4-46 every run followed the lifecycle', () => {
     expect(findLifecycleFaults(entries)).toEqual([]);
   });
 
-  test('S4-08 S4-43 S4-61 the record of a write lists what went in and what came out, by reference', () => {
+  test('S4-08 S4-43 S4-61 the record of a write lists its inputs and outputs by reference', () => {
     const writes = records.filter(
       (record) => record.run_name === 'sandbox.write_file' && record.status === 'completed',
     );
@@ -77,7 +77,7 @@ describe('runs and events', () => {
     }
   });
 
-  test('S4-40 S4-41 S4-42 S4-60 an act has one event, with the hashes of request and response and its lane', () => {
+  test('S4-40 S4-41 S4-42 S4-60 an action has one event, with the hashes of request and response and its lane', () => {
     const acts = records.filter(
       ({ run_kind, status }) => /^(?:tool_gateway|db_write)$/.test(run_kind) && status === 'completed',
     );
@@ -96,7 +96,7 @@ describe('runs and events', () => {
     }
   });
 
-  test('S4-38 a denied act has no event but its denial and its end', () => {
+  test('S4-38 a denied action has no event but its denial and its end', () => {
     const denied = records.filter(({ run_kind, status }) => run_kind === 'tool_gateway' && status === 'denied');
     expect(denied.length).toBe(19);
     for (const { run_id } of denied) {
@@ -107,7 +107,7 @@ describe('runs and events', () => {
     }
   });
 
-  test('S4-59 S4-62 policies, machines, payloads and results are artifacts; no text of theirs is in an entry', async () => {
+  test('S4-59 S4-62 policies, machines, payloads and results are artifacts; no entry contains their text', async () => {
     const kinds = new Set<string>();
     // C80: of these only a prefix is stored.
     const tooLarge = new Set(
@@ -141,14 +141,14 @@ describe('runs and events', () => {
 });
 
 describe('steps', () => {
-  test('S2-09 S2-12 the trace of a refused step tells cause and rule, which its response does not', () => {
+  test('S2-09 S2-12 the trace of a rejected step has cause and rule, which its response does not', () => {
     const refused = traces.filter(({ outcome }) => outcome !== 'SUCCESS');
     expect(refused.length).toBe(65);
     expect(refused.filter(({ rule_id, phase_failed_at }) => rule_id === null || phase_failed_at === null)).toEqual([]);
     expect(new Set(refused.map(({ rule_id }) => rule_id)).size).toBeGreaterThan(15);
   });
 
-  test('S0-16 with all times moved by a year, every step has the same outcome, for the same reason, and response', async () => {
+  test('S0-16 with all times moved by a year, every step has the same outcome, reason and response', async () => {
     for await (const { root_run_id } of reader.trees()) {
       const tree = new Tree(root_run_id);
       const moved: string[] = [];

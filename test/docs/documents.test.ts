@@ -1,4 +1,5 @@
-// What documents show is run: programs word for word, the command's session line by line. And links lead somewhere.
+// Runs what the documents show: programs word for word, the command's session line by line. Checks that links lead to
+// existing pages.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
@@ -12,7 +13,7 @@ import { tableOf } from './tables.js';
 
 const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...filesIn('docs', /\.md$/)];
 
-test('every link in a document leads to something that is there', () => {
+test('every link in a document leads to an existing target', () => {
   const links = DOCUMENTS.flatMap((path) =>
     [...textOf(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g)].map(([, to = '']) => ({ path, to })),
   );
@@ -24,7 +25,7 @@ test('every link in a document leads to something that is there', () => {
   expect(broken).toEqual([]);
 });
 
-test('every document has one title, and no line that needs a wide screen, tables and examples aside', () => {
+test('every document has one title, and no wide line outside of tables and examples', () => {
   const titles = DOCUMENTS.filter((path) => (withoutCode(textOf(path)).match(/^# /gm) ?? []).length !== 1);
   const wide = DOCUMENTS.filter((path) =>
     withoutCode(textOf(path))
@@ -64,7 +65,7 @@ describe('the session of the command', () => {
   beforeAll(async () => {
     await built();
     put('proposals.jsonl', folder);
-    const told: string[] = [];
+    const printed: string[] = [];
     for (const command of commands) {
       const output = await shown(
         join(ROOT, 'dist/src/cli/main.js'),
@@ -72,12 +73,12 @@ describe('the session of the command', () => {
         folder,
         join(folder, 'output'),
       );
-      told.push(`$ turnpike ${command}\n${output}`);
+      printed.push(`$ turnpike ${command}\n${output}`);
     }
-    session = told.join('\n');
+    session = printed.join('\n');
   }, 300_000);
 
-  test('prints what docs/examples/command.txt says, ids, hashes and times aside', () => {
+  test('prints the text of docs/examples/command.txt, apart from ids, hashes and times', () => {
     if (process.env['TURNPIKE_WRITE_EXAMPLES'] === '1') writeExample('docs/examples/command.txt', session);
     expect(timeless(session)).toBe(timeless(textOf('docs/examples/command.txt')));
   });
@@ -95,7 +96,7 @@ function writeExample(file: string, text: string): void {
   }
 }
 
-/** What differs from one run to the next, as words; and columns that depend on it, as one space. */
+/** Replaces what differs from one run to the next by words, and columns that depend on it by one space. */
 const timeless = (text: string): string =>
   text
     .replace(/run_\w{21}/g, 'RUN')
@@ -105,7 +106,7 @@ const timeless = (text: string): string =>
     .replace(/ +/g, ' ')
     .trim();
 
-// A block that follows `<!-- example: FILE -->` is that file, word for word.
+// A block after `<!-- example: FILE -->` is that file, word for word.
 test('every example that a document shows is the file itself', () => {
   const blocks = DOCUMENTS.flatMap((path) =>
     [...textOf(path).matchAll(/<!-- example: (\S+) -->\n```\w*\n([^]*?)```/g)].map(([, file = '', text]) => ({

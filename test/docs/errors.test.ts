@@ -1,4 +1,4 @@
-// docs/errors.md against the code: every code, cause and rule, and nothing else.
+// docs/errors.md compared with the code: every code, cause and rule, and nothing else.
 
 import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
@@ -45,7 +45,7 @@ describe('codes and causes', () => {
     );
   });
 
-  test('every code that is thrown is there, with its class and what to do', () => {
+  test('every thrown code is listed, with its class and its remedy', () => {
     const classes = nodesOf(parse('src/errors.ts')).filter(ts.isClassDeclaration);
     const thrown = classes.flatMap((node) =>
       (node.heritageClauses ?? [])
@@ -57,9 +57,9 @@ describe('codes and causes', () => {
     expect(rows('coded-errors').filter((row) => row.length !== 4 || row.some((cell) => cell === ''))).toEqual([]);
   });
 
-  test('no other file makes an error class of its own with a code', () => {
+  test('no other file declares an error class with a code', () => {
     const files = [...filesIn('src', /\.ts$/), ...filesIn('machines', /\.ts$/)].filter(
-      // The page is another program, in a browser: it throws at nobody but itself.
+      // The page is a separate program in a browser: its errors stay inside.
       (path) => path !== 'src/errors.ts' && !path.startsWith('src/inspector/'),
     );
     const found = files.filter((path) => nodesOf(parse(path)).some((node) => extendsError(node)));
@@ -68,21 +68,21 @@ describe('codes and causes', () => {
 });
 
 describe('rules', () => {
-  test('the rules of lanes and roles are there in their order, with what they say', () => {
+  test('the rules of lanes and roles are listed in order, with their texts', () => {
     expect(rows('lane-rules')).toEqual(Object.entries(RULES));
   });
 
-  test('every other rule id in machines, steps and path checks is there, and no more', () => {
+  test('every other rule id of machines, steps and path checks is listed, and no more', () => {
     const own = ruleIds().filter((rule) => !(rule in RULES));
     expect([...firstColumn('step-rules')].sort()).toEqual([...new Set(own)].sort());
   });
 
-  test('every rule of approvals and of bundles is there, with what it says', () => {
+  test('every rule of approvals and of bundles is listed, with its text', () => {
     expect(rows('approval-rules')).toEqual(Object.entries(APPROVAL_RULES));
     expect(rows('bundle-rules').map(([rule, severity]) => [rule, severity])).toEqual(Object.entries(EXPORT_BAG_RULES));
   });
 
-  test('the words that follow a rule are all there', () => {
+  test('all texts after a rule are listed', () => {
     const words = new Map(rows('problems').map(([of = '', list = '']) => [of, list.split(', ')]));
     expect(words.get('json')).toEqual(literalsOfType('src/step/json-scanner.ts', 'JsonProblem'));
     expect(words.get('schema')).toEqual([
@@ -94,7 +94,7 @@ describe('rules', () => {
     expect(words.get('kind')).toEqual([...REFUSED_KINDS]);
   });
 
-  test('every rule of ledger, replay and policy check is there', () => {
+  test('every rule of ledger, replay and policy check is listed', () => {
     expect(firstColumn('ledger-rules')).toEqual(
       literalsOfType('src/ledger/verification/ledger-problem.ts', 'LedgerRule'),
     );
@@ -103,16 +103,16 @@ describe('rules', () => {
     expect(firstColumn('policy-cautions')).toEqual([...LINT_RULE_IDS]);
   });
 
-  test('every rule of spec documents is there, with its severity', () => {
+  test('every rule of spec documents is listed, with its severity', () => {
     expect(rows('spec-findings').map(([rule, severity]) => [rule, severity])).toEqual(Object.entries(SPEC_RULES));
   });
 
-  test('every reason by which a machine ends a run is there', () => {
-    const told = rows('endings').map(([, reason]) => reason);
+  test('every reason by which a machine ends a run is listed', () => {
+    const listed = rows('endings').map(([, reason]) => reason);
     const files = [...filesIn('machines', /\.ts$/), ...filesIn('src/engine', /\.ts$/), 'src/runtime/agents/agents.ts'];
     const reasons = files.flatMap((path) => nodesOf(parse(path)).flatMap(reasonOf));
     expect(reasons.length).toBeGreaterThan(8);
-    expect([...new Set(reasons)].filter((reason) => !told.includes(reason))).toEqual([]);
+    expect([...new Set(reasons)].filter((reason) => !listed.includes(reason))).toEqual([]);
   });
 });
 
@@ -122,7 +122,7 @@ const extendsError = (node: ts.Node): boolean =>
     (clause) => /\b(?:Coded)?Error\b/.test(clause.getText()) && /code/i.test(node.getText()),
   );
 
-/** Literal rule ids: what `rejectWith` and `deny` get, what stands behind `rule_id:`; a computed end is `<word>`. */
+/** Literal rule ids: arguments of `rejectWith` and `deny`, and values of `rule_id:`; a computed end is `<word>`. */
 function ruleIds(): readonly string[] {
   const files = [
     ...filesIn('machines', /\.ts$/),
@@ -138,7 +138,7 @@ function ruleIds(): readonly string[] {
   );
 }
 
-/** Functions of the step that take a rule, and at which place. */
+/** Functions of the step that take a rule, and the index of that parameter. */
 const TAKES_RULE: Readonly<Record<string, number>> = { rejectWith: 1, deny: 0, quotaFault: 0 };
 
 function ruleOfCall(node: ts.CallExpression): readonly string[] {
@@ -186,7 +186,7 @@ function literalsOfMember(path: string, name: string, member: string): readonly 
     );
 }
 
-/** What the functions of the path check that end in `Problem` return. */
+/** The results of the functions of the path check whose names end in `Problem`. */
 function problemsOfPaths(): readonly string[] {
   const nodes = nodesOf(parse('src/policy/sandbox-path.ts'));
   const functions = nodes.filter(
@@ -201,7 +201,7 @@ function problemsOfPaths(): readonly string[] {
   return [...new Set(words.filter((word) => /^[a-z]+_[a-z_]+$|^prefix$/.test(word)))];
 }
 
-/** The reason that a node gives to the end of a run, where it is a literal. */
+/** The reason that a node gives to the end of a run, if it is a literal. */
 function reasonOf(node: ts.Node): readonly string[] {
   if (ts.isCallExpression(node) && /^(?:failureEnd|cancellationEnd)$/.test(node.expression.getText())) {
     const [first] = node.arguments;

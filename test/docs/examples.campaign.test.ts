@@ -1,5 +1,5 @@
-// The examples are programs, and here they are run, as their readers would run them: `npm start` as it stands, the
-// others in a folder in which the package is installed.
+// Runs the examples as their readers would: `npm start` directly, the others in a folder in which the package is
+// installed.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
@@ -27,7 +27,7 @@ describe('npm start', () => {
     demo = await run('docs/examples/start.mjs', [join(folder, 'demo')], ROOT);
   }, MS_MAX);
 
-  test('ends well, and says that everything was as expected', () => {
+  test('succeeds, and reports that everything was as expected', () => {
     expect(demo).toMatchObject({ status: 0, stderr: '' });
     expect(demo.stdout).toMatch(/\nEverything was as expected\.\n$/);
   });
@@ -37,21 +37,21 @@ describe('npm start', () => {
     expect(steps(1).filter((line) => !line.endsWith(' SUCCESS'))).toEqual([]);
   });
 
-  test('S2-04 S2-13 S2-17 every attack is refused, and what is only text changes nothing', () => {
+  test('S2-04 S2-13 S2-17 every attack is rejected, and text alone changes nothing', () => {
     const succeeded = steps(2).filter((line) => line.endsWith(' SUCCESS'));
     expect(steps(2).length).toBe(38);
     expect(succeeded.length).toBe(5);
     expect(succeeded.filter((line) => !/injected/.test(line))).toEqual([]);
   });
 
-  test('S0-67 with attacks in between, every proposal of the session succeeds all the same', () => {
+  test('S0-67 with attacks in between, every proposal of the session still succeeds', () => {
     const own = steps(3).filter((line) => !/^ *\d+ !/.test(line));
     expect(own.length).toBe(43);
     expect(own.filter((line) => !line.endsWith(' SUCCESS'))).toEqual([]);
     expect(steps(3).length).toBe(80);
   });
 
-  test('shows the runs, the counts, the proof and the places', () => {
+  test('shows the runs, the counts, the proof and the file locations', () => {
     expect(demo.stdout).toMatch(/^ {2}run_\w{21} {2}orchestrator {2}completed:finished$/m);
     expect(demo.stdout).toMatch(/agent {2}denied:limit\.denials$/m);
     expect(demo.stdout).toMatch(/^ {2}session +43 steps +SUCCESS 43$/m);
@@ -60,7 +60,7 @@ describe('npm start', () => {
     expect(demo.stdout).toContain(join(folder, 'demo/home/ledger.db'));
   });
 
-  test('prints nothing that a terminal would obey, and fits a screen', () => {
+  test('prints no terminal control characters, and fits a screen', () => {
     expect(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/.test(demo.stdout)).toBe(false);
     expect(Math.max(...demo.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(140);
   });
@@ -139,13 +139,13 @@ test(
 );
 
 test(
-  'http-server.mjs serves agents over HTTP in a server of its own, and ends when it is told to',
+  'http-server.mjs serves agents over HTTP in a server of its own, and ends on request',
   async () => {
     const at = installed(join(folder, 'http-server'));
     const port = await freePort();
     const child = spawn(process.execPath, [put('http-server.mjs', at), String(port)], { cwd: at, stdio: 'pipe' });
-    const told: string[] = [];
-    child.stderr.on('data', (chunk: Buffer) => told.push(chunk.toString()));
+    const errors: string[] = [];
+    child.stderr.on('data', (chunk: Buffer) => errors.push(chunk.toString()));
     const [shown] = (await once(child.stdout, 'data')) as [Buffer];
     const headers = { authorization: `Bearer ${shown.toString().trim()}`, 'content-type': 'application/json' };
     const post = async (path: string, body: string): Promise<Record<string, unknown>> =>
@@ -156,7 +156,7 @@ test(
     const [proposal = ''] = textOf('docs/examples/material/session.jsonl').split('\n');
     expect(await post(`/agents/${String(run_id)}/steps`, proposal)).toMatchObject({ outcome: 'SUCCESS' });
     child.kill('SIGTERM');
-    expect([...((await once(child, 'exit')) as unknown[]), told]).toEqual([0, null, []]);
+    expect([...((await once(child, 'exit')) as unknown[]), errors]).toEqual([0, null, []]);
   },
   MS_MAX,
 );
@@ -181,7 +181,7 @@ test(
   MS_MAX,
 );
 
-test('the ten lines are ten lines', () => {
+test('the ten-line example has ten lines', () => {
   expect(textOf('docs/examples/ten-lines.mjs').trim().split('\n').length).toBe(10);
 });
 
@@ -210,7 +210,7 @@ describe('U-04 embed-http-service.mjs', () => {
   }, MS_MAX);
   afterAll(() => void service.child.kill('SIGKILL'));
 
-  test('S2-19 S2-20 a proposal gets its one response, whatever its outcome', async () => {
+  test('S2-19 S2-20 a proposal gets one response, whatever its outcome', async () => {
     expect(await (await propose(first)).json()).toMatchObject({ outcome: 'SUCCESS', result: { entries: [] } });
     expect(await (await propose('{ invalid json }')).json()).toEqual({
       proposal_id: null,

@@ -1,5 +1,4 @@
-// The recorded material: its shape, its licences, and that the mixture is a fair one. What becomes of it when it is run
-// is for examples.test.ts.
+// The recorded material: its shape, its licences, and a fair mixture. examples.campaign.test.ts runs it.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
@@ -34,7 +33,7 @@ const hostile = linesOf('hostile.jsonl');
 const expected = linesOf('hostile.expected.jsonl').map((line) => JSON.parse(line) as Expected);
 
 describe('the session', () => {
-  test('has about forty proposals, each with the five fields and an id of its own', () => {
+  test('has about forty proposals, each with the five fields and a unique id', () => {
     expect(session.length).toBeGreaterThanOrEqual(38);
     expect(session.length).toBeLessThanOrEqual(48);
     for (const proposal of session) {
@@ -51,7 +50,7 @@ describe('the session', () => {
     expect(session.findIndex(({ action }) => action === 'FINISH')).toBe(session.length - 1);
   });
 
-  test('starts from a dozen notes in folders, each a text file of its own', () => {
+  test('starts from a dozen notes in folders, each a separate text file', () => {
     const files = filesIn(`${MATERIAL}/case-files`, /./);
     expect(files.length).toBeGreaterThanOrEqual(12);
     expect(files.filter((path) => !/\.(?:md|txt)$/.test(path) || textOf(path).trim() === '')).toEqual([]);
@@ -100,7 +99,7 @@ describe('the hostile payloads', () => {
     expect(hostile.filter(holds).length).toBeGreaterThan(0);
   });
 
-  test('that are injected goals only are permitted', () => {
+  test('that are only injected goals are permitted', () => {
     const injected = expected.filter(({ origin, error_code }) => origin.startsWith('agentdojo') && error_code === null);
     expect(injected.length).toBeGreaterThanOrEqual(5);
   });
@@ -115,7 +114,7 @@ describe('the hostile payloads', () => {
     );
   });
 
-  test('end with the denial that is one too many, which the mixture leaves out', () => {
+  test('end with the denial beyond the limit, which the mixture omits', () => {
     const denials = expected.filter(({ error_code }) => error_code === 'POLICY_VIOLATION');
     expect(denials.length).toBe(shippedPolicy().limits.denials_per_run_max);
     expect(expected.filter(({ mixture }) => !mixture)).toEqual([denials.at(-1)]);
@@ -138,7 +137,7 @@ describe('the mixture', () => {
     demo = await example<Demo>('demo/material.mjs');
   });
 
-  test('holds the whole session in its order, and all hostile payloads but one in theirs', () => {
+  test('contains the whole session in order, and all hostile payloads but one in theirs', () => {
     const [careful, attacks] = [demo.readSession(), demo.readHostile()];
     const mixed = demo.mix(careful, attacks);
     expect(mixed.filter(({ note }) => note === undefined)).toEqual(careful);
@@ -152,7 +151,7 @@ describe('the mixture', () => {
     expect(mixed.map(({ note }) => (note === undefined ? '.' : '!')).join('')).not.toContain('!!!');
   });
 
-  test('gives the payloads as the bytes of their lines', () => {
+  test('returns the payloads as the bytes of their lines', () => {
     const bytes = (lines: readonly string[]): readonly Buffer[] => lines.map((line) => Buffer.from(line));
     expect(demo.readHostile().map(({ payload }) => Buffer.from(payload))).toEqual(bytes(hostile));
   });

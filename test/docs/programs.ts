@@ -1,4 +1,4 @@
-// Programs as their users run them: as processes of their own, with little in their environment.
+// Programs as their users run them: as separate processes, with a small environment.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ export interface Ended {
 
 const ENVIRONMENT = { PATH: process.env['PATH'] };
 
-/** Runs a program of Node to its end. */
+/** Runs a Node program to its end. */
 export async function run(program: string, args: readonly string[], cwd: string): Promise<Ended> {
   const child = spawn(process.execPath, [program, ...args], { cwd, timeout: MS_MAX, env: ENVIRONMENT });
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
@@ -24,7 +24,7 @@ export async function run(program: string, args: readonly string[], cwd: string)
   return { status, stdout: stdout(), stderr: stderr() };
 }
 
-/** The same, with both outputs in one, in the order in which they were written: as a terminal shows them. */
+/** The same, with both outputs in one, in the order in which they were written, as a terminal shows them. */
 export async function shown(program: string, args: readonly string[], cwd: string, into: string): Promise<string> {
   const out = openSync(into, 'w');
   const stdio = ['ignore', out, out] as const;
@@ -41,7 +41,7 @@ function collect(stream: NodeJS.ReadableStream): () => string {
   return () => Buffer.concat(chunks).toString('utf8');
 }
 
-/** Makes a folder with the package as it would be installed from its archive: built files and policies. */
+/** Creates a folder with the package as it would be installed from its archive: built files and policies. */
 export function installed(at: string): string {
   const own = join(at, 'node_modules/turnpike');
   mkdirSync(own, { recursive: true });
@@ -53,7 +53,7 @@ export function installed(at: string): string {
   return at;
 }
 
-/** Puts an example where it can be run; what it imports is found beside it. */
+/** Copies an example to where it can run; its imports are found next to it. */
 export function put(name: string, at: string): string {
   cpSync(join(ROOT, 'docs/examples', name), join(at, name));
   return join(at, name);

@@ -1,4 +1,4 @@
-// docs/reference against the code: the pages that are generated. TURNPIKE_WRITE_REFERENCE=1 writes them anew.
+// docs/reference compared with the code: the generated pages. TURNPIKE_WRITE_REFERENCE=1 regenerates them.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ describe('the generated reference', () => {
     }
   });
 
-  // Where this fails: TURNPIKE_WRITE_REFERENCE=1 writes the page anew.
+  // If this fails: TURNPIKE_WRITE_REFERENCE=1 regenerates the page.
   test.each(PAGES)('%s is what the code generates', (path, page) => {
     expect(textOf(path).split('\n')).toEqual(page().split('\n'));
   });

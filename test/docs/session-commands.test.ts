@@ -1,4 +1,4 @@
-// docs/session-commands.md against the command: its table, and the loop that it shows, line by line.
+// docs/session-commands.md compared with the command: its table, and the loop that it shows, line by line.
 
 import { expect, test } from '@jest/globals';
 import type { SessionAnswer } from '../../src/contract/session/session-answer.js';
@@ -10,7 +10,7 @@ import { tableOf } from './tables.js';
 
 const DOCUMENT = 'docs/session-commands.md';
 
-test('the table has every command of sessions, with what it does and as whom it speaks', () => {
+test('the table has every command of sessions, with its effect and its role', () => {
   const commands = SESSION_COMMANDS.map(({ name, summary, options }) => {
     const [, role = ''] = /\(default (\w+)\)$/.exec(options.find((option) => option.name === 'role')?.help ?? '') ?? [];
     return [name, summary, role];
@@ -18,21 +18,21 @@ test('the table has every command of sessions, with what it does and as whom it 
   expect(tableOf(DOCUMENT, 'session-commands')).toEqual(commands);
 });
 
-test('the loop prints what it says, and the report is made as it says; ids and proofs aside', async () => {
+test('the loop prints the output on the page, and its report has the same members, apart from ids and proofs', async () => {
   const folder = await initialised();
   putSpec(folder, PLAIN);
-  const told: string[] = [];
+  const printed: string[] = [];
   let made = '';
   for (const command of ['session start plain.json', 'session next', 'session report report.json']) {
     const { stdout, stderr } = await turnpike(folder, command.split(' '));
-    told.push(`$ turnpike ${command}\n${stdout}${stderr}`);
+    printed.push(`$ turnpike ${command}\n${stdout}${stderr}`);
     if (command !== 'session next') continue;
     const [answer] = jsonLines<SessionAnswer>((await turnpike(folder, ['session', 'replay', '--json'])).stdout);
     made = reportOf(stepOf(answer!.data!));
     put(folder, 'report.json', made);
   }
   const [, loop = '', report = ''] = textOf(DOCUMENT).split(/^```(?:json)?\n(?=[${])/m);
-  expect(nameless(loop.split('\n```')[0] ?? '')).toBe(nameless(told.join('\n').trimEnd()));
+  expect(nameless(loop.split('\n```')[0] ?? '')).toBe(nameless(printed.join('\n').trimEnd()));
   const shown = JSON.parse(report.split('\n```')[0] ?? '') as object;
   expect(Object.keys(shown).sort()).toEqual(Object.keys(JSON.parse(made) as object).sort());
 });

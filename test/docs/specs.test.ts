@@ -1,4 +1,4 @@
-// The specs that documents show: they are right, and their commands tell work that was done from work that was not.
+// The specs in the documents are valid, and their commands distinguish finished from unfinished work.
 
 import { describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
@@ -18,7 +18,7 @@ describe('docs/examples/spec.yaml', () => {
   const { spec, findings } = readSpec(readFileSync(join(ROOT, 'docs/examples/spec.yaml')), LANES);
   const { phases }: SessionSpec = spec!;
 
-  test('is a right spec: three phases, twelve tasks, and in each phase a verification and a gate', () => {
+  test('is a valid spec: three phases, twelve tasks, and in each phase a verification and a gate', () => {
     expect(findings).toEqual([]);
     expect(phases.length).toBe(3);
     expect(phases.flatMap(({ tasks }) => tasks).length).toBe(12);
@@ -34,7 +34,7 @@ describe('docs/examples/spec.yaml', () => {
     }
   };
 
-  /** What a good agent would write, phase by phase. */
+  /** The files that a good agent would write, phase by phase. */
   const chapters = {
     'handbook/1-welcome.md': '# Welcome\nA house for everybody. Nobody knows everything on the first day.\n',
     'handbook/2-first-day.md': '# Your first day\nCome on Tuesday at ten.\n',
@@ -73,7 +73,7 @@ describe('docs/examples/spec.yaml', () => {
     expect(run(index)).toEqual(before.map(() => 0));
   });
 
-  test('what is wrong with the work is found', () => {
+  test('faulty work is detected', () => {
     put({ 'handbook/2-first-day.md': '# Your first day\nWhen do we open???\n', 'notes/hours.md': 'Tuesdays\n' });
     expect([run(0), run(1), run(2)]).toEqual([[1, 0], [1], [1, 0, 0]]);
   });
@@ -82,19 +82,19 @@ describe('docs/examples/spec.yaml', () => {
 describe('docs/sessions.md', () => {
   const page = textOf('docs/sessions.md');
   const [, yaml = ''] = /```yaml\n([^]*?)```/.exec(page) ?? [];
-  const [, command = '', told = ''] = /```\n\$ turnpike (session check \S+)\n([^]*?)```/.exec(page) ?? [];
+  const [, command = '', shown = ''] = /```\n\$ turnpike (session check \S+)\n([^]*?)```/.exec(page) ?? [];
 
-  test('its example is a right spec', () => {
+  test('its example is a valid spec', () => {
     const { spec, findings } = readSpec(Buffer.from(yaml), LANES);
     expect(findings).toEqual([]);
     expect(spec).not.toBeNull();
   });
 
-  test('its findings are what the command says of it, with two mistakes', async () => {
+  test('its findings are those of the command for the spec, with two mistakes', async () => {
     const folder = tempFolder('spec');
     const circle = yaml.replace('acceptance:', 'depends_on: [pictures]\n        acceptance:');
     writeFileSync(join(folder, 'field-guide.yaml'), circle.replace('/sandbox/tools', '/srv/tools'));
-    expect(await turnpike(folder, command.split(' '))).toMatchObject({ code: 1, stdout: told });
+    expect(await turnpike(folder, command.split(' '))).toMatchObject({ code: 1, stdout: shown });
     rmSync(folder, { recursive: true });
   });
 });

@@ -1,4 +1,4 @@
-// The tables of a document that a test holds against the code: each stands behind `<!-- table: NAME -->`.
+// The tables of a document that a test compares with the code: each follows `<!-- table: NAME -->`.
 
 import { textOf } from '../sources.js';
 

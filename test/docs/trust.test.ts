@@ -1,10 +1,10 @@
-// docs/trust.md: every line of the threat model names a test that exists, and every right of a token has its lines.
+// docs/trust.md: every line of the threat model names an existing test, and every right of a token has its lines.
 
 import { expect, test } from '@jest/globals';
 import { RIGHTS } from '../../src/contract/token.js';
 import { filesIn, textOf } from '../sources.js';
 
-/** The sections of the threat model, which ends where the components begin. */
+/** The sections of the threat model, which ends where the list of components begins. */
 const [MODEL = ''] = textOf('docs/trust.md').split('\n## Who is trusted with what');
 const SECTIONS = MODEL.split('\n## ').slice(1);
 
@@ -22,14 +22,14 @@ test('the threat model has a section for each actor', () => {
   ]);
 });
 
-test('every actor has lines of what it can and of what it cannot do', () => {
+test('every actor has lines of what it can and cannot do', () => {
   for (const section of SECTIONS) {
     const verbs = linesOf(section).map((line) => (/^\|[^|]*\bcannot\b|^\| no right can/.test(line) ? 'cannot' : 'can'));
     expect(new Set(verbs)).toEqual(new Set(['can', 'cannot']));
   }
 });
 
-test('every right of a token has a line of what it can and of what it cannot do', () => {
+test('every right of a token has lines of what it can and cannot do', () => {
   const lines = linesOf(SECTIONS[1] ?? '');
   for (const right of RIGHTS) {
     expect(lines.filter((line) => line.startsWith(`| \`${right}\` can `))).not.toEqual([]);
@@ -37,7 +37,7 @@ test('every right of a token has a line of what it can and of what it cannot do'
   }
 });
 
-test('every line of the threat model names tests, and they exist', () => {
+test('every line of the threat model names existing tests', () => {
   const files = filesIn('test', /\.test\.ts$/);
   const unproven = SECTIONS.flatMap(linesOf).filter((line) => {
     const tests = [...line.matchAll(/\]\(\.\.\/(test\/[^)]*)\)/g)].map(([, path = '']) => path);

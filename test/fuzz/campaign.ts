@@ -176,7 +176,7 @@ async function judge({ turnpike, world, talks, report, violate, learn }: Judged)
   }
   report.traces += all.length;
   for (const talk of talks) report.late += talk.late;
-  for (const run_id of written.keys()) violate(`there are traces of ${run_id}, which nobody has talked to`);
+  for (const run_id of written.keys()) violate(`there are traces of ${run_id}, which no caller has used`);
   return all.length;
 }
 

@@ -39,7 +39,7 @@ interface Loose {
   readonly error?: { readonly error_code: FaultCode; readonly message: string } | null;
 }
 
-/** @returns the violations of a response; empty if there are none (S0-69 to S0-72, S2-10, S2-20, C01, C02) */
+/** @returns the violations of a response; otherwise empty (S0-69 to S0-72, S2-10, S2-20, C01, C02) */
 export function problemsOfResponse({ payload, response }: Exchange, secrets: Secrets): readonly string[] {
   let value: unknown;
   try {

@@ -170,7 +170,7 @@ const LIES: readonly (readonly [string, Lie, RegExp])[] = [
   ['throws', { throws: new TypeError('planted') }, /thrown: TypeError: planted/],
   ['has no trace of a step', { log: (entries) => without(entries, 0) }, /has \d+ traces/],
   ['has two traces of a step', { log: (entries) => without(entries, 2) }, /has \d+ traces/],
-  ['has traces of no run', { log: (e) => edited(e, /"run_id":"[^"]*"/, '"run_id":"run_x.1"') }, /nobody has talked to/],
+  ['has traces of no run', { log: (e) => edited(e, /"run_id":"[^"]*"/, '"run_id":"run_x.1"') }, /no caller has used/],
   ['hashes another response', { log: (e) => edited(e, /("response_sha256":")../, '$1zz') }, /hash of another response/],
   ['hashes another payload', { log: (e) => edited(e, /("hash_sha256":")../g, '$1zz') }, /of another payload/],
   ['skips an index', { log: (e) => edited(e, /"step_index":/, '"step_index":1') }, /step_index/],

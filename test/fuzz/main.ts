@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { OUTCOMES } from '../../src/contract/run/phase.js';
 import { corpora } from './corpora.js';
-import type { PartOptions, Told } from './part.js';
+import type { PartOptions, PartMessage } from './part.js';
 
 /** A part without output for this time hangs: a chunk takes some seconds. */
 const SILENCE_MS = 300_000;
@@ -21,7 +21,7 @@ const PROGRESS_MS = 10_000;
 
 interface Part {
   readonly options: PartOptions;
-  told: Told | null;
+  lastMessage: PartMessage | null;
   /** A failure outside of every check: a crash or a hang of the whole part. */
   broken: string | null;
 }
@@ -44,7 +44,7 @@ function partsOf(): readonly Part[] {
     const file = join(tmpdir(), `turnpike-fuzz-seed-${own}.txt`);
     const policies = Math.ceil(share / PAYLOADS_PER_POLICY);
     const options = { seed: own, payloads: share, policies, fixtures: index === 0, file, replay };
-    return { options, told: null, broken: null };
+    return { options, lastMessage: null, broken: null };
   });
 }
 
@@ -62,8 +62,8 @@ function run(part: Part): Promise<void> {
       void worker.terminate();
     };
     let watch = setTimeout(silent, SILENCE_MS);
-    worker.on('message', (told: Told) => {
-      part.told = told;
+    worker.on('message', (lastMessage: PartMessage) => {
+      part.lastMessage = lastMessage;
       clearTimeout(watch);
       watch = setTimeout(silent, SILENCE_MS);
     });
@@ -72,7 +72,7 @@ function run(part: Part): Promise<void> {
     });
     worker.on('exit', () => {
       clearTimeout(watch);
-      if (part.told?.kind !== 'done') part.broken ??= 'ended without a word';
+      if (part.lastMessage?.kind !== 'done') part.broken ??= 'ended without a message';
       resolve();
     });
   });
@@ -83,15 +83,17 @@ const largest = (values: readonly number[]): number => Math.max(0, ...values);
 
 function progress(parts: readonly Part[], started: number): string {
   const seconds = Math.round((performance.now() - started) / 1_000);
-  const done = sum(parts.map(({ told }) => told?.steps.payloads ?? 0));
-  const found = sum(parts.map(({ told }) => told?.violations.length ?? 0));
+  const done = sum(parts.map(({ lastMessage }) => lastMessage?.steps.payloads ?? 0));
+  const found = sum(parts.map(({ lastMessage }) => lastMessage?.violations.length ?? 0));
   return `${seconds} s  ${done} payloads  ${found} violations`;
 }
 
 function table(parts: readonly Part[], started: number): string {
-  const steps = parts.flatMap(({ told }) => (told === null ? [] : [told.steps]));
-  const policies = parts.flatMap(({ told }) => (told?.policies == null ? [] : [told.policies]));
-  const violations = sum(parts.map(({ told, broken }) => (told?.violations.length ?? 0) + (broken === null ? 0 : 1)));
+  const steps = parts.flatMap(({ lastMessage }) => (lastMessage === null ? [] : [lastMessage.steps]));
+  const policies = parts.flatMap(({ lastMessage }) => (lastMessage?.policies == null ? [] : [lastMessage.policies]));
+  const violations = sum(
+    parts.map(({ lastMessage, broken }) => (lastMessage?.violations.length ?? 0) + (broken === null ? 0 : 1)),
+  );
   const rows: (readonly [string, string | number])[] = [
     ['seeds', parts.map(({ options }) => options.seed).join(', ')],
     ['payloads, one response each', sum(steps.map(({ payloads }) => payloads))],
@@ -113,14 +115,14 @@ function table(parts: readonly Part[], started: number): string {
 }
 
 /** How to reproduce a violation, and what to do then. */
-function complaints({ options, told, broken }: Part): readonly string[] {
+function complaints({ options, lastMessage, broken }: Part): readonly string[] {
   const again = `npm run fuzz -- --workers 1 --seed ${options.seed} --payloads ${options.payloads}`;
-  const lines = (told?.violations ?? []).map(({ what, payload, file }) => {
+  const lines = (lastMessage?.violations ?? []).map(({ what, payload, file }) => {
     const alone = file === null ? '' : `\n  its chunk:  npm run fuzz -- --replay ${file}`;
     return `VIOLATION ${what}\n  payload (base64): ${payload}${alone}\n  all of it:  ${again}`;
   });
   if (broken !== null) {
-    lines.push(`VIOLATION ${broken}\n  under way:  npm run fuzz -- --replay ${options.file}\n  all of it:  ${again}`);
+    lines.push(`VIOLATION ${broken}\n  in progress: npm run fuzz -- --replay ${options.file}\n  all of it:  ${again}`);
   }
   return lines;
 }
@@ -138,7 +140,7 @@ clearInterval(ticker);
 process.stdout.write(`\n${table(parts, started)}\n`);
 const found = parts.flatMap(complaints);
 if (found.length > 0) {
-  const advice = 'When it is mended, put the payload as a file into test/fuzz/failures/payloads (or policies).';
+  const advice = 'After fixing it, put the payload as a file into test/fuzz/failures/payloads (or policies).';
   process.stdout.write(`\n${found.slice(0, 10).join('\n')}\n\n${advice}\n`);
   process.exitCode = 1;
 } else {

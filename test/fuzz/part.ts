@@ -18,7 +18,7 @@ export interface PartOptions {
   readonly replay: string | null;
 }
 
-export interface Told {
+export interface PartMessage {
   readonly kind: 'progress' | 'done';
   readonly steps: Omit<Report, 'violations'>;
   readonly policies: Omit<PolicyReport, 'violations'> | null;
@@ -30,14 +30,14 @@ async function run(options: PartOptions): Promise<void> {
   const { seed, payloads, file } = options;
   if (options.replay !== null) {
     const report = await fuzzChunk(readChunk(options.replay), { measure: true });
-    tell('done', report, null, options.replay);
+    sendMessage('done', report, null, options.replay);
     return;
   }
   for (const chunk of options.fixtures ? fixtureChunks() : []) {
     writeChunk(file, chunk);
     const report = await fuzzChunk(chunk, { measure: true });
     if (report.violations.length > 0) {
-      tell('done', report, null, kept(report.violations, file));
+      sendMessage('done', report, null, kept(report.violations, file));
       return;
     }
   }
@@ -48,9 +48,9 @@ async function run(options: PartOptions): Promise<void> {
     corpus: corpora().payloads,
     measure: true,
     before: (chunk) => writeChunk(file, chunk),
-    after: (soFar) => tell('progress', soFar, policies, null),
+    after: (soFar) => sendMessage('progress', soFar, policies, null),
   });
-  tell('done', report, policies, kept(report.violations, file));
+  sendMessage('done', report, policies, kept(report.violations, file));
 }
 
 /** Saves the chunk of the first violation. */
@@ -60,11 +60,16 @@ function kept([first]: readonly Violation[], file: string): string | null {
   return file;
 }
 
-function tell(kind: Told['kind'], report: Readonly<Report>, policies: PolicyReport | null, file: string | null): void {
+function sendMessage(
+  kind: PartMessage['kind'],
+  report: Readonly<Report>,
+  policies: PolicyReport | null,
+  file: string | null,
+): void {
   const { violations, ...steps } = report;
   const { violations: ofPolicies = [], ...counts } = policies ?? {};
   const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
-  const told: Told = {
+  const message: PartMessage = {
     kind,
     steps,
     policies: policies === null ? null : (counts as Omit<PolicyReport, 'violations'>),
@@ -77,7 +82,7 @@ function tell(kind: Told['kind'], report: Readonly<Report>, policies: PolicyRepo
       })),
     ],
   };
-  parentPort?.postMessage(told);
+  parentPort?.postMessage(message);
 }
 
 await run(workerData as PartOptions);

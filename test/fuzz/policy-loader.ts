@@ -198,7 +198,7 @@ interface Judging {
 }
 
 interface Judged {
-  /** The violation; null if there is none. */
+  /** The violation; otherwise null. */
   readonly what: string | null;
   readonly behaviour: string;
 }

@@ -75,8 +75,8 @@ class Service {
     const [from, to] = [Number(searchParams.get('from')), Number(searchParams.get('to'))];
     const size = this.texts.length;
     if (path === '/inspector/ledger') {
-      const told = { ledger_id: this.ledger_id, begin: 0, size, checkpoint: null, key: null, frontier: [] };
-      response.end(JSON.stringify({ ...told, live: this.live, approvals: false, title: '' }));
+      const info = { ledger_id: this.ledger_id, begin: 0, size, checkpoint: null, key: null, frontier: [] };
+      response.end(JSON.stringify({ ...info, live: this.live, approvals: false, title: '' }));
     } else if (path === '/inspector/rows') response.end(JSON.stringify(this.#rows(from, to)));
     else if (path === '/inspector/entries') response.end(this.texts.slice(from, to).join('\n'));
     else if (path.startsWith('/inspector/courses/')) response.end(JSON.stringify(courseOf('run_one', size)));

@@ -282,10 +282,10 @@ async function session({ turnpike }: Bench): Promise<string> {
   if (check?.type !== 'execute_verification') throw new Error(JSON.stringify(second));
   const verified = await sessions.verify(id, { step_id: check.step_id }, RUNNER);
   const receipt = { verification_receipt: verified.data?.verification_receipt };
-  const told = { step_id: check.step_id, step_type: check.type, outcome: 'success', task_id: check.task_id };
+  const result = { step_id: check.step_id, step_type: check.type, outcome: 'success', task_id: check.task_id };
   const third = await sessions.next(
     id,
-    { last_step_result: { ...told, step_proof: check.step_proof, ...receipt } },
+    { last_step_result: { ...result, step_proof: check.step_proof, ...receipt } },
     RUNNER,
   );
   const gate = third.data?.next_step;

@@ -48,13 +48,9 @@ test('one hostile token fails no step of another, and does not fill the memory',
 });
 
 test.each<readonly [string, Fault, RegExp]>([
-  ['a controller without bounds for a token', 'no-token-bound', /steps of one token beside another/],
-  [
-    'answers that are made whole for clients that do not read',
-    'no-backpressure',
-    /bytes of an answer that nobody read/,
-  ],
-  ['steps of one token that leave no room for others', 'no-bulk-lane', /steps of one token beside another/],
+  ['a controller without bounds for a token', 'no-token-bound', /steps of one token during a step of another/],
+  ['answers that are made whole for clients that do not read', 'no-backpressure', /bytes of an unread response/],
+  ['steps of one token that leave no room for others', 'no-bulk-lane', /steps of one token during a step of another/],
 ])('a planted fault is found: %s', async (_what, fault, expected) => {
   const { failures } = await attacked({ fault, attacks: ['unread-entries'], seconds: 1 });
   expect(failures).toEqual(expect.arrayContaining([expect.stringMatching(expected)]));

@@ -24,7 +24,7 @@ export interface FullDiskOptions {
   readonly planted?: boolean;
 }
 
-/** The violations, by name; empty if there are none. */
+/** The violations, by name; otherwise empty. */
 export function fullDiskFindings(options: FullDiskOptions, namespace: readonly string[]): readonly string[] {
   const argv = [process.execPath, options.program, JSON.stringify(options)];
   const { stdout, stderr, status } = spawnSync('unshare', [...namespace, ...argv], { encoding: 'utf8' });

@@ -153,7 +153,7 @@ function bytesBelow(folder: string): number {
     .reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }
 
-/** The violations in the report; empty if there are none. */
+/** The violations in the report; otherwise empty. */
 export function findingsIn(report: StorageReport, { actorBytes }: StorageCampaign): readonly string[] {
   const { otherBytes, steps, succeeded, sent } = report;
   const grewBytes = report.grewBytes - otherBytes;
@@ -181,8 +181,8 @@ async function main(argv: readonly string[]): Promise<number> {
   const report = await storageCampaign(campaign);
   if (values.home === undefined) rmSync(folder, { recursive: true, force: true });
   const findings = findingsIn(report, campaign);
-  const told = { ...report, refusals: Object.fromEntries(report.refusals), findings };
-  process.stdout.write(`${JSON.stringify({ seed, seconds, actorBytes, ...told })}\n`);
+  const summary = { ...report, refusals: Object.fromEntries(report.refusals), findings };
+  process.stdout.write(`${JSON.stringify({ seed, seconds, actorBytes, ...summary })}\n`);
   return findings.length === 0 ? 0 : 1;
 }
 

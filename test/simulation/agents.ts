@@ -1,5 +1,5 @@
-// Those who use the system: they start agents, propose well and badly, ask twice, ask for what is not there, and end
-// what they began, all by chance.
+// The clients of the system: they start agents, submit good and bad proposals, repeat requests, request unknown
+// objects, and end their runs, all at random.
 
 import type { AgentOptions, AgentRun } from '../../src/runtime/agents/agent-run.js';
 import { Calls, type Call } from './calls.js';
@@ -8,11 +8,11 @@ import type { Process } from './process.js';
 import { Random } from './random.js';
 import type { World } from './world.js';
 
-/** More than may wait for one agent (D4). */
+/** More proposals than may be queued for one agent (D4). */
 const BURST = 70;
 const KNOWN_MAX = 24;
 const CASES = ['case-a', 'case-b', 'case-c'];
-/** Where they share a quota. */
+/** The case in which agents share a quota. */
 const ONE_CASE = ['case-a'];
 
 interface Sent {
@@ -26,9 +26,9 @@ export class Agents {
   readonly calls: Calls;
   readonly #world: World;
   readonly #random: Random;
-  /** Agents that the present process holds. */
+  /** The agents attached in the current process. */
   #held: AgentRun[] = [];
-  /** What was sent of late, to be sent again. */
+  /** Recent submissions, to be repeated. */
   #sent: Sent[] = [];
   #inputs = 0;
 
@@ -42,7 +42,7 @@ export class Agents {
     return this.#held.length;
   }
 
-  /** The process is another one: handles of the old one lead nowhere. */
+  /** A new process: handles of the old one are invalid. */
   forget(): void {
     this.#held = [];
     this.calls.forgetDead();
@@ -73,7 +73,7 @@ export class Agents {
     return this.#send(process, agent, this.#next(agent.run_id));
   }
 
-  /** The same input id again, or the same proposal, or another one with its id. */
+  /** Repeats an input id, or a proposal, or sends another one with its id. */
   repeat(process: Process): string {
     if (this.#sent.length === 0) return this.submit(process);
     const sent = this.#random.pick(this.#sent);
@@ -85,7 +85,7 @@ export class Agents {
     return this.#send(process, agent, { ...again, payload: payload(this.#random, sent.id), inputId: undefined });
   }
 
-  /** By the run's id: live ones, ended ones, and ones that never were. */
+  /** By run id: live runs, ended ones, and ones that never existed. */
   submitById(process: Process): string {
     const { turnpike } = process;
     if (turnpike === null) return 'submit nowhere';
@@ -106,7 +106,7 @@ export class Agents {
     return `burst on ${agent.run_id}`;
   }
 
-  /** Every agent that is held writes a file, all at once. */
+  /** Every attached agent writes a file, concurrently. */
   writeTogether(process: Process): string {
     for (const agent of this.#held) {
       const id = this.#random.uuid();
@@ -126,11 +126,11 @@ export class Agents {
     return `${kind} ${agent.run_id}`;
   }
 
-  /** Takes up a run of an earlier process, or one that is held already. */
+  /** Resumes a run of an earlier process, or one that is attached already. */
   find(process: Process): string {
     const { turnpike } = process;
     const { lives } = this.#world.ledger;
-    if (turnpike === null || lives.agents.size === 0) return 'find nobody';
+    if (turnpike === null || lives.agents.size === 0) return 'find no agent';
     const run_id = this.#random.pick([...lives.agents]);
     this.calls.follow(
       { kind: 'find', process, run_id },
@@ -145,7 +145,7 @@ export class Agents {
     return `find ${run_id}`;
   }
 
-  /** Reads run records beside everything else. */
+  /** Reads run records concurrently with everything else. */
   look(process: Process): string {
     const { turnpike } = process;
     const [run_id] = this.#world.ledger.lives.agents;
@@ -162,7 +162,7 @@ export class Agents {
     return `look at ${run_id}`;
   }
 
-  /** Most callers let go of a run that has ended; some go on asking. */
+  /** Most callers release a run that has ended; some continue to query it. */
   #letGo(ended: AgentRun): void {
     if (this.#random.chance(0.9)) this.#held = this.#held.filter((agent) => agent !== ended);
   }

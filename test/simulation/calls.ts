@@ -1,4 +1,4 @@
-// What callers asked for and were told. Every call ends, and whatever it was told stood in the ledger at that moment.
+// The calls of clients and their results. Every call ends, and every reported result was in the ledger at that time.
 
 import { CodedError } from '../../src/errors.js';
 import { isTerminal } from '../../src/contract/run/run-state.js';
@@ -7,7 +7,7 @@ import { count } from './faults.js';
 import type { Process } from './process.js';
 import type { World } from './world.js';
 
-/** D4: one under way and 64 that wait. */
+/** D4: one in progress and 64 queued. */
 const QUEUE_MAX = 65;
 
 export interface Call {
@@ -17,14 +17,14 @@ export interface Call {
   readonly run_id: string;
   readonly payload?: Uint8Array;
   readonly inputId?: string;
-  /** The options are none that could be taken. */
+  /** Whether the options are invalid. */
   readonly wrong?: boolean;
 }
 
 export interface OpenCall extends Call {
-  /** How often reads had been made to fail, and promised, and its process had gone on, when it began. */
+  /** Counts, at the start of the call, of failed reads, of local reads answered by promises, and of restarts. */
   readonly before: Pick<Process, 'readFailures' | 'promisedReads' | 'restarts'>;
-  /** How many calls waited for the same agent when it began. */
+  /** How many calls waited for the same agent at its start. */
   readonly ahead: number;
 }
 
@@ -39,10 +39,10 @@ export class Calls {
   }
 
   /**
-   * Makes a call and follows it to its end. What fails while it is being made counts as well, so it is made here.
-   * `told` gets its answer, unless its process has died before.
+   * Makes a call and follows it to its end. It calls `make` itself, so that a synchronous exception counts too.
+   * `onResult` receives the result, unless its process has died before.
    */
-  follow<T>(call: Call, make: () => Promise<T>, told: (value: T, call: OpenCall) => void): void {
+  follow<T>(call: Call, make: () => Promise<T>, onResult: (value: T, call: OpenCall) => void): void {
     const { process } = call;
     const { readFailures, promisedReads, restarts } = process;
     const queue = `${process.id} ${call.run_id}`;
@@ -59,7 +59,7 @@ export class Calls {
       (value) => {
         if (!done()) return;
         this.#world.ledger.sync();
-        told(value, open);
+        onResult(value, open);
       },
       (error: unknown) => {
         if (!done()) return;
@@ -83,7 +83,7 @@ export class Calls {
       count(this.outcomes, String(outcome ?? shown['decision']));
       return;
     }
-    // D2: only where the ledger could not be written has anything stopped.
+    // D2: only a failed write of the ledger stops anything.
     if (isAuditFailure(shown) && wasBroken(call)) {
       count(this.outcomes, 'AUDIT_FAILURE');
       return;
@@ -94,7 +94,7 @@ export class Calls {
     );
   }
 
-  /** How a run ended, as its holder hears it. */
+  /** How a run ended, as its owner is notified. */
   ended(process: Process, { run_id, state, reason }: RunEnding): void {
     const { ledger, history } = this.#world;
     if (!process.alive) return;
@@ -105,11 +105,11 @@ export class Calls {
     if (life?.state === state && reason.startsWith(life.reason)) return;
     history.report(
       'acknowledged.durable',
-      `${run_id} is told to be ${state} (${reason}), is ${life?.state ?? 'nothing'}`,
+      `${run_id} is reported as ${state} (${reason}), is ${life?.state ?? 'nothing'}`,
     );
   }
 
-  /** When nothing is left to happen, nobody waits. */
+  /** When no event is left, no call is pending. */
   checkAllEnded(): void {
     for (const { kind, run_id, process } of this.#open) {
       if (!process.alive) continue;
@@ -121,7 +121,7 @@ export class Calls {
     for (const open of this.#open) if (!open.process.alive) this.#open.delete(open);
   }
 
-  /** A ledger that is being closed can neither be read any more by calls that are still under way. */
+  /** While a ledger closes, pending calls can no longer read it. */
   #isExcused(call: OpenCall): boolean {
     const { process, before } = call;
     return wasBroken(call) || process.readFailures > before.readFailures || process.phase !== 'open';
@@ -137,7 +137,7 @@ export class Calls {
     history.report('caller.answer', `${call.kind} of ${call.run_id} is refused with ${code}: ${stack}`);
   }
 
-  /** Whether a refusal tells the truth. */
+  /** Whether an error is justified. */
   #isRight(call: OpenCall, code: string): boolean {
     const { process, run_id, kind } = call;
     const { lives } = this.#world.ledger;
@@ -168,10 +168,10 @@ export class Calls {
   }
 }
 
-/** Whether the ledger could not be written at some time since the call began. */
+/** Whether a write of the ledger failed at some time since the call began. */
 const wasBroken = ({ process, before }: OpenCall): boolean => process.broken || process.restarts > before.restarts;
 
-/** D2. Where only the decision is shown, all that can be seen is that it failed. */
+/** D2. If only the decision is shown, all that is visible is that it failed. */
 const isAuditFailure = (shown: Record<string, unknown>): boolean => {
   const error = shown['error'] as { readonly error_code: string } | null | undefined;
   return error === undefined

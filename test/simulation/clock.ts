@@ -12,7 +12,7 @@ interface Waiting {
 const START = Date.parse('2026-01-01T00:00:00.000Z');
 const LEAP_MS = 5_000;
 
-/** Time of the simulation: it passes with a look now and then, and when the simulation says so; never back. */
+/** Simulated time: it advances occasionally when it is read, and when the simulation says so; never backwards. */
 export class SimClock {
   #now = START;
   #waiting: Waiting[] = [];
@@ -43,7 +43,7 @@ export class SimClock {
     };
   }
 
-  /** Lets time pass; the timers that are due ring in any order. @returns how many rang */
+  /** Advances time; the timers that are due fire in any order. @returns how many fired */
   advance(ms: number): number {
     this.#now += ms;
     const due = this.#waiting.filter(({ at }) => at <= this.#now);

@@ -1,15 +1,15 @@
 import type { Random } from './random.js';
 
-/** How stormy one port is in one seed: most seeds leave some ports in peace and shake others (BUGGIFY). */
+/** The fault rate of one port in one seed: most seeds leave some ports undisturbed and disturb others (BUGGIFY). */
 const WEATHERS = [0, 0.3, 1, 1, 3] as const;
 
-/** Decides at every call of a port whether, and how, it goes wrong. */
+/** Decides at every call of a port whether and how it fails. */
 export class Faults {
   readonly #random: Random;
   readonly #weather = new Map<string, number>();
   readonly calls = new Map<string, number>();
   readonly injected = new Map<string, number>();
-  /** While the world is brought to rest nothing new goes wrong. */
+  /** While the world is brought to rest, no new fault occurs. */
   quiet = false;
 
   constructor(random: Random) {

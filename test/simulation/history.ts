@@ -1,23 +1,23 @@
 import { createHash } from 'node:crypto';
 
-/** What must hold, by name. A planted bug has to be found by the one that is meant for it. */
+/** The invariants, by name. The intended invariant has to find a planted bug. */
 export const INVARIANTS = [
   'proposal.once', // a proposal id, or a caller's input id, takes effect once
   'step.complete', // each proposal has one outcome, one trace, one response, and they fit together
-  'acknowledged.durable', // what a caller was told stands in the ledger at that moment
-  'effect.allowed', // nothing is performed without a durable allow of its own run
-  'effect.once', // at most once; an unknown outcome is never tried again
-  'effect.truth', // the ledger says of an effect what happened
-  'terminal.immutable', // an ended run never moves
+  'acknowledged.durable', // every result that a caller received was in the ledger then
+  'effect.allowed', // no effect runs without a durable allow of its own run
+  'effect.once', // at most once; an unknown outcome is never retried
+  'effect.truth', // the ledger records what the effect did
+  'terminal.immutable', // an ended run never changes
   'run.inherits', // pins, case, correlation and root come from the parent
   'events.required', // the events of S4 §6, in their order
-  'chain.whole', // no gap, no loose entry
+  'chain.whole', // no gap, no unconnected entry
   'fold.same', // the recorded tree, folded, is the live tree
-  'timer.early', // no timer rings before its time
-  'fail.closed', // after a commit that failed nothing more is written
-  'reopen.settled', // after an opening nothing is pending, and only remote agents are alive
+  'timer.early', // no timer fires early
+  'fail.closed', // after a failed commit nothing more is written
+  'reopen.settled', // after an opening nothing is pending, and only remote agents are live
   'caller.answer', // every call ends, with an answer or an error that the contract knows
-  'quota.held', // what is written never exceeds the quota of its case, however many agents write (C82)
+  'quota.held', // writes never exceed the quota of the case, however many agents write (C82)
   'ledger.verifies', // `ledger verify` and `replay` agree
 ] as const;
 export type Invariant = (typeof INVARIANTS)[number];
@@ -29,7 +29,7 @@ export interface Violation {
 
 const TAIL_LINES = 24;
 
-/** Everything that happened, as one digest and the last few lines. The first violation is kept, and ends the seed. */
+/** All events, as one digest and the last few lines. The first violation is recorded, and ends the seed. */
 export class History {
   readonly #hash = createHash('sha256');
   readonly #tail: string[] = [];
@@ -49,7 +49,7 @@ export class History {
     return this.#violation;
   }
 
-  /** Whether nothing has been violated so far. */
+  /** Whether there is no violation so far. */
   isClean(): boolean {
     return this.#violation === null;
   }

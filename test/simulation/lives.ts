@@ -1,4 +1,5 @@
-// The life of every run as its entries tell it, against the tables of S4 §3 and §6 written out here as literals.
+// The lifecycle of every run as its entries record it, compared with the tables of S4 §3 and §6, which are literals
+// here.
 
 import type { AuditEvent } from '../../src/contract/run/audit-event.js';
 import type { RunCreated } from '../../src/contract/run/entry.js';
@@ -25,7 +26,7 @@ const ACTS: Partial<Record<RunKind, AuditEvent['action_type']>> = { tool_gateway
 export interface Life {
   readonly created: RunCreated;
   state: RunState;
-  /** What its terminal event says behind the state. */
+  /** The reason in its terminal event, after the state. */
   reason: string;
   judged: 'allow' | 'deny' | null;
   acted: boolean;
@@ -85,7 +86,7 @@ export class Lives {
     }
   }
 
-  /** An audit event of a run. Refusals move nothing, and may come at any time (C50). */
+  /** An audit event of a run. Refusals change no state, and may occur at any time (C50). */
   event(event: AuditEvent): void {
     const { run_id, event_id, action_type } = event;
     const life = this.#lives.get(run_id);
@@ -108,7 +109,7 @@ export class Lives {
 
   #frame(life: Life, event: AuditEvent): void {
     const { created } = life;
-    const told = JSON.stringify([
+    const named = JSON.stringify([
       event.root_run_id,
       event.parent_run_id ?? null,
       event.correlation_id,
@@ -126,7 +127,7 @@ export class Lives {
       created.case_id,
       created.lane_id,
     ]);
-    if (told !== known) this.#history.report('run.inherits', `${event.event_id} says ${told}, its run ${known}`);
+    if (named !== known) this.#history.report('run.inherits', `${event.event_id} says ${named}, its run ${known}`);
   }
 
   #judged(life: Life, event: AuditEvent): void {
@@ -153,7 +154,8 @@ export class Lives {
     };
     if (next === undefined || !EDGES[life.state].includes(next)) missing(`went from ${life.state} to ${word}`);
     if (next === 'running' && life.judged !== 'allow') missing('runs without an allow');
-    if (next === 'denied' && life.state === 'created' && life.judged !== 'deny') missing('was denied by nobody');
+    if (next === 'denied' && life.state === 'created' && life.judged !== 'deny')
+      missing('was denied without a decision');
     const act = ACTS[life.created.run_kind];
     if (next !== undefined && next !== 'running' && next !== 'denied' && act !== undefined && !life.acted) {
       missing(`is ${next} without its ${act} event`);
@@ -167,7 +169,7 @@ export class Lives {
   }
 }
 
-/** S4-56: what every run has from the root. */
+/** S4-56: the members that every run inherits from the root. */
 const inheritedOf = (body: RunCreated): string =>
   JSON.stringify([
     body.root_run_id,

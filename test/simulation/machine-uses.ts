@@ -1,9 +1,9 @@
-// What work takes from the machine although its ports should give it: time, chance, timers and turns of the event loop.
+// Detects direct use of the machine's time, randomness, timers and event loop, which the ports should provide.
 
 import { AsyncLocalStorage, createHook } from 'node:async_hooks';
 import { sep } from 'node:path';
 
-/** Turns that the simulation itself takes, in order to let promises come to rest. */
+/** Event loop turns of the simulation itself, which let promises settle. */
 const OWN = /\/simulation\/world\b/;
 const ROOT = process.cwd() + sep;
 const FOLDERS = ['src', 'machines', 'test'].map((folder) => ROOT + folder + sep);
@@ -11,7 +11,7 @@ const isOurs = (line: string): boolean =>
   FOLDERS.some((folder) => line.includes(folder)) && !line.includes('machine-uses');
 const STACK_LINES = 100;
 
-/** What gives the machine's time without a function that could be replaced: `new Date()`. */
+/** Reads the machine's time without a function that could be replaced: `new Date()`. */
 function watchDates(note: (what: string) => void): () => void {
   const real = globalThis.Date;
   globalThis.Date = new Proxy(real, {
@@ -36,18 +36,18 @@ function watchEnvironment(note: (what: string) => void): () => void {
 
 type Reads = [object: Record<string, unknown>, name: string, label: string];
 
-/** @returns each use by `work` and by what it calls, once, with the first line of our code that led to it */
+/** @returns each use by `work` and its callees, once, with the first line of our code that led to it */
 export async function machineUses(work: () => Promise<unknown>): Promise<readonly string[]> {
   const uses = new Set<string>();
   const lines = Error.stackTraceLimit;
   Error.stackTraceLimit = STACK_LINES;
-  // What an earlier test or the test runner does meanwhile is none of this work.
+  // Uses by an earlier test or by the test runner do not belong to this work.
   const inside = new AsyncLocalStorage<true>();
   const note = (what: string): void => {
     if (inside.getStore() !== true) return;
     const stack = new Error(what).stack?.split('\n') ?? [];
     const ours = stack.find(isOurs);
-    // The test runner's timers of this very test have no line of ours.
+    // Timers of the test runner for this very test have no line of our code.
     if (ours !== undefined && !OWN.test(ours)) uses.add(`${what} ${ours.trim()}`);
   };
   const hook = createHook({

@@ -1,5 +1,5 @@
 // npm run simulate -- [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces] [--interpreter NAME]
-// One line a seed; 1 with seed, step and invariant when something was violated, and how to see it again.
+// Prints one line per seed. Exits with 1 after a violation, with seed, step and invariant, and how to reproduce it.
 
 import { parseArgs } from 'node:util';
 import { DEFAULT_INTERPRETER } from '../../src/kernel/interpreter/default-interpreter.js';
@@ -13,7 +13,7 @@ import { QUOTA, type Plant } from './world.js';
 
 const SEEDS = 200;
 const STEPS = 5_000;
-/** With `--paces`, where each seed is run six times. */
+/** With `--paces`, each seed runs six times. */
 const PACED_SEEDS = 50;
 const PACED_STEPS = 600;
 
@@ -23,7 +23,7 @@ const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--y
   --steps N       steps of each seed (default ${STEPS})
   --planted NAME  with a bug on purpose: ${[...PLANTS, ...MORE_PLANTS].map(({ name }) => name).join(', ')}
   --yields N      paced work yields at every N-th call, 0: never (default: where chance says so)
-  --paces         each seed at each pace, alone and beside ${BUSY_LOOPS} busy loops: the digests must be equal
+  --paces         each seed at each pace, alone and in parallel with ${BUSY_LOOPS} busy loops: the digests must be equal
                   (default ${PACED_SEEDS} seeds of ${PACED_STEPS} steps)
   --interpreter   ${INTERPRETERS.join(' or ')} (default ${DEFAULT_INTERPRETER})`;
 
@@ -37,7 +37,7 @@ interface Task {
   readonly interpreter: Interpreter;
 }
 
-/** @returns null for arguments that make no sense */
+/** @returns null for invalid arguments */
 function taskOf(args: readonly string[]): Task | null {
   const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
   const named = { seed: text, seeds: text, steps: text, planted: text, yields: text, interpreter: text };
@@ -80,7 +80,7 @@ function sayViolation({ seed, steps, violation, tail }: Report, { plant, interpr
   say(`again: npm run simulate -- --seed ${seed} --steps ${steps}${planted}${under}`);
 }
 
-/** What was called, and what went wrong there: a port that was never called, or never failed, was not tested. */
+/** The calls and faults of each port: a port that was never called, or never failed, was not tested. */
 function saySummary(reports: readonly Report[]): void {
   const calls = new Map<string, number>();
   const faults = new Map<string, number>();
@@ -122,7 +122,7 @@ async function simulateAll(task: Task): Promise<number> {
   const reports: Report[] = [];
   for (let seed = task.first; seed < task.first + task.seeds; seed += 1) {
     const { steps, plant, interpreter, yields } = task;
-    // A quarter of the seeds has a small quota, and nobody but agents who write.
+    // A quarter of the seeds has a small quota, and only agents that write.
     const quota = plant === undefined ? seed % 4 === 0 : plant.quota === true;
     const planted = plant === undefined ? {} : { plant };
     const report = await simulate({ seed, steps, interpreter, yields, ...planted, quota: quota ? QUOTA : null });
@@ -134,7 +134,7 @@ async function simulateAll(task: Task): Promise<number> {
   return reports.some(({ violation }) => violation !== null) ? 1 : 0;
 }
 
-/** @returns 1 when a digest depends on the pace or on other load, or an invariant was violated */
+/** @returns 1 if a digest depends on the pace or on other load, or an invariant was violated */
 async function comparePaces(task: Task): Promise<number> {
   let differing = 0;
   for (let seed = task.first; seed < task.first + task.seeds; seed += 1) {
@@ -146,13 +146,15 @@ async function comparePaces(task: Task): Promise<number> {
     if (!isSame) differing += 1;
     say(`seed ${seed}: ${isSame ? 'the same' : 'DIFFERENT'} at each pace, sha256 ${[...digests].join(' ')}`);
   }
-  say(`${task.seeds} seeds at ${YIELDS.length} paces, alone and beside ${BUSY_LOOPS} busy loops: ${differing} differ`);
+  say(
+    `${task.seeds} seeds at ${YIELDS.length} paces, alone and in parallel with ${BUSY_LOOPS} busy loops: ${differing} differ`,
+  );
   return differing > 0 ? 1 : 0;
 }
 
-// Nobody inside may leave a promise to itself; one that does is a finding like any other.
+// No code inside may ignore a rejected promise; one that does is a finding like any other.
 process.on('unhandledRejection', (error) => {
-  say(`VIOLATED: a rejection that nobody handles: ${error instanceof Error ? (error.stack ?? '') : String(error)}`);
+  say(`VIOLATED: an unhandled rejection: ${error instanceof Error ? (error.stack ?? '') : String(error)}`);
   process.exit(1);
 });
 process.exitCode = await main();

@@ -9,8 +9,8 @@ interface End {
 }
 
 /**
- * A second disk on which the same batches are told with changed or left out entries, sealed again, so that places,
- * chains and the Merkle tree all fit: nothing but the meaning of the entries can show what was done.
+ * A second disk that stores the same batches with changed or omitted entries, sealed again, so that places, chains and
+ * the Merkle tree all match: only the meaning of the entries can reveal the change.
  */
 export class Mirror {
   readonly #disk: MemoryState;
@@ -25,16 +25,16 @@ export class Mirror {
   }
 
   tell({ trees }: Batch): void {
-    const told = trees.map((append) => this.#told(append)).filter(({ entries }) => entries.length > 0);
-    this.#disk.commit({ epoch: this.#epoch, trees: told });
+    const rewritten = trees.map((append) => this.#rewriteAppend(append)).filter(({ entries }) => entries.length > 0);
+    this.#disk.commit({ epoch: this.#epoch, trees: rewritten });
   }
 
-  #told({ tree_id, entries, artifacts, ...append }: TreeAppend): TreeAppend {
+  #rewriteAppend({ tree_id, entries, artifacts, ...append }: TreeAppend): TreeAppend {
     const from = this.#ends.get(tree_id)?.seq ?? 0;
     const sealed: SealedEntry[] = [];
     const places = entries.map(({ entry }) => {
-      const told = this.#rewrite(entry);
-      return told === null ? null : sealed.push(this.#seal(told)) - 1;
+      const rewritten = this.#rewrite(entry);
+      return rewritten === null ? null : sealed.push(this.#seal(rewritten)) - 1;
     });
     const brought = artifacts.flatMap((one) => {
       const place = places[one.entry] ?? null;

@@ -1,4 +1,4 @@
-// The files of all cases, in memory: as much of a sandbox as the contract of the port speaks of.
+// The files of all cases, in memory: the part of a sandbox that the contract of the port describes.
 
 import type { Effect, EffectResult, PathFact } from '../../src/contract/run/effect.js';
 import type { ExecutionCause } from '../../src/contract/fault.js';
@@ -23,7 +23,7 @@ const trimmed = (path: unknown): string => textOf(path).replace(/\/$/, '');
 
 export class ModelFiles {
   readonly #cases = new Map<string, Map<string, Node>>();
-  /** Inodes and times of change: nothing is ever the same twice. */
+  /** Inodes and times of change: never the same twice. */
   #stamp = 0;
 
   fact(case_id: string, path: string): PathFact {
@@ -46,7 +46,7 @@ export class ModelFiles {
     return { bytes: nodes.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0), files: nodes.length - 1 };
   }
 
-  /** Does what the effect says, looking again at the moment of use. `failed` has changed nothing. */
+  /** Executes an effect, and checks again at the time of use. `failed` has changed nothing. */
   act({ action, args, case_id }: Effect): EffectResult {
     const files = this.#files(case_id ?? '');
     const at = trimmed(args['path'] ?? args['source']);
@@ -78,7 +78,7 @@ export class ModelFiles {
     }
   }
 
-  /** Somebody else writes, or removes, something. @returns what they touched */
+  /** Another program writes or removes a file. @returns the path */
   interfere(case_id: string, random: Random): string {
     const files = this.#files(case_id);
     const at = `${ROOT}/${random.pick(NAMES)}`;

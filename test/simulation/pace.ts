@@ -4,9 +4,9 @@ import type { Agenda, Process } from './process.js';
 import type { Random } from './random.js';
 
 /**
- * Where paced work yields: at every n-th call, never (0), or where chance says so. A counted yield ends within the step
- * of the simulation in which it began, so the history does not depend on the number; a drawn one may wait like any
- * other answer of a port, so that other calls come between.
+ * Where paced work yields: at every n-th call, never (0), or at random. A counted yield ends within the step of the
+ * simulation in which it began, so the history does not depend on the number. A random one may wait like any other
+ * answer of a port, so that other calls run in between.
  */
 export type Yields = number | 'drawn';
 
@@ -16,12 +16,12 @@ const HOLD_ODDS = 0.02;
 export interface PaceGround {
   readonly agenda: Agenda;
   readonly faults: Faults;
-  /** A stream of its own: where work yields changes no other draw. */
+  /** A separate random stream: where work yields changes no other draw. */
   readonly random: Random;
   readonly yields: Yields;
 }
 
-/** Divides work by the simulation's agenda, and by no clock. */
+/** Divides work by the simulation's agenda, not by a clock. */
 export class SimPace {
   readonly #ground: PaceGround;
   #calls = 0;
@@ -50,5 +50,5 @@ export class SimPace {
   }
 }
 
-/** For work with which nothing else runs. */
+/** For work that runs alone. */
 export const UNDIVIDED: Pace = { begin: () => () => undefined };

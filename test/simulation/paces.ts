@@ -1,5 +1,5 @@
-// The same seeds while paced work yields never, at every call and at every 7th, on a free processor and beside busy
-// loops: the history of a seed depends on neither.
+// The same seeds with paced work that yields never, at every call and at every 7th, on a free processor and in parallel
+// with busy loops: the history of a seed depends on neither.
 
 import { Worker } from 'node:worker_threads';
 import type { Yields } from './pace.js';
@@ -15,7 +15,7 @@ export async function simulatePaces(seed: number, steps: number): Promise<readon
   return reports;
 }
 
-/** Runs `work` while this many threads do nothing but keep the processor busy. */
+/** Runs `work` while this many threads keep the processor busy. */
 export async function besideBusyLoops<T>(loops: number, work: () => Promise<T>): Promise<T> {
   const threads = Array.from({ length: loops }, () => new Worker('for (;;) ;', { eval: true }));
   try {

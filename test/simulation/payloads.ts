@@ -1,4 +1,4 @@
-// What agents send: a small grammar of its own, from what is meant well to what is no text at all.
+// The payloads of agents: a small grammar, from well-formed proposals to bytes that are not text.
 
 import type { Random } from './random.js';
 
@@ -8,7 +8,7 @@ const FOLDERS = ['/sandbox/', '/sandbox/d', '/sandbox/d/', '/sandbox/d', '/sandb
 const OUTSIDE = ['/etc/passwd', '/sandbox/../x.txt', '/sandbox/d/../../y.txt', '/sandbox//a.txt', 'a.txt', '/sandbox/'];
 const WRONG_NAMES = ['/sandbox/run.sh', '/sandbox/a.TXT', '/sandbox/.turnpike-x', '/sandbox/plain', '/sandbox/a\u0000'];
 
-/** Which action, and what for: the weights make most runs live for some steps. */
+/** Actions and their purposes: the weights let most runs live for several steps. */
 const ACTIONS = {
   WRITE_FILE: 26,
   READ_FILE: 14,
@@ -23,7 +23,7 @@ const ACTIONS = {
 } as const;
 const FORMS = { good: 70, 'bad path': 6, 'bad name': 5, 'bad args': 4, 'bad envelope': 6, 'no json': 5, 'no text': 2 };
 
-/** One raw payload. `id` is the proposal's, where it is to have one. */
+/** One raw payload. `id` is the id of the proposal, if it has one. */
 export function payload(random: Random, id: string): Uint8Array {
   const form = random.weighted<keyof typeof FORMS>(FORMS);
   const action = random.weighted<keyof typeof ACTIONS>(ACTIONS);

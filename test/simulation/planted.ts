@@ -1,4 +1,4 @@
-// Five bugs on purpose, each put on the ports and nowhere else: a simulation that does not find them finds nothing.
+// Planted bugs, each in the ports only: a simulation that does not find them proves nothing.
 
 import type { SandboxFacts } from '../../src/contract/run/effect.js';
 import type { Entry, SealedEntry } from '../../src/contract/run/entry.js';
@@ -12,7 +12,7 @@ import { Random } from './random.js';
 import { isLocalRead } from './sandbox.js';
 import type { Plant, World } from './world.js';
 
-/** One event in so many is forgotten, one child in so many is born without pins. */
+/** One event in this number is omitted, one child in this number is created without pins. */
 const SELDOM = 0.02;
 const HASTE_MS = 200;
 
@@ -23,21 +23,21 @@ const hasEntry = ({ trees }: Batch, isOne: (entry: Entry) => boolean): boolean =
   trees.some(({ entries }) => entries.some(({ entry }) => isOne(entry)));
 
 const hasTrace: Eager = (batch) => hasEntry(batch, ({ type }) => type === 'step_trace');
-/** A db_write run is born where a change is about to be made. */
+/** A db_write run is created where a change is about to be made. */
 const hasIntent: Eager = (batch) =>
   hasEntry(batch, (entry) => entry.type === 'run_created' && entry.body.run_kind === 'db_write');
 
-/** Acknowledges the batches it is eager for before they are written; a crash loses them. */
+/** Acknowledges some batches before they are written; a crash loses them. */
 const eager =
   (isEager: Eager): Store =>
   (inner, { world, process }) => {
     const late: Batch[] = [];
-    // Batches are written in their order, whatever else waits.
+    // Batches are written in order, whatever else waits.
     const flush = async (): Promise<void> => {
       await Promise.all(late.splice(0).map((batch) => inner.commit(batch)));
     };
     const commit = async (batch: Batch): Promise<CommitResult> => {
-      // An opening is left honest: what it fails to settle would show before anybody is answered.
+      // An opening stays honest: what it fails to settle would show before any client gets a response.
       if (process.phase === 'opening' || !isEager(batch)) {
         await flush();
         return inner.commit(batch);
@@ -49,7 +49,7 @@ const eager =
     return replaced(inner, { commit });
   };
 
-/** Remembers neither proposal ids nor input ids. */
+/** Forgets proposal ids and input ids. */
 const forgetful: Store = (inner) =>
   replaced(inner, {
     marks: (keys) => Promise.resolve(keys.map(() => null)),
@@ -57,7 +57,7 @@ const forgetful: Store = (inner) =>
       inner.commit({ epoch, trees: trees.map((append) => ({ ...append, proposals: [], inputs: [] })) }),
   });
 
-/** Tells the auditor another story than the system's own, consistent in itself: as machines with a bug would. */
+/** Gives the auditor a consistent history that differs from the system's own, as machines with a bug would. */
 const telling = (rewrite: (entry: Entry, random: Random) => Entry | null): Store => {
   const mirrors = new WeakMap<World, Mirror>();
   return (inner, { world }) => {
@@ -73,7 +73,7 @@ const telling = (rewrite: (entry: Entry, random: Random) => Entry | null): Store
   };
 };
 
-/** Forgets an event that S4 §6 requires. The root's are left: their absence shows only when nothing follows. */
+/** Omits an event that S4 §6 requires. The root's events stay: their absence shows only when nothing follows. */
 const forgetEvent = (entry: Entry, random: Random): Entry | null => {
   const required = entry.type === 'audit_event' && entry.body.outcome_reason !== 'INVALID_STATE_TRANSITION';
   return required && entry.body.parent_run_id !== undefined && random.chance(SELDOM) ? null : entry;
@@ -85,7 +85,7 @@ const forgetPins = (entry: Entry, random: Random): Entry | null => {
   return { ...entry, body: { ...entry.body, policy_versions } };
 };
 
-/** Does everything once more, to be sure. */
+/** Executes everything twice. */
 const actingTwice = (inner: Sandbox): Sandbox => ({
   ...inner,
   perform: (effect) => {
@@ -94,13 +94,13 @@ const actingTwice = (inner: Sandbox): Sandbox => ({
   },
 });
 
-/** Takes every effect that it did not see end for one that never happened. */
+/** Treats every effect whose end it did not see as one that never happened. */
 const settlingBlindly = (inner: Sandbox): Sandbox => ({
   ...inner,
   settle: () => ({ status: 'failed', cause: 'INTERRUPTED' }),
 });
 
-/** Measures the usage of a case once in so many times, as if nothing was written between. */
+/** Reports an old usage of a case once in this number of queries, as if nothing had been written since. */
 const measuringSeldom = (inner: Sandbox): Sandbox => {
   const known = new Map<string, { readonly usage: SandboxFacts['usage']; left: number }>();
   return {
@@ -115,47 +115,47 @@ const measuringSeldom = (inner: Sandbox): Sandbox => {
   };
 };
 
-/** A verdict by another rule than the machines named. */
+/** Names another rule for a verdict than the machines did. */
 const changeRule = (entry: Entry, random: Random): Entry | null => {
   const authz = entry.type === 'audit_event' ? entry.body.authz : undefined;
   if (entry.type !== 'audit_event' || authz === undefined || !random.chance(SELDOM)) return entry;
   return { ...entry, body: { ...entry.body, authz: { ...authz, rule_id: 'lane.other' } } };
 };
 
-/** A trace that counts its run's steps wrongly. */
+/** A trace with a wrong step number. */
 const miscount = (entry: Entry, random: Random): Entry | null =>
   entry.type === 'step_trace' && random.chance(SELDOM)
     ? { ...entry, body: { ...entry.body, step_index: entry.body.step_index + 1 } }
     : entry;
 
-/** A run that comes to life under the id of the run that it belongs to. */
+/** Creates a run under the id of the run that it belongs to. */
 const bearAgain = (entry: Entry, random: Random): Entry | null => {
   if (entry.type !== 'run_created' || entry.body.parent_run_id === null || !random.chance(SELDOM)) return entry;
   return { ...entry, body: { ...entry.body, run_id: entry.body.parent_run_id } };
 };
 
-/** Rings before it should. */
+/** Fires early. */
 const hasty = (inner: Clock): Clock => ({
   now: () => inner.now(),
   wake: (at, ring) => inner.wake(at - HASTE_MS, ring),
 });
 
-/** Tries once more what could not be written: nobody knows what of it is there. */
+/** Retries a failed write although its result is unknown. */
 const stubborn = (inner: LedgerStore): LedgerStore =>
   replaced(inner, { commit: (batch) => inner.commit(batch).catch(() => inner.commit(batch)) });
 
-/** Says of every tree that it has ended. */
+/** Reports every tree as ended. */
 const oblivious: Store = (inner) =>
   replaced(inner, {
     trees: async function* () {
       for await (const tree of inner.trees()) yield { ...tree, ended: true };
     },
     openTrees: async function* () {
-      // None.
+      // Omitted.
     },
   });
 
-/** Never says what became of one change in so many. */
+/** Never returns the result of one change in this number. */
 const silent = (inner: Sandbox): Sandbox => {
   let changes = 0;
   return {
@@ -167,7 +167,7 @@ const silent = (inner: Sandbox): Sandbox => {
   };
 };
 
-/** Writes one entry in so many with a space too much. */
+/** Writes one entry in this number with an extra space. */
 const untidy: Store = (inner, { world, process }) => {
   const random = new Random(`${world.seed}/plant/${process.id}`);
   const untidied = (sealed: SealedEntry): SealedEntry =>
@@ -191,7 +191,7 @@ export const PLANTS: readonly Plant[] = [
   { name: 'child-without-pins', expects: 'run.inherits', ...toldWrongly, store: telling(forgetPins) },
 ];
 
-/** Further ones: what the five do not reach must be able to fail as well. */
+/** Further ones, for the invariants that the five do not violate. */
 export const MORE_PLANTS: readonly Plant[] = [
   { name: 'other-rule', expects: 'fold.same', apart: true, folding: true, store: telling(changeRule) },
   { name: 'acts-twice', expects: 'effect.once', ...onDisk, hands: actingTwice },
@@ -202,7 +202,7 @@ export const MORE_PLANTS: readonly Plant[] = [
   { name: 'settles-nothing', expects: 'reopen.settled', ...onDisk, store: oblivious },
   { name: 'never-answers', expects: 'caller.answer', ...onDisk, hands: silent },
   { name: 'untidy-text', expects: 'chain.whole', ...onDisk, store: untidy },
-  // What the auditor's disk is told has no marks beside it.
+  // The auditor's disk receives no marks.
   { name: 'marks-lost', expects: 'ledger.verifies', ...toldWrongly, store: telling((entry) => entry) },
   { name: 'stale-usage', expects: 'quota.held', quota: true, ...onDisk, hands: measuringSeldom },
   { name: 'settles-blindly', expects: 'effect.truth', ...onDisk, hands: settlingBlindly },

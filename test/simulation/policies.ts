@@ -13,7 +13,7 @@ import type { World } from './world.js';
 const read = (file: string): string => readFileSync(join(shippedContract(), 'policy', file), 'utf8');
 const SHIPPED = { lanes: read('lanes.yaml'), roles: read('roles.yaml'), actions: unapproved(read('actions.yaml')) };
 
-/** Small limits and turned knobs, so that runs end in every way within a few steps. */
+/** Small limits and other knobs, so that runs end in every way within a few steps. */
 const EDITS: readonly (readonly [string | RegExp, string])[] = [
   ['duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay'],
   ['on_child_failure: fail', 'on_child_failure: continue'],
@@ -27,7 +27,7 @@ const EDITS: readonly (readonly [string | RegExp, string])[] = [
 ];
 const EDITED = 0.3;
 
-/** The policy files of the world. An edit concerns the trees that are opened after it (D1). */
+/** The policy files of the world. An edit affects the trees that are opened after it (D1). */
 export class SimPolicies {
   readonly #world: World;
   #actions: string;
@@ -43,7 +43,7 @@ export class SimPolicies {
     this.#actions = text;
   }
 
-  /** With the quota of the world, where it has one. */
+  /** With the quota of the world, if it has one. */
   #shipped(): string {
     const { quota } = this.#world;
     if (quota === null) return SHIPPED.actions;
@@ -82,7 +82,7 @@ export class SimPolicies {
 
 function pinOf(bytes: Uint8Array, fault: string): Pin | { readonly problem: PinProblem } {
   if (fault === 'unpinned') return { problem: 'never_committed' };
-  // A pin that speaks of other bytes than those that were loaded.
+  // A pin of other bytes than the loaded ones.
   const pinned = fault === 'stale' ? Buffer.from('another version') : bytes;
   return { git_sha: gitBlobId(pinned), sha256: sha256(pinned), source: 'manifest' };
 }

@@ -1,4 +1,4 @@
-// The processes that come and go over one disk, and what still waits to happen in them.
+// The processes that run one after another on one disk, and their pending work.
 
 import type { Turnpike } from '../../src/runtime/turnpike.js';
 import type { Random } from './random.js';
@@ -6,18 +6,18 @@ import type { Random } from './random.js';
 /** One life of the system, from an opening to a crash or a close. */
 export class Process {
   readonly id: number;
-  /** False after a crash: its code may run on to the next call of a port, but it touches nothing any more. */
+  /** False after a crash: its code may run until the next call of a port, but changes nothing any more. */
   alive = true;
   phase: 'opening' | 'open' | 'closing' | 'closed' = 'opening';
   turnpike: Turnpike | null = null;
-  /** A commit or the anchor failed: until a restart the process writes nothing, and reports AUDIT_FAILURE only. */
+  /** A commit or head write failed: until a restart the process writes nothing, and reports only AUDIT_FAILURE. */
   broken = false;
   commitFailed = false;
-  /** How often it went on after that. */
+  /** How often it restarted after that. */
   restarts = 0;
-  /** Reads of the store that were made to fail: whoever waited meanwhile may have been told so. */
+  /** Number of failed reads of the store: callers that waited meanwhile may have received that error. */
   readFailures = 0;
-  /** A local read was answered by a promise, which the engine must not take. */
+  /** A promise answered a local read, which the engine must refuse. */
   promisedReads = 0;
 
   constructor(id: number) {
@@ -31,12 +31,12 @@ interface Item {
   readonly run: () => void;
 }
 
-/** What a dead process waits for. */
+/** The pending work of a dead process. */
 export const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 
 /**
- * Deferred ticks and answers that ports hold back: the simulation picks which of them comes next. Yields of paced work
- * are ended in their order, before the next of those.
+ * Deferred ticks and delayed answers of ports: the simulation picks the next one. Yields of paced work end in their
+ * order, before the next of those.
  */
 export class Agenda {
   #items: Item[] = [];
@@ -50,28 +50,28 @@ export class Agenda {
     if (process.alive) this.#items.push({ process, what, run });
   }
 
-  /** @returns a promise that is resolved when the simulation comes to it; never, if the process dies before */
+  /** @returns a promise that resolves when the simulation reaches it; never, if the process dies before */
   hold(process: Process, what: string): Promise<void> {
     return new Promise((resolve) => {
       this.add(process, what, resolve);
     });
   }
 
-  /** @returns a promise that is resolved when all else that can run has; never, if the process dies before */
+  /** @returns a promise that resolves when all other runnable work has run; never, if the process dies before */
   yield(process: Process): Promise<void> {
     return new Promise((resolve) => {
       if (process.alive) this.#yields.push({ process, what: 'yield', run: resolve });
     });
   }
 
-  /** Ends the yield that began first. @returns whether there was one */
+  /** Ends the oldest yield. @returns whether there was one */
   endYield(): boolean {
     const first = this.#yields.shift();
     first?.run();
     return first !== undefined;
   }
 
-  /** Lets one of them happen. @returns what it was */
+  /** Runs one of them. @returns its name */
   next(random: Random): string {
     const [item] = this.#items.splice(random.below(this.#items.length), 1);
     if (item === undefined) return 'nothing';

@@ -1,9 +1,9 @@
-// All chance of the simulation. One seed gives every stream; each part of the world has a stream of its own, so that a
-// draw more in one part leaves the others as they were.
+// All randomness of the simulation. One seed gives every stream. Each part of the world has its own stream, so that an
+// extra draw in one part does not affect the others.
 
 import { createHash } from 'node:crypto';
 
-/** A stream of chance: sfc32, seeded by the name of the stream. */
+/** A random stream: sfc32, seeded by the name of the stream. */
 export class Random {
   readonly #name: string;
   #a: number;
@@ -49,7 +49,7 @@ export class Random {
     return picked;
   }
 
-  /** @returns a key, as often as its weight says; a weight of 0 is never drawn */
+  /** @returns a key, drawn by its weight; a weight of 0 is never drawn */
   weighted<Key extends string>(weights: Readonly<Partial<Record<Key, number>>>): Key {
     const entries = Object.entries(weights) as [Key, number][];
     let at = (this.next() / 0x1_0000_0000) * entries.reduce((sum, [, weight]) => sum + weight, 0);

@@ -1,5 +1,5 @@
-// The hands of one process over the files of the world. They obey, or they fail in every way in which hands can fail;
-// the model knows what they really did, which is what the ledger is held against.
+// The sandbox port of one process over the files of the world. It obeys, or fails in every way in which a sandbox can
+// fail. The model knows the real results, which are compared with the ledger.
 
 import type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../../src/contract/fault.js';
@@ -30,7 +30,7 @@ const SETTLE_ODDS = { throws: 0.03, garbage: 0.03, unknown: 0.05, late: 0.1, cra
 
 export const isLocalRead = (action: string): boolean => LOCAL_READS.includes(action);
 
-/** The port, as this process holds it. A dead process moves nothing. */
+/** The port, as this process uses it. A dead process changes nothing. */
 export function simSandbox(world: World, process: Process): Sandbox {
   return {
     gather: (request) => gather(world, process, request) as SandboxFacts,
@@ -102,7 +102,7 @@ function change(world: World, process: Process, effect: Effect): unknown {
   }
 }
 
-/** Goes wrong before the effect, or after it: nobody outside can tell which. */
+/** Fails before the effect, or after it: from outside the two cases look the same. */
 function around(world: World, process: Process, effect: Effect, fault: string): unknown {
   if (fault.endsWith(' after')) act(world, effect);
   if (fault.startsWith('crash')) world.crash(process, 'sandbox.perform');
@@ -110,7 +110,7 @@ function around(world: World, process: Process, effect: Effect, fault: string): 
   return fault.startsWith('garbage') ? garbage(world) : UNKNOWN;
 }
 
-/** Hands that were let go of, or died, do nothing any more. */
+/** A released or dead port does nothing any more. */
 const lateEffect = (world: World, process: Process, effect: Effect): EffectResult =>
   process.alive && process.phase !== 'closed' ? act(world, effect) : { status: 'failed', cause: 'INTERRUPTED' };
 
@@ -121,7 +121,7 @@ function act(world: World, effect: Effect): EffectResult {
   return result;
 }
 
-/** After each change of an agent. Nobody else writes in such a world. */
+/** After each change of an agent. No other program writes in such a world. */
 function holdsQuota({ quota, files, history }: World, { case_id, action }: Effect): void {
   if (quota === null || case_id === null) return;
   const usage = files.usage(case_id);
@@ -140,7 +140,7 @@ function settle(world: World, process: Process, effect: Effect): unknown {
   return fault === 'late' ? world.agenda.hold(process, 'late settlement').then(truth) : truth();
 }
 
-/** Answers that are none. */
+/** Malformed answers. */
 const trap = {
   get status(): never {
     throw new Error('a trap');

@@ -1,5 +1,5 @@
-// One seed: a world, its callers, and a number of steps, each of which is one action drawn by chance. After each step
-// the world stands still, and everything that has become durable is held against what must hold.
+// One seed: a world, its callers, and a number of steps, each of which is one random action. After each step the world
+// rests, and everything that has become durable is checked against the invariants.
 
 import type { Interpreter } from '../../src/kernel/interpreter/interpreter.js';
 import { Agents } from './agents.js';
@@ -12,16 +12,16 @@ export interface Options {
   readonly seed: number;
   readonly steps: number;
   readonly plant?: Plant;
-  /** Where paced work yields. Default: where chance says so. */
+  /** Where paced work yields. Default: at random. */
   readonly yields?: Yields;
   readonly interpreter?: Interpreter;
-  /** All cases have this quota, and nobody but agents writes. Default: those of the policies. */
+  /** The quota of all cases; then only agents write. Default: the quotas of the policies. */
   readonly quota?: Quota | null;
 }
 
 export interface Report {
   readonly seed: number;
-  /** Steps that were made: fewer than asked for where something was violated. */
+  /** The number of steps taken: fewer than requested after a violation. */
   readonly steps: number;
   readonly violation: Violation | null;
   /** The last lines of the history. */
@@ -40,11 +40,11 @@ export interface Report {
   readonly outcomes: ReadonlyMap<string, number>;
 }
 
-/** How often the whole ledger is read again, beside once in the end. */
+/** How often the whole ledger is read again, besides once at the end. */
 const AUDIT_EVERY = 2_500;
 const HELD_MAX = 6;
 
-/** Weights of what may happen next while the system is open. */
+/** Weights of the next action while the system is open. */
 const ACTIONS = {
   happen: 60,
   submit: 28,
@@ -66,7 +66,7 @@ const ACTIONS = {
 };
 type Action = keyof typeof ACTIONS;
 const NEED_AN_AGENT: readonly Action[] = ['submit', 'repeat', 'burst', 'together', 'finish'];
-/** When nobody has the ledger open, or somebody is on the way in or out. */
+/** While no process has the ledger open, or one is opening or closing it. */
 const SHUT = { happen: 60, open: 25, time: 3, outside: 3, policy: 2, crash: 1 };
 const LONG_MS = 60_000;
 
@@ -146,7 +146,8 @@ function weightsFor(world: World, agents: Agents, process: Process): Partial<Rec
   if (agents.held === 0) for (const action of NEED_AN_AGENT) weights[action] = 0;
   if (agents.held < 2) weights.start = 20;
   if (world.ledger.lives.agents.size > HELD_MAX) weights.start = 1;
-  // A broken one has nothing to give: it is asked for a while, and then restarts, or the ledger is opened anew.
+  // A failed process returns nothing: callers query it for a while, and then it restarts, or the ledger is opened
+  // again.
   if (process.broken) Object.assign(weights, { crash: 5, close: 5, restart: 12 });
   return weights;
 }
@@ -163,7 +164,7 @@ function actShut(world: World, agents: Agents): string {
   return 'open';
 }
 
-/** What happens whether somebody has the ledger open or not. */
+/** Events that happen whether or not a process has the ledger open. */
 function actOutside(world: World, process: Process | null, action: Action): string {
   const { random, agenda, clock, files, policies } = world;
   switch (action) {
@@ -174,7 +175,7 @@ function actOutside(world: World, process: Process | null, action: Action): stri
       return `${ms} ms pass, ${clock.advance(ms)} timers ring`;
     }
     case 'outside':
-      if (world.quota !== null) return 'outside: nobody';
+      if (world.quota !== null) return 'outside: no other writer';
       return `outside: ${files.interfere(random.pick(['case-a', 'case-b', 'case-c']), random)}`;
     case 'policy':
       policies.edit();
@@ -185,7 +186,7 @@ function actOutside(world: World, process: Process | null, action: Action): stri
   }
 }
 
-/** Lets everything come to its end: then nobody may be left waiting. */
+/** Runs everything to its end: after that no call may be pending. */
 async function toRest(world: World, agents: Agents): Promise<void> {
   await world.rest();
   agents.calls.forgetDead();

@@ -1,3 +1,3 @@
-// All seeds of the suite beside it.
+// All seeds of the suite in this folder.
 
 import './simulation.test.js';

@@ -1,4 +1,4 @@
-// The campaign in small. `npm run simulate` is the whole of it: 200 seeds of 5,000 steps.
+// A small campaign. `npm run simulate` runs the full one: 200 seeds of 5,000 steps.
 
 import { describe, expect, test } from '@jest/globals';
 import { sized } from '../fixtures/campaign.js';
@@ -9,19 +9,19 @@ import { Random } from './random.js';
 import { simulate, type Report } from './simulate.js';
 import { QUOTA } from './world.js';
 
-/** Bugs that these steps find soon; the campaign plants them all. */
+/** Bugs that these steps find soon; the campaign plants all of them. */
 const SOON: readonly string[] = ['rings-early', 'never-answers'];
-/** Seeds at which a bug is found within a few hundred steps that takes thousands at the one of the others. */
+/** Seeds at which a bug is found within a few hundred steps, and not only after thousands. */
 const SEEDS: Readonly<Record<string, number>> = { 'settles-blindly': 14, 'tries-again': 1 };
 const planted = MORE_PLANTS.filter(({ name }) => sized(0, 1) === 1 || SOON.includes(name));
 
-/** A failing seed is to be seen with everything that is needed to run it again. */
+/** A failing seed is shown with everything that is needed to reproduce it. */
 const summaryOf = ({ seed, steps, violation, tail }: Report) =>
   violation === null ? null : { seed, steps, violation, tail };
 
 describe('the whole system on seeded clock, ids, store, sandbox and scheduler', () => {
   test.each([1, 2, 3].slice(0, sized(1, 3)))(
-    'S0-04 D2 D3 D4 D8 C35 C47 C53 C78: seed %i keeps every invariant after every step',
+    'S0-04 D2 D3 D4 D8 C35 C47 C53 C78: seed %i satisfies every invariant after every step',
     async (seed) => {
       const report = await simulate({ seed, steps: 300 });
       expect(summaryOf(report)).toBeNull();
@@ -30,7 +30,7 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
   );
 
   test.each([31, 32, 33].slice(0, sized(1, 3)))(
-    'S0-50 C82: seed %i never lets the agents of a case write more than its quota',
+    'S0-50 C82: with seed %i, the agents of a case never write more than its quota',
     async (seed) => {
       const report = await simulate({ seed, steps: sized(400, 2_000), quota: QUOTA });
       expect(summaryOf(report)).toBeNull();
@@ -38,7 +38,7 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     },
   );
 
-  test('D11 D16: the same seed gives the same history to the byte, another seed another one', async () => {
+  test('D11 D16: the same seed gives the same history byte for byte, another seed another one', async () => {
     const steps = sized(150, 250);
     const first = await simulate({ seed: 5, steps });
     const again = await simulate({ seed: 5, steps });
@@ -48,7 +48,7 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     expect(other.digest).not.toBe(first.digest);
   });
 
-  // Of few steps, these seeds fold most.
+  // Of seeds with few steps, these fold most.
   test.each([44, 39, 11].slice(0, sized(1, 3)))(
     'D11 D16: seed %i gives one history however often long work yields',
     async (seed) => {
@@ -64,7 +64,7 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     expect(await besideBusyLoops(BUSY_LOOPS, run)).toEqual(await run());
   });
 
-  test('C39: a simulation takes neither time nor chance, timers or turns from the machine', async () => {
+  test('C39: a simulation uses no time, randomness, timers or turns of the machine', async () => {
     const machine = async (): Promise<void> => {
       await new Promise((resolve) => setTimeout(resolve, 1));
       await new Promise((resolve) => setImmediate(resolve));
@@ -83,9 +83,9 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     expect(calls.get('pace')).toBeGreaterThan(20);
   });
 
-  // Their trees leave memory after every tick, and come back from snapshots (21), or from their entries (22).
+  // Their trees leave memory after every tick, and return from snapshots (21), or from their entries (22).
   test.each([21, 22].slice(0, sized(1, 2)))(
-    'U-01 D11 D16: seed %i has the same history under both interpreters, to the byte',
+    'U-01 D11 D16: seed %i has the same history with both interpreters, byte for byte',
     async (seed) => {
       const [tables, xstate] = [
         await simulate({ seed, steps: 250, interpreter: 'table-driven' }),
@@ -97,7 +97,7 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     },
   );
 
-  test('a violation is found again, in the same step, by the seed and the steps that are printed with it', async () => {
+  test('the printed seed and steps reproduce a violation in the same step', async () => {
     const [plant] = PLANTS;
     const found = await simulate({ seed: 7, steps: 10_000, plant: plant! });
     const again = await simulate({ seed: 7, steps: found.steps, plant: plant! });
@@ -106,7 +106,7 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
   });
 });
 
-describe('a bug on purpose is found within 10,000 steps, by the invariant that is meant for it', () => {
+describe('the intended invariant finds a planted bug within 10,000 steps', () => {
   const cases = [
     ...PLANTS.flatMap((plant) => [1, 2].slice(0, sized(1, 2)).map((seed) => [plant.name, seed, plant] as const)),
     ...planted.map((plant) => [plant.name, SEEDS[plant.name] ?? 24, plant] as const),
@@ -118,7 +118,7 @@ describe('a bug on purpose is found within 10,000 steps, by the invariant that i
     expect(report.steps).toBeLessThanOrEqual(10_000);
   });
 
-  test('S0-04 C19 C78 S4-44 S4-56: they are the five that must be found', () => {
+  test('S0-04 C19 C78 S4-44 S4-56: the five required bugs are planted', () => {
     expect(PLANTS.map(({ name, expects }) => [name, expects])).toEqual([
       ['no-dedupe', 'proposal.once'],
       ['ack-before-commit', 'acknowledged.durable'],
@@ -129,7 +129,7 @@ describe('a bug on purpose is found within 10,000 steps, by the invariant that i
   });
 });
 
-describe('chance', () => {
+describe('randomness', () => {
   test('a stream is a function of its name, and its parts do not depend on each other', () => {
     const drawn = (random: Random): number[] => [1, 2, 3, 4].map(() => random.below(1_000_000));
     expect(drawn(new Random('a'))).toEqual(drawn(new Random('a')));

@@ -1,4 +1,4 @@
-// Proposals, their traces and their responses: one of each, and they fit together (S0-04, D4, C19).
+// Proposals, their traces and their responses: one of each, consistent with each other (S0-04, D4, C19).
 
 import type { ProposalInput } from '../../src/contract/run/entry.js';
 import { sha256 } from '../../src/contract/hash.js';
@@ -7,20 +7,20 @@ import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import type { History } from './history.js';
 import type { Lives } from './lives.js';
 
-/** Phases that come before an id is remembered. */
+/** Phases that precede the recording of an id. */
 const BEFORE_THE_ID = ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'];
 const UNPRIVILEGED = ['THINK', 'FINISH'];
 
 interface Step {
   readonly trace: StepTrace;
-  /** Whether the caller chose the input id: only then may the response be given again. */
+  /** Whether the caller chose the input id: only then may the response be returned again. */
   claimed: boolean;
 }
 
 export class Steps {
   readonly #history: History;
   readonly #lives: Lives;
-  /** The proposal under way, by agent run. */
+  /** The proposal in progress, by agent run. */
   readonly #open = new Map<string, ProposalInput>();
   readonly #counts = new Map<string, number>();
   readonly #byInput = new Map<string, Step>();
@@ -36,7 +36,7 @@ export class Steps {
   /** A proposal that was not refused: its step begins. */
   opened(input: ProposalInput): void {
     const { run_id, input_id } = input;
-    if (this.#open.has(run_id)) this.#history.report('step.complete', `${run_id} takes ${input_id} beside another one`);
+    if (this.#open.has(run_id)) this.#history.report('step.complete', `${run_id} takes ${input_id} during another one`);
     this.#open.set(run_id, input);
   }
 
@@ -75,14 +75,14 @@ export class Steps {
     this.count += 1;
   }
 
-  /** An agent run ends after its last step has. */
+  /** An agent run ends after its last step. */
   ended(run_id: string): void {
     if (this.#open.has(run_id)) this.#history.report('step.complete', `${run_id} ended within a step`);
   }
 
   /**
-   * A response was handed out for a payload. @returns false when the ledger holds no such response that is still to
-   * be given: one response a proposal, unless the caller named the input and sent it again
+   * A response for a payload was returned. @returns false if the ledger contains no such response that is still due:
+   * one response per proposal, unless the caller named the input and sent it again
    */
   claim(run_id: string, payload: Uint8Array, { response, inputId }: { response: string; inputId?: string }): boolean {
     const hash = sha256(response);
@@ -93,7 +93,7 @@ export class Steps {
     return step !== undefined;
   }
 
-  /** What the trace says came of the mediated run must be how that run ended. */
+  /** The outcome in the trace must be that of the mediated run. */
   #mediated(trace: StepTrace, at: string): void {
     const { mediated_run_id, outcome, action, replay_of } = trace;
     if (mediated_run_id === null) {

@@ -1,5 +1,5 @@
-// The store and the anchor as one process sees them: real memory stores over a disk that survives every crash, with
-// faults at each call.
+// The store and the external head as one process sees them: real memory stores over a disk that survives every crash,
+// with faults at each call.
 
 import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
 import type { MemoryState } from '../../src/adapters/memory/memory-state.js';
@@ -100,7 +100,7 @@ async function troubled(
   throw unavailable();
 }
 
-/** A failure of these is nobody else's, and another try is no surprise. */
+/** A failure of these affects no other call, and a retry is allowed. */
 async function saveRecords(world: World, process: Process, inner: LedgerStore, batch: RecordBatch): Promise<boolean> {
   const fault = world.faults.draw('store.runRecords.save', SAVE_ODDS);
   if (fault === 'crash before') world.crash(process, 'store.runRecords.save');
@@ -139,7 +139,7 @@ async function commit(world: World, process: Process, inner: LedgerStore, batch:
   }
 }
 
-/** Another process believes that this one is dead, and becomes the writer for a moment. */
+/** Another process assumes that this one is dead, and becomes the writer for a moment. */
 async function takeOver(disk: MemoryState): Promise<void> {
   disk.loseLock();
   const other = memoryStore({ state: disk });
@@ -147,7 +147,7 @@ async function takeOver(disk: MemoryState): Promise<void> {
   await other.close();
 }
 
-/** The anchor: what it vouches for survives a crash, and what was held back in one does not. */
+/** The external head: a written head survives a crash, a delayed write does not. */
 export function simAnchor(world: World, process: Process): ExternalHeadStore {
   const call = async (port: string, work: () => void): Promise<void> => {
     const fault = world.faults.draw(port, ANCHOR_ODDS);

@@ -1,4 +1,4 @@
-// Everything that must hold, checked as the ledger grows: each entry is looked at once, when it is durable.
+// The invariants, checked as the ledger grows: each entry is checked once, when it is durable.
 
 import type { MemoryState } from '../../src/adapters/memory/memory-state.js';
 import type { Effect, EffectResult } from '../../src/contract/run/effect.js';
@@ -13,21 +13,21 @@ import { Lives } from './lives.js';
 import { isLocalRead } from './sandbox.js';
 import { Steps } from './steps.js';
 
-/** Trees that have ended and are still kept folded: only refusals can follow, and a tree is folded again for them. */
+/** Ended trees that are still kept folded: only refusals can follow, and a tree is folded again for them. */
 const ENDED_FOLDS_MAX = 32;
 
 interface Chain {
   readonly seq: number;
   readonly hash: string;
-  /** A proposal whose next entry tells whether it was refused. */
+  /** A proposal whose next entry shows whether it was refused. */
   readonly incoming: Extract<RecordedInput, { kind: 'proposal' }> | null;
 }
 
 interface Options {
-  /** What an auditor would find on the disk. */
+  /** The disk as an auditor would read it. */
   readonly disk: MemoryState;
   readonly history: History;
-  /** False for a planted bug that the machines themselves would have: they would fold it the same way. */
+  /** False for a planted bug of the machines themselves, which would fold it the same way. */
   readonly folding: boolean;
 }
 
@@ -38,7 +38,7 @@ export class LedgerWatch {
   readonly #chains = new Map<string, Chain>();
   readonly #folds = new Map<string, Fold>();
   readonly #ended = new Set<string>();
-  /** Effects that were tried, and what those that were done gave, by idempotency key. */
+  /** Effects that were tried, and the results of those that were done, by idempotency key. */
   readonly #tried = new Set<string>();
   readonly #done = new Map<string, EffectResult>();
   /** Runs whose result is in the ledger. */
@@ -55,7 +55,7 @@ export class LedgerWatch {
     return this.#chains.size;
   }
 
-  /** Takes up what has become durable. */
+  /** Processes what has become durable. */
   sync(): void {
     const { disk } = this.#options;
     for (let stored = disk.entry(this.size); stored !== undefined; stored = disk.entry(this.size)) {
@@ -64,7 +64,7 @@ export class LedgerWatch {
     }
   }
 
-  /** The hands are about to act. */
+  /** Called before an effect runs. */
   performing(effect: Effect, process: number): void {
     this.sync();
     const { history } = this.#options;
@@ -84,7 +84,7 @@ export class LedgerWatch {
     this.#tried.add(idempotency_key);
   }
 
-  /** The hands have acted: the world is another one. */
+  /** Called after an effect has run: the world has changed. */
   performed({ idempotency_key, run_id, action }: Effect, result: EffectResult): void {
     if (isLocalRead(action)) return;
     if (this.#answered.has(run_id)) {
@@ -93,12 +93,12 @@ export class LedgerWatch {
     this.#done.set(idempotency_key, result);
   }
 
-  /** @returns what the effect gave, or null when it has not happened */
+  /** @returns the result of the effect, or null if it has not happened */
   effectResult(idempotency_key: string): EffectResult | null {
     return this.#done.get(idempotency_key) ?? null;
   }
 
-  /** D3, D8, C35: what an opening must have brought to an end. */
+  /** D3, D8, C35: the work that an opening must have completed. */
   opened(): void {
     this.sync();
     const { history, folding } = this.#options;
@@ -112,7 +112,7 @@ export class LedgerWatch {
     }
   }
 
-  /** D3: an orchestrator without a living agent must not live on, either. */
+  /** D3: an orchestrator without a live agent must not remain live either. */
   checkAbandoned(): void {
     for (const tree_id of this.#chains.keys()) {
       const life = this.#ended.has(tree_id) ? undefined : this.lives.get(tree_id);
@@ -175,7 +175,7 @@ export class LedgerWatch {
     if (input.time < at) this.#options.history.report('timer.early', `${input.input_id} at ${input.time}`);
   }
 
-  /** The ledger tells the truth about the world, and about an effect only once. */
+  /** The ledger reports each effect truthfully and once. */
   #result({ run_id, status, result }: ResultInput): void {
     const { history } = this.#options;
     if (this.#answered.has(run_id)) history.report('effect.once', `${run_id} has a second result`);
@@ -183,8 +183,8 @@ export class LedgerWatch {
     if (this.lives.get(run_id)?.created.run_kind !== 'db_write') return;
     const done = this.#done.get(run_id);
     if (status === 'done') {
-      const told = done?.status === 'done' ? sha256(JSON.stringify(done.result)) : null;
-      if (told !== result?.hash_sha256) history.report('effect.truth', `${run_id} is done, but nothing was done`);
+      const returned = done?.status === 'done' ? sha256(JSON.stringify(done.result)) : null;
+      if (returned !== result?.hash_sha256) history.report('effect.truth', `${run_id} is done, but nothing was done`);
     } else if (status === 'failed' && done !== undefined) {
       history.report('effect.truth', `${run_id} has failed, but was done`);
     }

@@ -1,5 +1,5 @@
-// The whole system in one process: a disk that survives crashes, a clock, files, policies, and the one Turnpike that
-// is open over them. All of it moves only when the simulation says so, and by chance of one seed.
+// The whole system in one process: a disk that survives crashes, a clock, files, policies, and the one Turnpike that is
+// open on them. Everything happens only when the simulation says so, and one seed determines all randomness.
 
 import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
 import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
@@ -28,32 +28,32 @@ import { simSandbox } from './sandbox.js';
 import { simAnchor, simStore } from './store.js';
 import { LedgerWatch } from './watch.js';
 
-/** A bug on purpose, on the ports and nowhere else, and the invariant that must find it. */
+/** A planted bug, in the ports only, and the invariant that must find it. */
 export interface Plant {
   readonly name: string;
   readonly expects: Invariant;
   /** Needs a world with small quotas. */
   readonly quota?: true;
-  /** Keeps what an auditor sees apart from what the system reads: for bugs of the machines, told in entries. */
+  /** Separates the auditor's view from what the system reads: for bugs of the machines, expressed in entries. */
   readonly apart: boolean;
   /** False for a bug of the machines: a fold by the same machines would repeat it. */
   readonly folding: boolean;
-  /** The store under the faults of one process. `seen` is the auditor's disk. */
+  /** The store with the faults of one process. `seen` is the auditor's disk. */
   store?(inner: LedgerStore, at: { readonly world: World; readonly process: Process }): LedgerStore;
-  /** The store over the faults: what a layer between them and the engine would make of a failure. */
+  /** Wraps the store with its faults: a layer between them and the engine. */
   over?(inner: LedgerStore): LedgerStore;
   hands?(inner: Sandbox): Sandbox;
   clock?(inner: Clock): Clock;
 }
 
-/** Nothing waits in a world for longer than this many answers: more would be a circle. */
+/** Maximum number of pending answers in a world: more would be a cycle. */
 const REST_MAX = 100_000;
-/** Small ones have trees put out of memory, and folded again, all the time; that costs most of the time, too. */
+/** With a small number, trees constantly leave memory and are folded again, which takes most of the time. */
 const LIVE_TREES = [1, 3, 8, 64, 1_024, 1_024] as const;
 /** After every decision, after some, hardly ever: a snapshot changes nothing (D16). */
 const SNAPSHOT_ENTRIES = [1, 40, 2_048] as const;
 
-/** A key that no chance has drawn. */
+/** A fixed key, so that no randomness is used. */
 const SECRETS = ephemeralKey(Buffer.alloc(32, 7));
 /** As many turns as the real one takes, and no timer. */
 const keepAlive = async <T>(work: Promise<T>): Promise<T> => {
@@ -66,7 +66,7 @@ interface WorldOptions {
   readonly plant: Plant | null;
   readonly yields: Yields;
   readonly interpreter?: Interpreter | undefined;
-  /** All cases have this quota, and nobody but agents writes. */
+  /** The quota of all cases; then only agents write. */
   readonly quota: Quota | null;
 }
 
@@ -122,12 +122,12 @@ export class World {
     this.#snapshotEntries = this.random.pick(SNAPSHOT_ENTRIES);
   }
 
-  /** Opens the ledger anew. What comes of it shows as the answers of its ports come in. */
+  /** Opens the ledger again. The result depends on the answers of its ports. */
   open(): void {
     this.#processes += 1;
     const process = new Process(this.#processes);
     this.process = process;
-    // The operating system frees what a dead process held.
+    // The operating system releases the resources of a dead process.
     this.disk.loseLock();
     const honest = memoryStore({ state: this.disk });
     const inner = this.plant?.store?.(honest, { world: this, process }) ?? honest;
@@ -143,7 +143,7 @@ export class World {
       defer,
       snapshotEntries: this.#snapshotEntries,
       pace: this.pace.of(process),
-      // A process that dies while it closes leaves a promise that is never resolved.
+      // A process that dies while it closes leaves a promise that never settles.
       keepAlive,
       secrets: SECRETS,
     };
@@ -195,7 +195,7 @@ export class World {
     if (damaged > 0) this.history.report('reopen.settled', `${damaged} trees are damaged`);
   }
 
-  /** Lets go of everything that is not durable. Its code may run on to the next port that it calls. */
+  /** Discards everything that is not durable. Its code may run until its next call of a port. */
   crash(process: Process, where: string): void {
     if (!process.alive) return;
     process.alive = false;
@@ -222,7 +222,7 @@ export class World {
     );
   }
 
-  /** The same process goes on after a failure. `done` is told when it does: handles of before lead nowhere. */
+  /** The same process continues after a failure. `done` is called then: earlier handles are invalid. */
   restart(process: Process, done: () => void): void {
     process.turnpike?.restart().then(
       (recovery) => {
@@ -237,20 +237,20 @@ export class World {
         if (!process.alive) return;
         const code = error instanceof CodedError ? (error as CodedError).code : String(error);
         this.history.note(`process ${process.id} cannot go on: ${code}`);
-        // It may be tried again, another process was the writer, or somebody closes it meanwhile.
+        // It may be retried, another process was the writer, or it is being closed.
         const right = ['LEDGER_UNAVAILABLE', 'LEDGER_CONFLICT', 'CLOSED'].includes(code);
         if (!right) this.history.report('reopen.settled', `process ${process.id} does not go on: ${String(error)}`);
       },
     );
   }
 
-  /** Until no promise has anything more to do: nothing here waits for a timer or for the operating system. */
+  /** Waits until no promise can progress: nothing here waits for a timer or for the operating system. */
   async settle(): Promise<void> {
     do await new Promise((resolve) => setImmediate(resolve));
     while (this.agenda.endYield());
   }
 
-  /** Lets everything happen that waits to happen, without new faults. */
+  /** Runs everything that is pending, without new faults. */
   async rest(): Promise<void> {
     this.faults.quiet = true;
     for (let left = REST_MAX; this.agenda.size > 0 && this.history.isClean(); left -= 1) {
@@ -262,7 +262,7 @@ export class World {
     this.faults.quiet = false;
   }
 
-  /** S4-86: an auditor with nothing but the disk. */
+  /** S4-86: an auditor with only the disk. */
   async audit(): Promise<void> {
     const store = memoryStore({ state: this.seen });
     const reader = new LedgerReader(store, memoryHeadStore(this.seen.head), { pace: UNDIVIDED });

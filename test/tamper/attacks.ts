@@ -1,5 +1,5 @@
-// Everything that can be done to one entry of a ledger: taken out, doubled, exchanged with the next one, followed by a
-// forged one, and changed in each of its fields; and every end that can be cut off.
+// All attacks on one entry of a ledger: removed, duplicated, exchanged with the next one, followed by a forged one, and
+// changed in each of its fields; and every possible truncation.
 
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { isJsonObject, type JsonObject } from '../../src/contract/json.js';
@@ -7,11 +7,11 @@ import type { ProblemKind } from '../../src/ledger/verification/ledger-problem.j
 import { leafHash } from '../../src/ledger/proof/merkle.js';
 import type { Row } from './ledgers.js';
 
-/** What somebody is able to put right after an attack. */
+/** What an attacker corrects after the attack. */
 export const ATTACKERS = [
   'naive', // nothing
   'forger', // the chain of the tree, its hashes and the store's head
-  'insider', // the anchor as well: everything but what the machines would have said
+  'insider', // the external head as well: everything but what the machines would have emitted
 ] as const;
 export type Attacker = (typeof ATTACKERS)[number];
 
@@ -20,15 +20,15 @@ export type AttackName = 'deleted' | 'doubled' | 'exchanged' | 'inserted' | 'cha
 export interface Attack {
   readonly name: AttackName;
   readonly label: string;
-  /** The entry that it is about, as it was. */
+  /** The original entry that the attack concerns. */
   readonly row: Row;
   readonly index: number;
   readonly rows: readonly Row[];
-  /** What verification should call it; more than one where nothing in the ledger tells them apart. */
+  /** The kind that verification should report; more than one if the ledger cannot distinguish them. */
   readonly kinds: readonly ProblemKind[];
-  /** Whether both of two that were exchanged are of one tree: of two trees only the heads know the order. */
+  /** Whether two exchanged entries are of one tree: the order of different trees is known only from the heads. */
   readonly inTree: boolean;
-  /** Whether the naive leave traces of it in the chain: a forger need not write what he puts right anyway. */
+  /** Whether a naive attack leaves traces in the chain: a forger need not write what he corrects anyway. */
   readonly only: 'naive' | 'all';
 }
 
@@ -39,7 +39,7 @@ export function* attacksOn(rows: readonly Row[]): Iterable<Attack> {
   for (const [index, row] of rows.entries()) {
     const next = rows[index + 1];
     const at = { row, index, inTree: true, only: 'all' as const };
-    // An input without its refusal is as well one that was put in.
+    // An input without its refusal may equally be an inserted one.
     const refusal = row.text.includes('"outcome_reason":"INVALID_STATE_TRANSITION"');
     const missing: readonly ProblemKind[] = refusal ? ['missing', 'cut', 'inserted'] : ['missing', 'cut'];
     yield { ...at, name: 'deleted', label: '', rows: rows.toSpliced(index, 1), kinds: missing };
@@ -72,7 +72,7 @@ export function* attacksOn(rows: readonly Row[]): Iterable<Attack> {
   }
 }
 
-/** The values that a field has anywhere in the ledger: a forger takes what is well-formed. */
+/** The values of a field anywhere in the ledger: a forger uses well-formed values. */
 function poolOf(rows: readonly Row[]): ReadonlyMap<string, readonly unknown[]> {
   const pool = new Map<string, unknown[]>();
   for (const { type, text } of rows) {
@@ -84,13 +84,13 @@ function poolOf(rows: readonly Row[]): ReadonlyMap<string, readonly unknown[]> {
   return pool;
 }
 
-/** Another entry of its kind and time, well-formed, at the place behind it. */
+/** Another well-formed entry of its kind and time, at the place after it. */
 function forgedAfter(row: Row): Row {
   const entry = JSON.parse(row.text) as { body: JsonObject; seq: number; prev: string };
   const { body } = entry;
   const seq = entry.seq + 1;
   const place = row.type === 'audit_event' ? { event_id: `${row.tree_id}:${seq}`, sequence: seq } : {};
-  const told =
+  const changed =
     row.type === 'input'
       ? { input_id: `${textOf(body['input_id'])}-forged` }
       : row.type === 'run_created'
@@ -98,7 +98,7 @@ function forgedAfter(row: Row): Row {
         : row.type === 'step_trace'
           ? { step_index: Number(body['step_index']) + 1 }
           : { notes: 'forged' };
-  const text = canonicalJson({ ...entry, seq, prev: row.leaf_hash, body: { ...body, ...place, ...told } });
+  const text = canonicalJson({ ...entry, seq, prev: row.leaf_hash, body: { ...body, ...place, ...changed } });
   return { ...row, seq, text, leaf_hash: leafHash(text) };
 }
 
@@ -121,7 +121,7 @@ function envelopeChanged(row: Row, field: (typeof ENVELOPE)[number]): Row {
   }
 }
 
-/** The hash of the row is left as it was: who knows how puts it right. */
+/** The hash of the row stays as it was: an attacker who can correct it does so. */
 function bodyChanged(row: Row, field: string, value: unknown): Row {
   const entry = JSON.parse(row.text) as { body: JsonObject };
   return { ...row, text: canonicalJson({ ...entry, body: { ...entry.body, [field]: value } }) };

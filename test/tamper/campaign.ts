@@ -1,10 +1,12 @@
-// Random ledgers, every attack on every entry of them, by three attackers. What is judged:
+// Random ledgers, every attack on every entry of them, by three attackers. The rules:
 //
-//   Whoever does not put the chain right, or cannot write the anchor, is found, always. The naive are found at the
-//   entry or its neighbour, with the kind of what they did, wherever the tree has an entry after it. Behind the last
-//   one of a tree an input may stand that the machines would have taken: then the head says that there is one too many.
-//   Whoever can write everything is found wherever an entry that the machines have said is concerned: at the entry or
-//   its neighbour. What he makes of inputs may be a history that the machines would have said; those are counted.
+//   An attack without a corrected chain, or by an attacker who cannot write the external head, is always found. A naive
+//   attack is found at the entry or its neighbour, with its kind, if the tree has an entry after it. After the last
+//   entry of a tree, an inserted input may be one that the machines would have accepted: then the head reveals one
+//   entry too many.
+//   An attack by an attacker who can write everything is found if it concerns an entry that the machines have emitted:
+//   at the entry or its neighbour. Changed inputs may result in a history that the machines could have recorded; those
+//   are counted.
 
 import { leafHash } from '../../src/ledger/proof/merkle.js';
 import type { LedgerProblem } from '../../src/ledger/verification/ledger-problem.js';
@@ -15,7 +17,7 @@ import { headOf, problemsOf, randomLedger, rechained, type Ledger } from './ledg
 export interface Options {
   readonly seed: number;
   readonly runs: number;
-  /** Of all attacks every so many-th is tried; 1 for all. */
+  /** One attack in this number is tried; 1 for all. */
   readonly every?: number;
   readonly say?: (line: string) => void;
 }
@@ -41,7 +43,7 @@ export async function tamper({ seed, runs, every = 1, say }: Options): Promise<r
   return [...tallies.values()];
 }
 
-/** What is left in the store, by who did it; null where nothing is changed after all. */
+/** The tampered store, by attacker; null if nothing is changed after all. */
 function after(ledger: Ledger, { rows }: Attack, attacker: Attacker): Ledger | null {
   if (attacker === 'naive') return { ...ledger, rows };
   const hashed = rows.map((row) => ({ ...row, leaf_hash: leafHash(row.text) }));
@@ -97,14 +99,14 @@ function isNear(
   return log_index !== null && Math.abs(log_index - index - 0.5) <= 1.5;
 }
 
-/** Whether the chain of a tree can tell: an entry comes after it, and what was exchanged is of one tree. */
+/** Whether the chain of a tree can reveal it: an entry follows, and exchanged entries are of one tree. */
 function hasPlace({ name, row, index, inTree }: Attack, { rows }: Ledger): boolean {
   if (name === 'exchanged') return inTree;
   const isLast = !rows.slice(index + 1).some(({ tree_id }) => tree_id === row.tree_id);
   return !isLast || (name !== 'deleted' && !(name === 'inserted' && row.type === 'input'));
 }
 
-/** Whether something is concerned that the machines have said: only inputs come from elsewhere. */
+/** Whether the machines have emitted the entry: only inputs come from elsewhere. */
 function isOfMachines({ name, row, index, inTree }: Attack, { rows }: Ledger): boolean {
   if (name === 'cut') return row.type !== 'input';
   if (name === 'exchanged') return inTree && (row.type !== 'input' || rows[index + 1]?.type !== 'input');

@@ -1,4 +1,4 @@
-// Ledgers of random runs as rows, and what a verifier is given of them.
+// Ledgers of random runs as rows, and the data that a verifier gets of them.
 
 import type { Artifact } from '../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
@@ -26,7 +26,7 @@ export interface Ledger {
   readonly anchor: LogHead;
 }
 
-/** A random run tree, and a small one that takes turns with it in the log. */
+/** A random run tree, and a small one whose entries alternate with it in the log. */
 export function randomLedger(seed: number, inputs = 1 + (seed % 4)): Ledger {
   const trees = [randomTree(seed, { inputs }), randomTree(seed + 500_000, { inputs: 0, close: false })];
   const turns = trees.map(({ decisions }) =>
@@ -48,7 +48,7 @@ export const headOf = (rows: readonly Row[]): LogHead =>
     rows.map(({ leaf_hash }) => leaf_hash),
   );
 
-/** Puts right what the chains of the trees want, as somebody who knows the format does: seq, place, prev, hash. */
+/** Corrects the chains of the trees, as an attacker who knows the format does: seq, place, prev, hash. */
 export function rechained(rows: readonly Row[]): readonly Row[] {
   const ends = new Map<string, { readonly seq: number; readonly hash: string }>();
   return rows.map((row) => {
@@ -67,7 +67,7 @@ export function rechained(rows: readonly Row[]): readonly Row[] {
 }
 
 /* eslint-disable @typescript-eslint/require-await -- a store reads from elsewhere, this one has it all */
-/** Everything that verification says of a ledger. */
+/** The complete result of verifying a ledger. */
 export async function problemsOf({ rows, head, anchor }: Ledger): Promise<readonly LedgerProblem[]> {
   const stored = rows.map((row, log_index) => ({ ...row, log_index }));
   const store = {

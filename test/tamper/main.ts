@@ -1,6 +1,6 @@
 // npm run tamper -- [--runs 200] [--seed N] [--every N]
 //
-// Ends with 1 when something was done to a ledger and not found, or not where it was done, or called something else.
+// Exits with 1 if an attack was not found, not found at its place, or reported as another kind.
 
 import { parseArgs } from 'node:util';
 import { tableOf } from '../crash/tally.js';

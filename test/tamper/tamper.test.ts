@@ -1,5 +1,5 @@
-// A small part of the campaign (`npm run tamper` is all of it: 200 runs, every attack), what the plain chain of hashes
-// does not find, and the kinds of what is done to one ledger by hand.
+// A small part of the campaign (`npm run tamper` runs all of it: 200 runs, every attack), attacks that a plain hash
+// chain does not reveal, and the kinds of manual attacks on one ledger.
 
 import { describe, expect, test } from '@jest/globals';
 import type { ProblemKind } from '../../src/ledger/verification/ledger-problem.js';
@@ -8,7 +8,7 @@ import { sized } from '../fixtures/campaign.js';
 import { tamper } from './campaign.js';
 import { headOf, problemsOf, randomLedger, rechained, type Ledger, type Row } from './ledgers.js';
 
-test('S4-86 C61 D15: in random runs every attack on any entry is found, at the entry, and called what it is', async () => {
+test('S4-86 C61 D15: in random runs every attack on any entry is found at the entry, and reported with its kind', async () => {
   const tallies = await tamper({ seed: 7_000, runs: sized(2, 6), every: 11 });
   expect(tallies.flatMap(({ violations }) => violations)).toEqual([]);
   for (const { cases } of tallies) expect(cases).toBeGreaterThan(80);
@@ -27,8 +27,8 @@ const written = (rows: readonly Row[]): Ledger => {
 };
 const whereText = (part: RegExp): number => ledger.rows.findIndex(({ text }) => part.test(text));
 
-describe('what a chain of hashes does not find, because whoever writes it can write it again', () => {
-  test('D15 C61: a tail cut off with the chain intact, and a ledger written anew, are found by the anchor', async () => {
+describe('attacks that a hash chain does not reveal, because its writer can rewrite it', () => {
+  test('D15 C61: the external head reveals a truncated tail with an intact chain, and a rewritten ledger', async () => {
     for (let size = 0; size < ledger.rows.length; size += 5) {
       const cut = written(ledger.rows.slice(0, size));
       const problems = await problemsOf({ ...cut, anchor: ledger.anchor });
@@ -40,11 +40,11 @@ describe('what a chain of hashes does not find, because whoever writes it can wr
     );
   });
 
-  test('S4-44..50: each event that a run must have, taken out with everything put right, is found without the machines', async () => {
+  test('S4-44..50: a removed required event is found without the machines, although all hashes were corrected', async () => {
     let tried = 0;
     for (const [index, { type, text, tree_id }] of ledger.rows.entries()) {
       if (type !== 'audit_event' || text.includes('INVALID_STATE_TRANSITION')) continue;
-      // A tree without the end of its root is one that is under way: only the machines know that it is not.
+      // A tree without the end of its root looks unfinished: only the machines know that it is not.
       if (text.includes(`"run_id":"${tree_id}"`) && /"outcome_reason":"(?!running)/.test(text)) continue;
       const problems = await problemsOf(written(ledger.rows.toSpliced(index, 1)));
       const own = problems.filter(({ rule }) => !/^(?:replay|head)\./.test(rule));
@@ -54,7 +54,7 @@ describe('what a chain of hashes does not find, because whoever writes it can wr
     expect(tried).toBeGreaterThan(8);
   });
 
-  test('S4-81: a privileged effect whose allow is gone, and a run that ended twice, are named by rule and entry', async () => {
+  test('S4-81: a privileged effect without its allow, and a run that ended twice, are reported by rule and entry', async () => {
     const allow = whereText(ALLOW);
     const { seq, tree_id } = ledger.rows[allow]!;
     expect(await problemsOf(written(ledger.rows.toSpliced(allow, 1)))).toEqual(
@@ -74,8 +74,8 @@ describe('what a chain of hashes does not find, because whoever writes it can wr
   });
 });
 
-describe('what nobody finds who has only this ledger', () => {
-  test('D15: a tree that was taken out whole by somebody who can write the anchor', async () => {
+describe('attacks that this ledger alone cannot reveal', () => {
+  test('D15: a whole tree that was removed by an attacker who can write the external head', async () => {
     const [{ tree_id }] = ledger.rows as readonly [Row];
     const rest = ledger.rows.filter((row) => row.tree_id !== tree_id);
     expect(rest.length).toBeGreaterThan(0);
@@ -85,7 +85,7 @@ describe('what nobody finds who has only this ledger', () => {
   });
 });
 
-describe('the kind of what was done', () => {
+describe('the kind of an attack', () => {
   const at = whereText(/"outcome_reason":"running"/);
   const row = ledger.rows[at]!;
   test.each<[ProblemKind, readonly Row[]]>([
@@ -99,7 +99,7 @@ describe('the kind of what was done', () => {
   });
 });
 
-test('S4-86: a tree that has ended, and is spoken of later, is folded again, and what was added to it is found', async () => {
+test('S4-86: an ended tree that is referred to later is folded again, and entries that were added to it are found', async () => {
   const rows = randomLedger(21).rows;
   const [{ tree_id }] = rows as readonly [Row];
   const tree = rows.filter((one) => one.tree_id === tree_id);

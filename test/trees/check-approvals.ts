@@ -1,4 +1,4 @@
-// D7, read off the vote events: whatever a policy wants approved was approved, by so many people, for that request of
+// D7, from the vote events: whatever a policy requires approval for was approved by enough people, for that request of
 // that run, in time, and not twice with one approval.
 
 import type { ApprovalRule } from '../../src/contract/run/approval.js';
@@ -47,7 +47,7 @@ export function approvals(story: Story): Faults {
       if (!granted) fault('was allowed without the approvals that its rule wants');
       if (event.request_hash_sha256 !== digest) fault('was allowed by another digest');
       if (used.has(digest)) fault('uses an approval that was used before');
-      // Only what enters EXECUTE uses one up: a write that was denied below its gateway has not.
+      // Only an action that enters EXECUTE uses an approval: a write that was denied below its gateway has not.
       if (executed(story, life)) used.add(digest);
     } else if (event.authz?.rule_id.startsWith('approval.') === true && granted && !used.has(digest)) {
       fault(`was denied by ${event.authz.rule_id}, and is approved`);
@@ -59,9 +59,9 @@ export function approvals(story: Story): Faults {
 const executed = ({ lives }: Story, { run, performed }: Life): boolean =>
   performed.length > 0 || (lives.get(`${run.run_id}.1`)?.performed.length ?? 0) > 0;
 
-/** Enough different people, the earliest of them not too long ago, and nobody who may has said no. */
+/** Enough different people, the earliest vote not too old, and no rejection by an eligible person. */
 function isGranted(asker: Life, digest: string, at: string, before: number, rule: ApprovalRule): boolean {
-  // Everything that was said before the decision; how old it is, is counted from when the request was made.
+  // All votes before the decision; their age counts from the time of the request.
   const votes = asker.said.filter(
     ({ event, seq }) => isVote(event) && seq < before && event.request_hash_sha256 === digest,
   );
@@ -74,7 +74,9 @@ function isGranted(asker: Life, digest: string, at: string, before: number, rule
   return new Set(fresh.map(({ event }) => event.actor.actor_id.trim().toLowerCase())).size >= rule.quorum;
 }
 
-/** No vote counts of an agent, the system, a stranger or the requester, or for what nobody has asked. */
+/**
+ * No vote of an agent, the system, a stranger or the requester counts, nor a vote for a request that does not exist.
+ */
 function strangers(story: Story, life: Life): Faults {
   const { policy } = story;
   const requests = requestedOf(story, life);
@@ -95,7 +97,7 @@ function strangers(story: Story, life: Life): Faults {
   });
 }
 
-/** The decisions by which the run, or a run on its behalf, has asked for approval. */
+/** The decisions by which the run, or a run on its behalf, has requested approval. */
 const requestedOf = ({ lives }: Story, asker: Life): readonly Said[] =>
   [asker, ...[...lives.values()].filter((life) => behalfOf(life) === asker.run.run_id)].flatMap((life) =>
     verdictsOf(life).filter(({ event }) => event.authz?.rule_id.startsWith('approval.') === true),

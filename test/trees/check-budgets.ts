@@ -1,10 +1,10 @@
-// Budgets, computed again from the entries. The rule: what has happened already is booked, also past the limit (a step
-// that was refused, the bytes of a payload or a result, time that has passed); but no step passes AUTHORIZE, and no run
-// is created for it, unless there was one step, its runs, a millisecond, a byte and a token left when it began.
+// Budgets, computed again from the entries. The rule: past events are charged, also beyond the limit (a rejected step,
+// the bytes of a payload or a result, elapsed time). But no step passes AUTHORIZE, and no run is created for it, unless
+// one step, its runs, a millisecond, a byte and a token were left when it began.
 
 import { BUDGET_KINDS, type BudgetKind, type Limits } from '../../src/contract/run/budget.js';
 import type { ProposalInput, StartAgentInput } from '../../src/contract/run/entry.js';
-import { behalfOf, verdictsOf, type Faults, type Life, type Story, type Told, type Traced } from './story.js';
+import { behalfOf, verdictsOf, type Faults, type Life, type Story, type TurnRecord, type Traced } from './story.js';
 
 type Spent = Record<BudgetKind, number>;
 
@@ -12,10 +12,10 @@ interface Purse {
   readonly grant: Limits;
   readonly limit: Limits;
   readonly spent: Spent;
-  /** As it stood when the present step began. */
+  /** The budget at the start of the current step. */
   began: Spent;
   chargedAt: string;
-  /** Runs of the present step, and everything that was ever allowed. */
+  /** Runs of the current step, and everything that was ever allowed. */
   runs: number;
   readonly allowed: { steps: number; runs: number };
 }
@@ -41,22 +41,22 @@ class Books {
   audit(): Faults {
     const { turns, lives, traces } = this.#story;
     const traceAt = new Map(traces.map((traced) => [traced.seq, traced]));
-    for (const told of turns) {
-      if (told.input.kind === 'proposal' && !told.refused) this.#proposed(told.input);
-      for (const entry of told.entries) {
+    for (const turn of turns) {
+      if (turn.input.kind === 'proposal' && !turn.refused) this.#proposed(turn.input);
+      for (const entry of turn.entries) {
         const life = entry.type === 'run_created' ? lives.get(entry.body.run_id) : undefined;
-        if (life?.run.run_kind === 'agent') this.#opened(told, life);
+        if (life?.run.run_kind === 'agent') this.#opened(turn, life);
         else if (life !== undefined) this.#created(life);
         const traced = traceAt.get(entry.seq);
         if (traced !== undefined) this.#stepped(traced);
       }
-      for (const { run_id } of told.ended) this.#settled(run_id);
+      for (const { run_id } of turn.ended) this.#settled(run_id);
     }
     return this.#faults;
   }
 
-  /** What the tree has left is given out once, and never more than that. */
-  #opened({ input }: Told, life: Life): void {
+  /** The rest of the tree's budget is granted once, and never more than that. */
+  #opened({ input }: TurnRecord, life: Life): void {
     const asked = input as StartAgentInput;
     const left = everyKind((kind) => {
       const limit = this.#tree[kind];
@@ -117,7 +117,7 @@ class Books {
     }
     if (judged && lacking !== undefined && action !== 'FINISH') {
       if (failed !== 'AUTHORIZE') this.#fault(step, `went on with no ${lacking} left`);
-      // What the lane and the overlay say is said before, and everything else after.
+      // Denials by lane and overlay come first, everything else after.
       if (!['BUDGET', 'LANE', 'OVERLAY'].includes(cause ?? '') && rule_id !== 'sandbox.no_case') {
         this.#fault(step, `is denied by ${rule_id ?? ''}, and not for its budget`);
       }

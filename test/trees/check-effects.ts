@@ -1,5 +1,5 @@
-// What reaches the world: one key for all attempts at one effect and for nothing else (C54), and nothing a second time
-// of which nobody knows whether it happened (D8).
+// Effects outside: one key for all attempts at one effect and for nothing else (C54), and no second attempt while an
+// outcome is unknown (D8).
 
 import { behalfOf, firstOf, isResolution, type Faults, type Life, type Story } from './story.js';
 
@@ -18,10 +18,10 @@ export function effects(story: Story): Faults {
       if ([...keys].some(([other, taken]) => other !== first && taken === key))
         faults.push(`${key} is used for two effects`);
       keys.set(first, known);
-      // What a person starts anew is done anew: only an agent must not get round what is unsettled.
+      // A request that a person repeats is executed again: only an agent must not bypass an unsettled outcome.
       const asked = story.lives.get(agent)?.run.run_kind === 'agent';
       if (asked && attempt === 0 && (unknown.get(`${agent} ${hash}`)?.size ?? 0) > 0) {
-        faults.push(`${command.run_id}: done again in turn ${turn}, and nobody knows whether it was done before`);
+        faults.push(`${command.run_id}: executed again in turn ${turn} although its earlier outcome is unknown`);
       }
     }
     if (input.kind === 'result' && input.status === 'unknown' && !refused) note(story, input.run_id, unknown);
@@ -35,7 +35,7 @@ export function effects(story: Story): Faults {
 }
 
 interface Line {
-  /** The run that the agent or a person has started first. */
+  /** The run that the agent or a person started first. */
   readonly first: string;
   readonly agent: string;
   readonly attempt: number;
@@ -57,7 +57,7 @@ function note(story: Story, run_id: string, unknown: Map<string, Set<string>>): 
   unknown.set(place, (unknown.get(place) ?? new Set<string>()).add(run_id));
 }
 
-/** Another attempt with the same key that was done tells what became of all of them. */
+/** A completed attempt with the same key determines the outcome of all of them. */
 function forget(story: Story, turn: number, unknown: Map<string, Set<string>>): void {
   const input = story.turns[turn]?.input;
   const life = input?.kind === 'result' && input.status === 'done' ? story.lives.get(input.run_id) : undefined;

@@ -1,5 +1,5 @@
-// The events that every run must have (S4-44 to S4-50, S4-79, C48), with the hashes of what was asked and answered
-// (S4-40, S4-60), and one response to every proposal (S2-20).
+// The events that every run must have (S4-44 to S4-50, S4-79, C48), with the hashes of request and response (S4-40,
+// S4-60), and one response to every proposal (S2-20).
 
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { sha256 } from '../../src/contract/hash.js';
@@ -37,12 +37,12 @@ export function events(story: Story): Faults {
     ofTheRun(life, fault);
     ofTheAct(story, life, fault);
   }
-  for (const [i, told] of story.turns.entries()) {
+  for (const [i, turn] of story.turns.entries()) {
     const fault = (what: string): number => faults.push(`turn ${i}: ${what}`);
-    const refusals = told.entries.filter((entry) => entry.type === 'audit_event' && isRefusal(entry.body));
-    if (refusals.length !== (told.refused ? 1 : 0)) fault('a refusal that is not written down, or one that was none');
-    if (told.refused && told.entries.length !== 2) fault('was refused, and something has moved');
-    votes(told, fault);
+    const refusals = turn.entries.filter((entry) => entry.type === 'audit_event' && isRefusal(entry.body));
+    if (refusals.length !== (turn.refused ? 1 : 0)) fault('a refusal that is not written down, or one that was none');
+    if (turn.refused && turn.entries.length !== 2) fault('was refused, and something has moved');
+    votes(turn, fault);
   }
   return [...faults, ...replies(story)];
 }
@@ -59,7 +59,7 @@ function ofTheRun(life: Life, fault: Fault): void {
   const end = endOf(life)?.event;
   if (end === undefined) return;
   const state = stateIn(end);
-  if (end.outcome !== OUTCOMES[state]) fault(`${state} is told as ${end.outcome}`);
+  if (end.outcome !== OUTCOMES[state]) fault(`${state} is recorded as ${end.outcome}`);
   if ((end.error !== undefined) !== (state === 'failed'))
     fault(`${state} and ${end.error === undefined ? 'no' : 'an'} error`);
 }
@@ -67,32 +67,33 @@ function ofTheRun(life: Life, fault: Fault): void {
 function ofTheAct(story: Story, life: Life, fault: Fault): void {
   const { run, said, performed } = life;
   const kind = ACTS[run.run_kind];
-  const told = said.filter(({ event }) => !['system', 'authz_decision'].includes(event.action_type));
+  const actionEvents = said.filter(({ event }) => !['system', 'authz_decision'].includes(event.action_type));
   if (kind === undefined) {
-    if (told.length > 0) fault('does no act and tells of one');
+    if (actionEvents.length > 0) fault('has an event of an action that its kind does not have');
     return;
   }
-  if (told.some(({ event }) => event.action_type !== kind)) fault('tells of an act of another kind');
+  if (actionEvents.some(({ event }) => event.action_type !== kind)) fault('has an event of another kind of action');
   const ran = movesOf(life).some(({ event }) => stateIn(event) === 'running');
   const end = endOf(life)?.event;
   const state = end === undefined ? null : stateIn(end);
   if (run.run_kind === 'export') {
-    const operations = told.map(({ event }) => event.target?.operation).join();
+    const operations = actionEvents.map(({ event }) => event.target?.operation).join();
     const all = 'authorize,assemble,finalize';
     if (operations !== (!ran ? '' : state === null ? 'authorize' : all))
       fault(`an export with the events ${operations}`);
-  } else if (told.length !== (ran && state !== null && state !== 'denied' ? 1 : 0)) {
-    fault(`is ${state ?? 'alive'} and tells ${told.length} times of its act`);
+  } else if (actionEvents.length !== (ran && state !== null && state !== 'denied' ? 1 : 0)) {
+    fault(`is ${state ?? 'alive'} and has ${actionEvents.length} events of its action`);
   }
   const act = actOf(story, life);
   const hash = act === null ? '' : sha256(canonicalJson({ ...act, case_id: run.case_id }));
   if (run.request?.hash_sha256 !== hash) fault('was asked for something else than it was born for');
   for (const { command } of performed) if (command.effect.request_hash !== hash) fault('performs something else');
-  for (const { event } of told) if (event.request_hash_sha256 !== hash) fault('tells of something else');
+  for (const { event } of actionEvents)
+    if (event.request_hash_sha256 !== hash) fault('has an event of another request');
   answered(story, life, fault);
 }
 
-/** What the executor said is what the event says. */
+/** The event contains the executor's result. */
 function answered({ turns }: Story, life: Life, fault: Fault): void {
   const end = endOf(life);
   const input = end === undefined ? undefined : turns[end.turn]?.input;
@@ -101,23 +102,28 @@ function answered({ turns }: Story, life: Life, fault: Fault): void {
   if (event === undefined) return;
   if (event.response_hash_sha256 !== input.result?.hash_sha256) fault('tells of another answer');
   if (event.outcome !== (input.status === 'done' ? 'success' : 'failure'))
-    fault(`${input.status} is told as ${event.outcome}`);
+    fault(`${input.status} is recorded as ${event.outcome}`);
   const code = input.status === 'unknown' ? 'OUTCOME_UNKNOWN' : input.cause;
-  if (input.status !== 'done' && event.error?.error_code !== code) fault(`${code ?? ''} is told as another failure`);
+  if (input.status !== 'done' && event.error?.error_code !== code)
+    fault(`${code ?? ''} is recorded as another failure`);
   if (input.status === 'done' && stateIn(end.event) === 'failed') fault('has succeeded, and failed');
   if (input.status !== 'done' && stateIn(end.event) === 'completed') fault('has failed, and completed');
 }
 
 function votes({ input, entries, refused }: Story['turns'][number], fault: Fault): void {
-  const told = entries.flatMap((entry) => (entry.type === 'audit_event' && isVote(entry.body) ? [entry.body] : []));
+  const voteEvents = entries.flatMap((entry) =>
+    entry.type === 'audit_event' && isVote(entry.body) ? [entry.body] : [],
+  );
   const asked = input.kind === 'vote' && !refused ? input.digests : [];
-  if (told.map((event) => event.request_hash_sha256).join() !== asked.join()) fault('votes and their events differ');
-  for (const event of told) {
-    if (input.kind === 'vote' && event.actor.actor_id !== input.approver.actor.actor_id) fault('somebody else voted');
+  if (voteEvents.map((event) => event.request_hash_sha256).join() !== asked.join())
+    fault('votes and their events differ');
+  for (const event of voteEvents) {
+    if (input.kind === 'vote' && event.actor.actor_id !== input.approver.actor.actor_id)
+      fault('the vote event names another voter');
   }
 }
 
-/** Every proposal that was taken: one trace, one reply, and the index that comes next. */
+/** Every accepted proposal: one trace, one reply, and the next index. */
 function replies({ turns, traces }: Story): Faults {
   const faults: Faults = [];
   const open = new Map<string, string>();

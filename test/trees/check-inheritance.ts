@@ -1,4 +1,4 @@
-// What a run has from its parent (S4-54 to S4-57, C46), what its id is made of (D11), and what a retry is (C54).
+// What a run inherits from its parent (S4-54 to S4-57, C46), how its id is derived (D11), and what a retry is (C54).
 
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import {
@@ -52,7 +52,7 @@ function inherited({ policy }: Story, { run }: Life, { run: parent }: Life, faul
     fault(`has case ${run.case_id ?? 'none'} where its parent has ${parent.case_id ?? 'none'}`);
   if (parent.run_kind === 'orchestrator') return;
   if (run.role_id !== parent.role_id || canonicalJson(run.actor) !== canonicalJson(parent.actor))
-    fault('acts for somebody else');
+    fault('acts on behalf of another actor');
 }
 
 /** S4-66 to S4-69. */
@@ -80,7 +80,7 @@ function retried(story: Story, life: Life, fault: Fault): void {
   if (woken?.kind !== 'wake' || !(Date.parse(woken.time) >= due)) fault('did not wait for its time');
 }
 
-/** S4-82: every event carries what its run was born with. */
+/** S4-82: every event contains the pins with which its run was created. */
 function events({ run, said }: Life, fault: Fault): void {
   for (const { event } of said) {
     const same =

@@ -1,5 +1,5 @@
-// What a tree says is a function of what it is told: folding its ledger, going on from a snapshot, and XState's own
-// actors come to the same bytes (S2-06, D16, U-06).
+// The output of a tree is a function of its inputs: folding its ledger, continuing from a snapshot, and XState's own
+// actors give the same bytes (S2-06, D16, U-06).
 
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import type { OverlayFact } from '../../src/contract/policy/overlay.js';
@@ -25,7 +25,9 @@ export function fold({ decisions }: Played): Faults {
   return missing === null ? [] : [`fold: ${missing.rule} at ${missing.seq}`];
 }
 
-/** Puts the tree down after the input `at`, and goes on; every third overlay on the way is taken away, for a look. */
+/**
+ * Stops the tree after the input `at` and continues from its snapshot; omits every third overlay on the way, as a test.
+ */
 export function snapshot({ inputs, decisions, pinned }: Played, at: number): Faults {
   const faults: Faults = [];
   let tree = new Tree(ROOT);
@@ -43,7 +45,7 @@ export function snapshot({ inputs, decisions, pinned }: Played, at: number): Fau
 
 const liftable = ({ recorded }: TreeInput): boolean => 'overlay' in recorded && recorded.overlay !== null;
 
-/** An overlay takes away and never gives: without it, everything that was allowed is allowed. */
+/** An overlay only removes permissions: without it, everything that was allowed is allowed. */
 function lifted(tree: Tree, input: TreeInput, under: Decision | undefined, { materials }: Played['pinned']): Faults {
   if (under === undefined || !liftable(input)) return [];
   const recorded = { ...input.recorded, overlay: null as OverlayFact | null } as TreeInput['recorded'];

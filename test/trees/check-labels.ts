@@ -1,5 +1,5 @@
-// Information flow (S4-84, S4-85): what an agent has read is followed from result to result, and held against the label
-// that every mediated run says it had, and against what was allowed with it.
+// Information flow (S4-84, S4-85): follows what an agent has read from result to result, and compares it with the
+// recorded label of every mediated run, and with what was allowed.
 
 import type { Label } from '../../src/contract/policy/labels.js';
 import { actOf, behalfOf, endOf, stateIn, verdictsOf, type Act, type Faults, type Life, type Story } from './story.js';
@@ -56,7 +56,7 @@ const asLabel = (known: Known | undefined): Label => ({
   many: false,
 });
 
-/** What whoever proposed this knows from now on. */
+/** What the proposer knows from now on. */
 function learn({ policy }: Story, { cases, flags }: Known, { run }: Life, { action, args }: Act): void {
   const { tools, targets, actions } = policy.catalogue.registrations;
   const take = (case_id: string | null, more: readonly string[]): void => {

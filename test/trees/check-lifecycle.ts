@@ -1,4 +1,4 @@
-// S4 §3 and C53, read off the entries: which states a run went through, who judged it, and who was still alive.
+// S4 §3 and C53, from the entries: the states of each run, its decisions, and which runs were live.
 
 import {
   behalfOf,
@@ -33,13 +33,14 @@ export function lifecycle(story: Story): Faults {
       if (endOf(life) === undefined) faults.push(`${run_id}: outlives the tree`);
   }
   for (const [i, { ended, entries }] of story.turns.entries()) {
-    const told = entries.flatMap((entry) =>
+    const recorded = entries.flatMap((entry) =>
       entry.type === 'audit_event' && [...story.lives.values()].some((life) => endOf(life)?.seq === entry.seq)
         ? [`${entry.body.run_id} ${stateIn(entry.body)}`]
         : [],
     );
     const said = ended.map(({ run_id, state }) => `${run_id} ${state}`);
-    if (told.join() !== said.join()) faults.push(`turn ${i}: ended ${said.join()}, the entries say ${told.join()}`);
+    if (recorded.join() !== said.join())
+      faults.push(`turn ${i}: ended ${said.join()}, the entries say ${recorded.join()}`);
   }
   return faults;
 }
@@ -61,7 +62,7 @@ function edges(life: Life, fault: Fault): void {
   }
 }
 
-/** C47 and D7: one decision before it runs; where people are asked first, a second one after their answer. */
+/** C47 and D7: one decision before it runs; if approval is required, a second one after the votes. */
 function judged(life: Life, fault: Fault): void {
   const verdicts = verdictsOf(life);
   const [first, second] = verdicts;
@@ -78,14 +79,14 @@ function judged(life: Life, fault: Fault): void {
     return;
   }
   const state = stateIn(move.event);
-  if (last === undefined && state !== 'cancelled') fault(`is ${state} and nobody has judged it`);
+  if (last === undefined && state !== 'cancelled') fault(`is ${state} and has no decision`);
   if (last !== undefined && state !== (last.event.outcome === 'allow' ? 'running' : 'denied')) {
     fault(`is ${state} after ${last.event.outcome}`);
   }
   if (last !== undefined && (last.turn !== move.turn || last.seq >= move.seq)) fault('moved before it was judged');
 }
 
-/** Nothing is performed for a run that is not allowed and running. */
+/** No action for a run that is not allowed and running. */
 function performs(story: Story, life: Life, fault: Fault): void {
   if (life.performed.length > 1) fault('was performed twice');
   for (const { turn, command } of life.performed) {
@@ -94,7 +95,7 @@ function performs(story: Story, life: Life, fault: Fault): void {
     );
     const [first] = movesOf(life);
     const end = endOf(life);
-    if (!allowed) fault('was performed and nobody has allowed it');
+    if (!allowed) fault('was executed without an allow');
     if (first === undefined || stateIn(first.event) !== 'running' || first.turn > turn)
       fault('was performed and was not running');
     if (end !== undefined && end.turn <= turn) fault('was performed and had ended');

@@ -1,4 +1,4 @@
-// D1: nothing is allowed that the overlay denies with which it was asked for, and the decision names its epoch.
+// D1: nothing is allowed that the overlay at the time of the request denies, and the decision names its epoch.
 
 import { OVERLAY_MATCHERS, type OverlayFact, type OverlaySubject } from '../../src/contract/policy/overlay.js';
 import {
@@ -34,20 +34,20 @@ export function overlay(story: Story): Faults {
   return faults;
 }
 
-/** The overlay of the input that asked; undefined where people's last answer brought it and nobody did since. */
+/** The overlay of the requesting input; undefined if a vote completed the approval and no request followed. */
 function inForce(story: Story, life: Life, { turn }: Said): OverlayFact | null | undefined {
   const input = story.turns[turn]?.input;
   const high = ['promotion', 'export'].includes(startedBy(story, life).run.run_kind);
   if (input === undefined || (high && input.kind === 'wake')) return undefined;
   if (high || life.run.run_kind === 'agent') return 'overlay' in input ? input.overlay : undefined;
   const started = startedBy(story, life);
-  // A wake that has come for its agent brings a retry, and an overlay of its own.
+  // A timer of an agent causes a retry, which has its own overlay.
   if (input.kind === 'wake' && input.run_id === behalfOf(started)) return input.overlay;
   const asked = proposalBefore(story, { ...firstOf(story, started), turn });
   return asked === null ? undefined : asked.overlay;
 }
 
-/** A write below a gateway or a promotion was asked for with that. */
+/** A write below a gateway or a promotion has the overlay of its parent's request. */
 function startedBy(story: Story, life: Life): Life {
   const above = story.lives.get(life.run.parent_run_id ?? '');
   const kind = above?.run.run_kind ?? 'agent';

@@ -1,4 +1,4 @@
-// Everything that must hold of a tree, by name.
+// All invariants of a tree, by name.
 
 import { approvals } from './check-approvals.js';
 import { budgets } from './check-budgets.js';
@@ -10,7 +10,7 @@ import { labels } from './check-labels.js';
 import { lifecycle } from './check-lifecycle.js';
 import { overlay } from './check-overlay.js';
 import type { Played } from './play.js';
-import { storyOf, type Faults, type Story, type Told } from './story.js';
+import { storyOf, type Faults, type Story, type TurnRecord } from './story.js';
 
 export const CHECKS = {
   lifecycle,
@@ -24,13 +24,13 @@ export const CHECKS = {
 } as const satisfies Record<string, (story: Story) => Faults>;
 export type CheckName = keyof typeof CHECKS;
 
-/** What a ledger breaks, by the check that found it. */
-export function faultsOf(played: Played, turns?: readonly Told[]): readonly string[] {
+/** The violations of a ledger, by the check that found them. */
+export function faultsOf(played: Played, turns?: readonly TurnRecord[]): readonly string[] {
   const story = storyOf(played, turns);
   return Object.entries(CHECKS).flatMap(([name, check]) => check(story).map((fault) => `${name}: ${fault}`));
 }
 
-/** The same, and that the kernel would say it again. Every so many trees XState is asked as well. */
+/** The same, and that the kernel decides the same again. XState runs too for one tree in a number. */
 export function allFaultsOf(played: Played, oracleToo: boolean): readonly string[] {
   const at = played.inputs.length >> 1;
   return [...faultsOf(played), ...fold(played), ...snapshot(played, at), ...(oracleToo ? oracle(played) : [])];

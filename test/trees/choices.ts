@@ -1,4 +1,4 @@
-// What the numbers of a turn stand for. The first choice is the plainest one: that is where shrinking leads.
+// The meaning of the numbers of a turn. The first choice is the plainest one: shrinking leads there.
 
 import type { BudgetLimits } from '../../src/contract/run/budget.js';
 import type { EffectResult, PathFact } from '../../src/contract/run/effect.js';
@@ -22,7 +22,7 @@ const WORKS = [
 ] as const;
 const ROLES_SELDOM = ['SANDBOX_AGENT', 'NOBODY', 'ATTORNEY_ADMIN'] as const;
 
-/** Most agents fit their lane. */
+/** Most agents match their lane. */
 export function agentFor({ role, lane }: Extract<Turn, { t: 'agent' }>) {
   const role_id = role < 11 ? 'CASE_AGENT' : pick(ROLES_SELDOM, role);
   const lane_id =
@@ -119,14 +119,14 @@ export const statusFor = (stands: number): PathFact =>
 
 const CAUSES = Object.keys(EXECUTION_CAUSES) as [ExecutionCause, ...ExecutionCause[]];
 
-/** What became of an effect: done, failed for good, failed for now, or unknown. */
+/** The outcome of an effect: done, failed permanently, failed for now, or unknown. */
 export function causeFor(how: number): EffectResult {
   if (how < 6) return { status: 'done', result: { text: 'x'.repeat(how * 40) } };
   if (how < 10) return { status: 'failed', cause: pick(['TIMEOUT', 'NOT_EXECUTED', 'IO_ERROR', 'NO_SPACE'], how) };
   return how < 12 ? { status: 'failed', cause: pick(CAUSES, how * 7) } : { status: 'unknown' };
 }
 
-/** Rules that come, change and go. */
+/** Rules that appear, change and disappear. */
 export function overlayFor(rule: number, epoch: number): OverlayFact | null {
   if (rule === 0) return null;
   if (rule > 15) return { epoch: null, problem: rule === 16 ? 'rolled_back' : 'invalid' };
@@ -136,7 +136,7 @@ export function overlayFor(rule: number, epoch: number): OverlayFact | null {
     reason: 'Because.',
     ...matchers,
   });
-  // Every third overlay lifts what was denied.
+  // Every third overlay lifts the denials.
   return { epoch, rules: rule % 3 === 0 ? [] : [ruled(first, 0), ...(rule % 2 === 0 ? [ruled(second, 1)] : [])] };
 }
 
@@ -190,7 +190,7 @@ export function startFor(
   };
 }
 
-/** Most votes come from people who may vote; the requester, agents, the system and strangers try as well. */
+/** Most votes come from eligible people; the requester, agents, the system and strangers try as well. */
 export function voterFor(who: number, requester = 'nobody'): VoteInput['approver'] {
   const voters: readonly [VoteInput['approver'], ...VoteInput['approver'][]] = [
     { actor: { actor_type: 'human', actor_id: 'anna' }, role_id: 'ATTORNEY_ADMIN' },

@@ -1,7 +1,7 @@
 // npm run trees -- [--trees N] [--seed N] [--path P]
 //
-// Exit code 0: every rule held in every tree, and there was something to see of each. 1: the smallest tree that breaks
-// a rule is printed, with the seed and the path that lead to it again.
+// Exit code 0: every rule held in every tree, and every rule was exercised. 1: prints the smallest tree that violates a
+// rule, with the seed and the path that reproduce it.
 
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';

@@ -1,37 +1,41 @@
-// Bugs on purpose, each a change of what a ledger tells, as a broken machine would have told it: at least one for every
-// rule. A check that does not find its own has not been checking.
+// Planted bugs, each a change of a ledger as a broken machine would have written it: at least one for every rule. A
+// check that does not find its own bug does not check anything.
 
 import type { AuditEvent } from '../../src/contract/run/audit-event.js';
 import type { Entry, RunCreated } from '../../src/contract/run/entry.js';
 import type { Played } from './play.js';
 import type { CheckName } from './checks.js';
-import { isVote, stateIn, toldBy, type Told } from './story.js';
+import { isVote, stateIn, turnRecordsOf, type TurnRecord } from './story.js';
 
 export interface Plant {
   readonly name: string;
   /** The check that must find it. */
   readonly expects: CheckName;
-  /** @returns the changed history; null where the tree has no place for it */
-  plant(turns: readonly Told[], played: Played): readonly Told[] | null;
+  /** @returns the changed history; null if the tree has no place for it */
+  plant(turns: readonly TurnRecord[], played: Played): readonly TurnRecord[] | null;
 }
 
-/** Changes the first entry that `change` has something for. */
-function first(turns: readonly Told[], change: (entry: Entry, told: Told) => Entry[] | null): readonly Told[] | null {
+/** Changes the first entry to which `change` applies. */
+function first(
+  turns: readonly TurnRecord[],
+  change: (entry: Entry, turn: TurnRecord) => Entry[] | null,
+): readonly TurnRecord[] | null {
   let done = false as boolean;
-  const changed = turns.map((told) => {
-    if (done) return told;
-    const entries = told.entries.flatMap((entry) => {
-      const other = done ? null : change(entry, told);
+  const changed = turns.map((turn) => {
+    if (done) return turn;
+    const entries = turn.entries.flatMap((entry) => {
+      const other = done ? null : change(entry, turn);
       done ||= other !== null;
       return other ?? [entry];
     });
-    return { ...told, entries };
+    return { ...turn, entries };
   });
   return done ? changed : null;
 }
 
 const born =
-  (when: (run: RunCreated) => boolean, over: (run: RunCreated) => Partial<RunCreated>) => (turns: readonly Told[]) =>
+  (when: (run: RunCreated) => boolean, over: (run: RunCreated) => Partial<RunCreated>) =>
+  (turns: readonly TurnRecord[]) =>
     first(turns, (entry) =>
       entry.type === 'run_created' && when(entry.body)
         ? [{ ...entry, body: { ...entry.body, ...over(entry.body) } }]
@@ -40,7 +44,7 @@ const born =
 
 const said =
   (when: (event: AuditEvent) => boolean, over: (event: AuditEvent) => Partial<AuditEvent> | null) =>
-  (turns: readonly Told[]) =>
+  (turns: readonly TurnRecord[]) =>
     first(turns, (entry) => {
       if (entry.type !== 'audit_event' || !when(entry.body)) return null;
       const change = over(entry.body);
@@ -56,18 +60,20 @@ const allowed = ({ action_type, outcome }: AuditEvent): boolean =>
 const approvedBy = (event: AuditEvent): boolean => isVote(event) && event.authz?.rule_id === 'approval.granted';
 const drop = (): null => null;
 
-/** Puts in once more what has been said, or done, or answered. */
-const again = (when: (told: Told) => boolean, more: (told: Told) => Partial<Told>) => (turns: readonly Told[]) => {
-  const at = turns.findIndex(when);
-  return at < 0 ? null : turns.map((told, i) => (i === at ? { ...told, ...more(told) } : told));
-};
+/** Repeats an earlier entry, effect or response. */
+const again =
+  (when: (turn: TurnRecord) => boolean, more: (turn: TurnRecord) => Partial<TurnRecord>) =>
+  (turns: readonly TurnRecord[]) => {
+    const at = turns.findIndex(when);
+    return at < 0 ? null : turns.map((turn, i) => (i === at ? { ...turn, ...more(turn) } : turn));
+  };
 
-/** The approval that this tree has used is given by somebody else, or gone. */
-const votes = (over: (event: AuditEvent) => Partial<AuditEvent> | null) => (turns: readonly Told[]) =>
+/** Another person grants the approval that this tree has used, or it is removed. */
+const votes = (over: (event: AuditEvent) => Partial<AuditEvent> | null) => (turns: readonly TurnRecord[]) =>
   turns.some(({ entries }) => entries.some((entry) => entry.type === 'audit_event' && usesApproval(entry.body)))
-    ? turns.map((told) => ({
-        ...told,
-        entries: told.entries.map((entry) =>
+    ? turns.map((turn) => ({
+        ...turn,
+        entries: turn.entries.map((entry) =>
           entry.type === 'audit_event' && approvedBy(entry.body)
             ? { ...entry, body: { ...entry.body, ...over(entry.body) } }
             : entry,
@@ -80,18 +86,18 @@ const usesApproval = (event: AuditEvent): boolean =>
   event.request_hash_sha256 !== undefined &&
   event.authz?.rule_id !== 'approval.required';
 
-/** What an agent has done, and nobody knows whether it happened, once more in the turn that follows. */
-function doneAgain(turns: readonly Told[]): readonly Told[] | null {
+/** Repeats an agent's action with an unknown outcome in the following turn. */
+function doneAgain(turns: readonly TurnRecord[]): readonly TurnRecord[] | null {
   const at = turns.findIndex(
     ({ input, refused }) => input.kind === 'result' && input.status === 'unknown' && !refused && byAgent(input.run_id),
   );
   const { input } = turns[at] ?? {};
   const commands = turns.flatMap(({ commands: said }) => said);
   const command = commands.find(({ run_id }) => input?.kind === 'result' && run_id === input.run_id);
-  // Another attempt, which has the key of the first, may follow what is unknown.
+  // Another attempt with the key of the first may follow an unknown outcome.
   const first = command?.kind === 'perform' && command.effect.idempotency_key === command.run_id;
   if (!first || turns[at + 1] === undefined) return null;
-  return turns.map((told, i) => (i === at + 1 ? { ...told, commands: [...told.commands, command] } : told));
+  return turns.map((turn, i) => (i === at + 1 ? { ...turn, commands: [...turn.commands, command] } : turn));
 }
 
 /** `<root>.<agent>.<n>`, and below it. */
@@ -99,7 +105,7 @@ const byAgent = (run_id: string): boolean => run_id.split('.').length > 2;
 
 export const PLANTS: readonly Plant[] = [
   { name: 'an event that is missing at the end of a run', expects: 'lifecycle', plant: said(ended, drop) },
-  { name: 'a run that is not judged', expects: 'lifecycle', plant: said(allowed, drop) },
+  { name: 'a run without a decision', expects: 'lifecycle', plant: said(allowed, drop) },
   {
     name: 'a denial that becomes a completion',
     expects: 'lifecycle',
@@ -117,7 +123,7 @@ export const PLANTS: readonly Plant[] = [
     ),
   },
   {
-    name: 'a command that goes out twice',
+    name: 'a command that is issued twice',
     expects: 'lifecycle',
     plant: again(
       ({ commands }) => commands.some(({ kind }) => kind === 'perform'),
@@ -144,9 +150,9 @@ export const PLANTS: readonly Plant[] = [
       ({ retry }) => ({ retry: retry === null ? null : { ...retry, count: retry.count + 1 } }),
     ),
   },
-  { name: 'a retry of what has failed for good', expects: 'inheritance', plant: retriedForGood },
+  { name: 'a retry after a permanent failure', expects: 'inheritance', plant: retriedForGood },
   {
-    name: 'a grant that is larger than what is left',
+    name: 'a grant that exceeds the remaining budget',
     expects: 'budgets',
     plant: born(
       ({ budget }) => budget?.steps != null,
@@ -203,7 +209,7 @@ export const PLANTS: readonly Plant[] = [
     expects: 'events',
     plant: said(({ action_type }) => action_type === 'promotion', drop),
   },
-  { name: 'a vote that is not written down', expects: 'events', plant: said(isVote, drop) },
+  { name: 'a vote that is not recorded', expects: 'events', plant: said(isVote, drop) },
   {
     name: 'an event of another request',
     expects: 'events',
@@ -213,7 +219,7 @@ export const PLANTS: readonly Plant[] = [
     ),
   },
   {
-    name: 'a failure that is told as a success',
+    name: 'a failure that is recorded as a success',
     expects: 'events',
     plant: said(
       (event) => event.outcome === 'failure' && event.action_type === 'db_write',
@@ -229,7 +235,7 @@ export const PLANTS: readonly Plant[] = [
     ),
   },
   {
-    name: 'an approval that nobody has given',
+    name: 'an approval without a vote',
     expects: 'approvals',
     plant: votes(({ authz }) => ({
       authz: { decision: 'deny', rule_id: authz === undefined ? '' : 'approval.expired' },
@@ -246,12 +252,12 @@ export const PLANTS: readonly Plant[] = [
     plant: votes(() => ({ request_hash_sha256: 'd'.repeat(64) })),
   },
   {
-    name: 'an approval that came too early to hold',
+    name: 'an approval that had expired',
     expects: 'approvals',
     plant: votes(() => ({ timestamp_utc: '2025-12-01T00:00:00.000Z' })),
   },
   {
-    name: 'an approval that was taken back',
+    name: 'an approval that was rejected later',
     expects: 'approvals',
     plant: votes(() => ({ outcome: 'deny', authz: { decision: 'deny', rule_id: 'approval.rejected' } })),
   },
@@ -264,16 +270,16 @@ export const PLANTS: readonly Plant[] = [
     ),
   },
   {
-    name: 'a run that knows what nobody has read',
+    name: 'a label of a read that did not happen',
     expects: 'labels',
     plant: born(mediated, ({ label }) => ({ label: { cases: ['case-9'], flags: label?.flags ?? [], many: false } })),
   },
   { name: 'a lookup into another case that was allowed', expects: 'labels', plant: grant('platform.cross_case') },
   { name: 'a write of shared knowledge that was allowed', expects: 'labels', plant: grant('platform.shared_write') },
-  { name: 'a label that did not keep anything back', expects: 'labels', plant: grant('platform.label_other_case') },
+  { name: 'a label that withheld nothing', expects: 'labels', plant: grant('platform.label_other_case') },
   { name: 'a lane that did not refuse a label', expects: 'labels', plant: grant('label.') },
   {
-    name: 'an overlay that nobody has asked',
+    name: 'an overlay that no request had',
     expects: 'overlay',
     plant: said(
       ({ authz }) => authz?.rule_id.startsWith('overlay.') === true,
@@ -301,16 +307,16 @@ function grant(rule: string) {
   );
 }
 
-/** The last two ends of a turn in the other order: the parent's before the child's. */
-function swapEnds(turns: readonly Told[]): readonly Told[] | null {
+/** Swaps the last two ends of a turn: the parent's before the child's. */
+function swapEnds(turns: readonly TurnRecord[]): readonly TurnRecord[] | null {
   const at = turns.findIndex(({ ended: ends }) =>
     ends.some(({ run_id }) => ends.some((other) => other.run_id.startsWith(`${run_id}.`))),
   );
-  const told = turns[at];
-  if (told === undefined) return null;
-  const places = told.entries.flatMap((entry, i) => (entry.type === 'audit_event' && ended(entry.body) ? [i] : []));
-  const bodies = places.map((i) => told.entries[i]).reverse();
-  const entries = told.entries.map((entry, i) => {
+  const turn = turns[at];
+  if (turn === undefined) return null;
+  const places = turn.entries.flatMap((entry, i) => (entry.type === 'audit_event' && ended(entry.body) ? [i] : []));
+  const bodies = places.map((i) => turn.entries[i]).reverse();
+  const entries = turn.entries.map((entry, i) => {
     const other = bodies[places.indexOf(i)];
     return other?.type === 'audit_event' && entry.type === 'audit_event' && places.includes(i)
       ? { ...entry, body: other.body }
@@ -319,7 +325,7 @@ function swapEnds(turns: readonly Told[]): readonly Told[] | null {
   return turns.map((own, i) => (i === at ? { ...own, entries, ended: [...own.ended].reverse() } : own));
 }
 
-function retriedForGood(turns: readonly Told[]): readonly Told[] | null {
+function retriedForGood(turns: readonly TurnRecord[]): readonly TurnRecord[] | null {
   const retried = turns
     .flatMap(({ entries }) => entries)
     .find((entry) => entry.type === 'run_created' && entry.body.retry !== null);
@@ -331,16 +337,16 @@ function retriedForGood(turns: readonly Told[]): readonly Told[] | null {
   )(turns);
 }
 
-function otherKey(turns: readonly Told[], { plot }: Played): readonly Told[] | null {
+function otherKey(turns: readonly TurnRecord[], { plot }: Played): readonly TurnRecord[] | null {
   const retry = turns
     .flatMap(({ entries }) => entries)
     .find((entry) => entry.type === 'run_created' && entry.body.retry !== null);
   const run_id = retry?.type === 'run_created' ? retry.body.run_id : null;
   if (run_id === null || plot.turns.length === 0) return null;
   let done = false as boolean;
-  const changed = turns.map((told) => ({
-    ...told,
-    commands: told.commands.map((command) => {
+  const changed = turns.map((turn) => ({
+    ...turn,
+    commands: turn.commands.map((command) => {
       if (command.kind !== 'perform' || !(command.run_id === run_id || command.run_id === `${run_id}.1`))
         return command;
       done = true;
@@ -350,5 +356,6 @@ function otherKey(turns: readonly Told[], { plot }: Played): readonly Told[] | n
   return done ? changed : null;
 }
 
-/** The history with the bug in it; null where there is no place for it. */
-export const withPlant = (plant: Plant, played: Played): readonly Told[] | null => plant.plant(toldBy(played), played);
+/** The history with the bug in it; null if there is no place for it. */
+export const withPlant = (plant: Plant, played: Played): readonly TurnRecord[] | null =>
+  plant.plant(turnRecordsOf(played), played);

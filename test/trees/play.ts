@@ -1,5 +1,5 @@
-// Plays a plot on a real kernel tree: the machines and the policy are the shipped ones, only the world is made up here.
-// What comes out is kept as it would stand in a ledger, with the content that the inputs brought.
+// Plays a plot on a real kernel tree: machines and policy are the shipped ones, only the world is simulated. The output
+// is stored as in a ledger, with the content of the inputs.
 
 import type { Command } from '../../machines/emission.js';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
@@ -22,7 +22,7 @@ const EPOCH = Date.parse('2026-01-01T00:00:00.000Z');
 const CLOSING_TURNS_MAX = 80;
 export const ROOT = 'run_randomtree';
 
-/** A whole life of one tree. */
+/** The whole life of one tree. */
 export interface Played {
   readonly plot: Plot;
   readonly pinned: Pinned;
@@ -31,7 +31,7 @@ export interface Played {
   readonly tree: Tree;
 }
 
-/** `under` another policy, where it is not the plot's own. */
+/** `under` another policy, if it is not the plot's own. */
 export function play(plot: Plot, under: Pinned = pinned(plot.policy)): Played {
   const player = new Player(plot, under);
   player.live();
@@ -63,7 +63,7 @@ class Player implements Played {
 
   live(): void {
     this.#open();
-    // Concurrent children from the beginning: nothing happens to a tree without agents.
+    // Concurrent children from the start: nothing happens to a tree without agents.
     this.#turn({ t: 'agent', role: 0, lane: this.plot.lane, remote: false, limit: 0 });
     for (const turn of this.plot.turns) if (!this.tree.hasEnded) this.#turn(turn);
     for (let i = 0; this.plot.close && !this.tree.hasEnded && i < CLOSING_TURNS_MAX; i += 1) this.#close();
@@ -152,7 +152,7 @@ class Player implements Played {
         correlation_id: 'cor_random',
         case_id: cased ? 'case-1' : null,
         taxonomy_versions: scoped ? { coa: '7' } : null,
-        // A scope that one mediated run fits, and its db_write child therefore does not.
+        // A scope that fits one mediated run, and therefore not its db_write child.
         scope: scoped ? { ...scope, run_id: `${ROOT}.1.1` } : scope,
         policies: { lanes: one, roles: two, actions: three },
         machines,
@@ -229,18 +229,18 @@ class Player implements Played {
     this.#send({ kind: 'result', run_id, status: 'done', cause: null, result: ref, settled: false }, [artifact]);
   }
 
-  /** Timers fire when they are due. One that fires before, because somebody's clock was wrong, changes nothing. */
+  /** Timers fire when they are due. One that fires early, because a clock was wrong, changes nothing. */
   #wake({ pick, early }: Extract<Turn, { t: 'wake' }>): void {
     const timer = one(this.tree.timers, pick);
     if (timer === undefined) return;
-    // The next input takes a second more.
+    // The next input takes one second more.
     if (!early) this.#now = Math.max(this.#now, Date.parse(timer.at) - 1_000);
     this.#send({ kind: 'wake', run_id: timer.run_id, overlay: this.#overlay });
   }
 
   #vote({ asked, who, no, twist }: Extract<Turn, { t: 'vote' }>): void {
     const request = one(this.#asked, this.#asked.length - 1 - (asked % Math.max(1, this.#asked.length)));
-    // A stranger may ask about what nobody has asked for; most votes are about something.
+    // A stranger may vote on an unknown request; most votes are about an existing one.
     if (request === undefined && twist > 2) return;
     const digest = twist === 1 ? sha256('another') : (request?.digest ?? sha256('nothing'));
     const other = one(this.#asked, asked + 1)?.digest ?? digest;
@@ -249,11 +249,11 @@ class Player implements Played {
     const digests = twist === 3 ? [digest, digest] : twist === 4 ? [other, digest] : [digest];
     const decision = no ? ('reject' as const) : ('approve' as const);
     this.#send({ kind: 'vote', run_id, digests, decision, approver, overlay: this.#overlay });
-    // The same ballot once more: a replayed one counts for nothing.
+    // Repeats the same ballot: a repeated one does not count.
     if (twist === 5) this.#send({ kind: 'vote', run_id, digests, decision, approver, overlay: this.#overlay });
   }
 
-  /** What nobody waits for, and what the lifecycle has no edge for. */
+  /** Inputs that nothing waits for, and inputs for which the lifecycle has no transition. */
   #stray({ what, run }: Extract<Turn, { t: 'stray' }>): void {
     const run_id = this.#anyRun(run);
     if (what === 0) {
@@ -291,7 +291,7 @@ class Player implements Played {
     this.#note(decision);
   }
 
-  /** Remembers what the engine's store would. */
+  /** Records what the engine's store would. */
   #note({ marks, entries, replies, ended }: Decision): void {
     for (const mark of marks) this.#marks.set(mark.proposal_id, mark);
     for (const { run_id } of ended) this.#ended.add(run_id);
@@ -299,7 +299,7 @@ class Player implements Played {
       if (entry.type === 'run_created') this.#created.push(entry.body);
       if (entry.type === 'audit_event' && entry.body.authz?.rule_id.startsWith('approval.') === true) {
         const { run_id, parent_run_id, target, request_hash_sha256: digest } = entry.body;
-        // A mediated run tells of the request that its agent has made; a promotion or an export of its own.
+        // A mediated run emits the request that its agent has made; a promotion or an export its own.
         const asker = parent_run_id === ROOT ? run_id : (parent_run_id ?? run_id);
         if (target?.name !== 'approval' && digest !== undefined) this.#asked.push({ run_id: asker, digest });
       }

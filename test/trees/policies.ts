@@ -1,5 +1,5 @@
-// The policies that random trees live under: the shipped files, with lanes for tools and records beside the others, and
-// small limits, so that everything there is to run out runs out within a few turns.
+// The policies of random trees: the shipped files, with additional lanes for tools and records, and small limits, so
+// that every limit is reached within a few turns.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -153,7 +153,7 @@ const budgets = (text: string): Edit => section(`budgets: { ${text} }`);
 const CONTINUE: Edit = ['on_child_failure: fail', 'on_child_failure: continue'];
 const REPLAY: Edit = ['duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay'];
 
-/** Each with the edits of actions.yaml that make it what it is. */
+/** Each with its edits of actions.yaml. */
 const VARIANTS = {
   plain: [RETRIES],
   patient: [RETRIES, CONTINUE, REPLAY],
@@ -166,7 +166,7 @@ const VARIANTS = {
 export type PolicyName = keyof typeof VARIANTS;
 export const POLICY_NAMES = Object.keys(VARIANTS) as readonly PolicyName[];
 
-/** What an `open` brings: lanes, roles, actions, machines. */
+/** The materials of an `open`: lanes, roles, actions, machines. */
 export interface Pinned {
   readonly materials: readonly Artifact[];
   readonly policy: Policy;
@@ -191,7 +191,7 @@ export function textsOf(name: PolicyName): readonly [string, string, string] {
 /** @throws PolicyError POLICY_INVALID */
 export function pinTexts(files: readonly string[]): Pinned {
   const policies = files.map((text): Artifact => ({ kind: 'policy', case_id: null, bytes: Buffer.from(text) }));
-  // The machines are the same for every catalogue: their text is needed before the policy can be judged over it.
+  // The machines are the same for every catalogue: checking the policy needs their text.
   const registered = JSON.stringify({ registrations: REGISTRATIONS });
   const bare: Artifact = { kind: 'machines', case_id: null, bytes: Buffer.from(registered) };
   const policy = policyOf([...policies, bare]);

@@ -1,5 +1,5 @@
-// A ledger as a naive reader takes it: entries in their order, and what was done and answered beside them. It asks no
-// machine and no policy function: what a run is, is what its entries say.
+// A ledger as a naive reader understands it: entries in order, with effects and responses. It uses no machine and no
+// policy function: entries alone determine what a run is.
 
 import type { Command, RunTermination, Reply } from '../../machines/emission.js';
 import type { AuditEvent } from '../../src/contract/run/audit-event.js';
@@ -11,8 +11,8 @@ import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import type { Policy } from '../../src/policy/policy.js';
 import type { Played } from './play.js';
 
-/** One input and all that came of it. */
-export interface Told {
+/** One input and all that it caused. */
+export interface TurnRecord {
   readonly input: RecordedInput;
   readonly entries: readonly Entry[];
   readonly commands: readonly Command[];
@@ -21,7 +21,7 @@ export interface Told {
   readonly refused: boolean;
 }
 
-/** An event, and in the course of which input it was written. */
+/** An event, and the input that caused it. */
 export interface Said {
   readonly event: AuditEvent;
   readonly seq: number;
@@ -33,7 +33,7 @@ export interface Performed {
   readonly turn: number;
 }
 
-/** One run, from its birth on. */
+/** One run, from its creation on. */
 export interface Life {
   readonly run: RunCreated;
   readonly seq: number;
@@ -49,22 +49,22 @@ export interface Traced {
 }
 
 export interface Story {
-  readonly turns: readonly Told[];
+  readonly turns: readonly TurnRecord[];
   readonly lives: ReadonlyMap<string, Life>;
   readonly traces: readonly Traced[];
   readonly policy: Policy;
-  /** What a hash stands for, as text. */
+  /** The text with a hash. */
   content(hash: string): string;
 }
 
-export const toldBy = ({ inputs, decisions }: Played): readonly Told[] =>
+export const turnRecordsOf = ({ inputs, decisions }: Played): readonly TurnRecord[] =>
   decisions.map(({ entries, commands, replies, ended, refused }, i) => {
     const input = inputs[i]?.recorded;
     if (input === undefined) throw new Error('a decision without an input');
     return { input, entries: entries.map(({ entry }) => entry), commands, replies, ended, refused };
   });
 
-export function storyOf(played: Played, turns = toldBy(played)): Story {
+export function storyOf(played: Played, turns = turnRecordsOf(played)): Story {
   const lives = new Map<string, Life>();
   const traces: Traced[] = [];
   for (const [turn, { entries, commands }] of turns.entries()) {
@@ -94,7 +94,7 @@ export function storyOf(played: Played, turns = toldBy(played)): Story {
   return { turns, lives, traces, policy: played.pinned.policy, content: (hash) => contents.get(hash) ?? '' };
 }
 
-/** People's answers are decisions about a request, and none about the run's own life. */
+/** Votes are decisions about a request, not about the run's own lifecycle. */
 export const isVote = ({ action_type, target }: AuditEvent): boolean =>
   action_type === 'authz_decision' && target?.target_type === 'system' && target.name === 'approval';
 
@@ -102,11 +102,11 @@ export const isRefusal = ({ outcome_reason }: AuditEvent): boolean => outcome_re
 export const isResolution = ({ outcome_reason = '' }: AuditEvent): boolean =>
   outcome_reason.startsWith('OUTCOME_RESOLVED:');
 
-/** The decisions on the run itself, in their order. */
+/** The decisions on the run itself, in order. */
 export const verdictsOf = ({ said }: Life): readonly Said[] =>
   said.filter(({ event }) => event.action_type === 'authz_decision' && !isVote(event));
 
-/** The system events that move the run. */
+/** The system events that change the state of the run. */
 export const movesOf = ({ said }: Life): readonly Said[] =>
   said.filter(({ event }) => event.action_type === 'system' && !isRefusal(event) && !isResolution(event));
 
@@ -114,14 +114,14 @@ export const stateIn = ({ outcome_reason = '' }: AuditEvent): RunState => outcom
 
 const TERMINAL: readonly string[] = ['completed', 'failed', 'denied', 'cancelled'];
 
-/** How it ended; undefined while it has not. */
+/** How it ended; undefined if it has not. */
 export const endOf = (life: Life): Said | undefined =>
   movesOf(life).find(({ event }) => TERMINAL.includes(stateIn(event)));
 
-/** On whose behalf it acts: its parent, of a retry that of the first attempt. */
+/** The run on whose behalf it acts: its parent; for a retry that of the first attempt. */
 export const behalfOf = ({ run }: Life): string | null => run.retry?.logical_parent_run_id ?? run.parent_run_id;
 
-/** The first attempt of what this run is an attempt at. */
+/** The first attempt of the action that this run attempts. */
 export function firstOf(story: Story, life: Life): Life {
   const { retry, parent_run_id } = life.run;
   return retry === null ? life : (story.lives.get(parent_run_id ?? '') ?? life);
@@ -132,7 +132,7 @@ export interface Act {
   readonly args: JsonObject;
 }
 
-/** What a mediated run was asked for, read out of the payload or request that it refers to. */
+/** The request of a mediated run, from the payload or request that it refers to. */
 export function actOf(story: Story, life: Life): Act | null {
   const { run } = life;
   if (run.run_kind === 'orchestrator' || run.run_kind === 'agent') return null;
@@ -152,11 +152,11 @@ export function actOf(story: Story, life: Life): Act | null {
   return proposal === null ? null : parsed(story.content(proposal.payload.hash_sha256));
 }
 
-/** The proposal under way when this run was created by facts, or by a cancel while there were none. */
+/** The proposal in progress when this run was created by facts, or by a cancel while there were none. */
 export function proposalBefore({ turns }: Story, life: Life) {
   for (let i = life.turn; i >= 0; i -= 1) {
-    const told = turns[i];
-    if (told?.input.kind === 'proposal' && !told.refused && told.input.run_id === behalfOf(life)) return told.input;
+    const turn = turns[i];
+    if (turn?.input.kind === 'proposal' && !turn.refused && turn.input.run_id === behalfOf(life)) return turn.input;
   }
   return null;
 }
@@ -170,5 +170,5 @@ function parsed(text: string): Act | null {
   }
 }
 
-/** A finding, with the run and the rule that it breaks. */
+/** A finding, with the run and the rule that it violates. */
 export type Faults = string[];

@@ -1,4 +1,4 @@
-// How often what the checks speak of has happened: a check that never had anything to look at has proved nothing.
+// Counts how often each checked situation occurred: a check without any occurrence has proved nothing.
 
 import type { Played } from './play.js';
 import { actOf, endOf, isVote, stateIn, storyOf, verdictsOf, type Life, type Story } from './story.js';
@@ -63,11 +63,11 @@ export class Tally {
       this.#add('steps');
       if (trace.replay_of !== null) this.#add('replayed responses');
     }
-    if (beside(story)) this.#add('runs side by side');
+    if (haveConcurrentRuns(story)) this.#add('runs side by side');
     for (const life of story.lives.values()) this.#life(story, life);
   }
 
-  /** What has never happened. */
+  /** The situations that never occurred. */
   get missing(): readonly string[] {
     return [...this.counts].filter(([, count]) => count === 0).map(([name]) => name);
   }
@@ -137,8 +137,8 @@ export class Tally {
   }
 }
 
-/** Whether two agents of the tree were alive at the same time, each with a run of its own. */
-function beside({ lives }: Story): boolean {
+/** Whether two agents of the tree were live at the same time, each with a running child. */
+function haveConcurrentRuns({ lives }: Story): boolean {
   const mediated = [...lives.values()].filter(({ run }) => run.run_kind !== 'agent' && run.run_kind !== 'orchestrator');
   return mediated.some((one) =>
     mediated.some(

@@ -1,4 +1,4 @@
-// The campaign in small. `npm run trees` is the whole of it: 10,000 trees.
+// A small campaign. `npm run trees` runs the full one: 10,000 trees.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -13,7 +13,7 @@ const TREES = sized(60, 300);
 const sample = fc.sample(PLOT, { seed: 4, numRuns: 600 });
 const lives = new Map<number, Played>();
 
-/** The n-th tree of the sample, which the plants share. */
+/** The n-th tree of the sample, which the planted bugs share. */
 function life(n: number): Played {
   const plot = sample[n];
   if (plot === undefined) throw new Error('the sample has no such tree');
@@ -23,30 +23,30 @@ function life(n: number): Played {
 }
 
 describe('random run trees with concurrent children, denials, failures, cancels, retries, approvals and overlays', () => {
-  test(`S4-20..24 S4-36..50 S4-54..57 S4-66..70 S4-79 S4-84 S4-85 D1 D7 D8 C51..54: ${TREES} of them keep every rule`, () => {
+  test(`S4-20..24 S4-36..50 S4-54..57 S4-66..70 S4-79 S4-84 S4-85 D1 D7 D8 C51..54: ${TREES} of them satisfy every rule`, () => {
     const { tally, violation } = campaign({ seed: 3, trees: TREES });
     expect(violation).toBeNull();
     expect(tally.trees).toBe(TREES);
     expect(tally.missing.length).toBeLessThan(sized(12, 6));
   }, 60_000);
 
-  test('a violation is shrunk to a few turns, and told with the seed and the path that lead to it again', () => {
-    // A rule that no tree keeps which cancels a run.
+  test('a violation is shrunk to a few turns, and reported with the seed and the path that reproduce it', () => {
+    // A rule that every tree with a cancel violates.
     const check = ({ inputs, decisions }: Played): readonly string[] =>
       inputs.some(({ recorded }, i) => recorded.kind === 'cancel' && decisions[i]?.refused === false)
-        ? ['nobody cancels']
+        ? ['no run is cancelled']
         : [];
     const { violation } = campaign({ seed: 11, trees: 50, check });
     expect(violation).toMatch(/seed: 11, path: "[\d:]+"/);
-    expect(violation).toContain('nobody cancels');
+    expect(violation).toContain('no run is cancelled');
     const path = /path: "([\d:]+)"/.exec(violation ?? '')?.[1] ?? '';
     const again = campaign({ seed: 11, trees: 50, path, check });
-    expect(again.violation).toContain('nobody cancels');
+    expect(again.violation).toContain('no run is cancelled');
     expect(again.tally.trees).toBeLessThan(20);
     expect((violation ?? '').match(/"t":/g)?.length).toBeLessThan(3);
   }, 60_000);
 
-  test('D11: a plot is a tree, to the byte', () => {
+  test('D11: a plot determines its tree, byte for byte', () => {
     for (let n = 0; n < 20; n += 1) {
       const texts = ({ decisions }: Played): string[] =>
         decisions.flatMap(({ entries }) => entries.map(({ text }) => text));
@@ -55,7 +55,7 @@ describe('random run trees with concurrent children, denials, failures, cancels,
   });
 });
 
-describe('a bug on purpose is found, by the check that is meant for it', () => {
+describe('the intended check finds each planted bug', () => {
   test.each(PLANTS.map((plant) => [plant.expects, plant.name, plant] as const))('%s: %s', (expects, _name, plant) => {
     for (let n = 0; n < sample.length; n += 1) {
       const changed = withPlant(plant, life(n));

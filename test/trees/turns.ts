@@ -1,5 +1,5 @@
-// What can happen to a tree, as plain JSON that fast-check can shrink: numbers choose among what there is at that
-// moment, so that a turn still means something when those before it are taken away.
+// The events of a tree, as plain JSON that fast-check can shrink: numbers choose among the possibilities at that point,
+// so that a turn keeps a meaning when earlier ones are removed.
 
 import fc from 'fast-check';
 import { POLICY_NAMES, type PolicyName } from './policies.js';
@@ -22,10 +22,10 @@ export interface Plot {
   readonly policy: PolicyName;
   /** 0: no case; 1: a case. */
   readonly cased: boolean;
-  /** 0 to 2: a pin that is missing; others: none is. */
+  /** 0 to 2: a missing pin; others: none missing. */
   readonly problem: number;
   readonly scoped: boolean;
-  /** Where the first agent works. */
+  /** The lane of the first agent. */
   readonly lane: number;
   readonly turns: readonly Turn[];
   /** Whether it is brought to its end. */
@@ -39,7 +39,7 @@ const turn = (t: Turn['t'], shape: object, weight: number) => ({
   weight,
 });
 
-/** Most of what is done can be done again: that is what retries, approvals and unknown outcomes are about. */
+/** Most actions can be repeated, for retries, approvals and unknown outcomes. */
 const ACT = fc.oneof(
   { arbitrary: upTo(27), weight: 3 },
   { arbitrary: fc.constantFrom(1, 2, 3, 4, 5, 8, 9, 18), weight: 4 },
@@ -64,7 +64,7 @@ const TURN = fc.oneof(
   turn('interrupt', { run: upTo(9) }, 1),
 );
 
-/** True once in so many times; shrinks to false. */
+/** True once in this number; shrinks to false. */
 function chance(times: number): fc.Arbitrary<boolean> {
   return fc.nat({ max: times - 1 }).map((drawn) => drawn === times - 1);
 }

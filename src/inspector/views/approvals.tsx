@@ -38,8 +38,8 @@ export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClie
       </header>
       <main>
         <p class="lead">
-          Each request is approved as it stands here, once, for its time. Nobody approves what he asked for himself; no
-          answer is a no.
+          A vote is for exactly the displayed request, counts once, and expires. Requesters cannot approve their own
+          requests. A request without enough votes is denied.
         </p>
         {loaded === null && <p class="quiet">Reading the pending approvals…</p>}
         {loaded !== null && 'failed' in loaded && <FailureNotice {...loaded} retry={load} />}

@@ -12,9 +12,9 @@ export interface PolicyFileReference {
   readonly file: string;
   readonly purpose: string;
   readonly schema: TSchema;
-  /** Where the schema is declared, and as what. */
+  /** The declaration of the schema, by file and name. */
   readonly declared: readonly [file: string, name: string];
-  /** What holds where an optional field is absent. */
+  /** The value that applies if an optional field is absent. */
   readonly defaults: Readonly<Record<string, string>>;
   /** A valid file that has every field. */
   readonly example: object;

@@ -1,4 +1,4 @@
-// The comments of the fields of a TypeBox schema, read from its source: JSON Schema itself has none of them.
+// The comments of the fields of a TypeBox schema, read from its source, because JSON Schema does not contain them.
 
 import ts from 'typescript';
 import { nodesOf, parse, targetOf } from '../../sources.js';
@@ -49,7 +49,7 @@ function visitMembers(file: string, node: ts.ObjectLiteralExpression, path: stri
   }
 }
 
-/** Keeps the comment that stands before a node, as one line. The first one of a path counts. */
+/** Stores the comment before a node, as one line. The first one of a path counts. */
 function note(node: ts.Node, path: string, comments: Comments): void {
   const text = node.getSourceFile().text;
   const ranges = ts.getLeadingCommentRanges(text, node.getFullStart()) ?? [];

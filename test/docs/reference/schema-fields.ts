@@ -27,7 +27,7 @@ export interface SchemaField {
   readonly path: string;
   readonly type: string;
   readonly limits: string;
-  /** In words where only some alternatives of a union require it. */
+  /** A text if only some alternatives of a union require it. */
   readonly required: boolean | string;
   /** A field without fields of its own. */
   readonly leaf: boolean;
@@ -64,7 +64,7 @@ function add(field: SchemaField, fields: Map<string, SchemaField>): void {
   fields.set(field.path, { ...known, type, required });
 }
 
-/** Of an alternative of a union: when it applies, by its constant member. */
+/** For an alternative of a union: when it applies, by its constant member. */
 function discriminatorOf(schema: SchemaNode): string | null {
   const [found] = Object.entries(schema.properties ?? {}).filter(([, member]) => member.const !== undefined);
   return found === undefined ? null : `required where \`${found[0]}\` is \`${String(found[1].const)}\``;
@@ -94,7 +94,7 @@ export function typeText(schema: SchemaNode): string {
   return schema.type ?? 'any JSON';
 }
 
-/** The limits in words; those of the elements of an array follow its own. */
+/** The limits as text; those of the elements of an array follow its own. */
 export function limitsText(schema: SchemaNode): string {
   const [keys] = Object.keys(schema.patternProperties ?? {});
   const own = [
@@ -120,7 +120,7 @@ const number = (value: number | undefined): string => (value ?? 0).toLocaleStrin
 
 export const code = (text: string): string => `\`${text}\``;
 
-/** A Markdown table. A bar inside a cell does not end the cell. */
+/** A Markdown table. A bar inside a cell is escaped. */
 export const markdownTable = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   [head, head.map(() => '---'), ...rows]
     .map((row) => `| ${row.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)

@@ -159,7 +159,7 @@ export class Tab {
     await this.axe();
   }
 
-  /** The text of the first element; '' while there is none. */
+  /** The text of the first element; '' without one. */
   async text(selector: string): Promise<string> {
     return (await this.page.locator(selector).first().textContent({ timeout: WAIT_MS })) ?? '';
   }

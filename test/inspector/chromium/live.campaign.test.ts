@@ -8,7 +8,7 @@ import { proposal, Stage, type Staging } from './stage.js';
 const MS_MAX = 120_000;
 const GONE = /Failed to load resource|net::ERR_|status of 40[134]/;
 
-inChromium('the page beside agents', () => {
+inChromium('the page while agents work', () => {
   withBrowser();
   const stages: Stage[] = [];
   const tabs: Tab[] = [];
@@ -269,7 +269,7 @@ inChromium('the page beside agents', () => {
       await dark.see('.empty', 'No approvals are pending');
       await dark.view('approvals-empty-dark');
       // New requests appear by themselves, and can be decided only after all of them was shown.
-      const to = Array.from({ length: 260 }, (_, at) => `nobody-${at}@example`);
+      const to = Array.from({ length: 260 }, (_, at) => `person-${at}@example`);
       const input = { to, text: `${'x'.repeat(3_000)}END` };
       expect(await agent.submit(proposal('CALL_TOOL', { tool: 'mail.send', input }))).toMatchObject({
         outcome: 'DENIED',

@@ -211,9 +211,9 @@ describe('the proof', () => {
 });
 
 describe('the prover', () => {
-  let told: (ProofState | null)[] = [];
+  let states: (ProofState | null)[] = [];
   beforeAll(() => {
-    told = [];
+    states = [];
   });
 
   test('reads the whole log, and again after it has grown, with newer signatures', async () => {
@@ -224,29 +224,29 @@ describe('the prover', () => {
         return Promise.resolve(TEXTS.slice(from, Math.min(to, from + 4)));
       },
       (state) => {
-        told.push(state);
+        states.push(state);
         // It is still busy when it reports its progress for the last time.
-        if (state?.verified === 10 && told.filter((one) => one?.verified === 10).length === 2)
+        if (state?.verified === 10 && states.filter((one) => one?.verified === 10).length === 2)
           prover.onGrowth({ size: 23, checkpoint: noteOf(TEXTS), key: signer.vkey });
       },
     );
     prover.begin(WHOLE);
     prover.addRows(packRows(TEXTS.map((text, at) => toEventRow(text, at, leafHash(text)))));
     prover.onGrowth({ size: 10, checkpoint: null, key: null });
-    await until(() => told.at(-1)?.checkpoint?.fits === true);
-    expect(told.at(-1)).toMatchObject({ verified: 23, broken: null, checkpoint: { signature: 'right', fits: true } });
+    await until(() => states.at(-1)?.checkpoint?.fits === true);
+    expect(states.at(-1)).toMatchObject({ verified: 23, broken: null, checkpoint: { signature: 'right', fits: true } });
     expect(asked).toEqual([0, 4, 8, 10, 14, 18, 22]);
   });
 
   test('verifies nothing of an empty ledger until an entry arrives', async () => {
     const rows = new Rows(0, 0);
-    const heard: (ProofState | null)[] = [];
+    const states: (ProofState | null)[] = [];
     const proof = new ProofTracker(
       (tell) =>
         new PartProver(
           (from, to) => Promise.resolve(TEXTS.slice(from, to)),
           (state) => {
-            heard.push(state);
+            states.push(state);
             tell(state);
           },
         ),
@@ -256,8 +256,8 @@ describe('the prover', () => {
       { rows, info: { value: info } as ProofSource['info'], feed: { info: () => Promise.resolve(info) } },
       info,
     );
-    await until(() => heard.length > 0);
-    expect([heard[0]?.verified, proof.phase.value]).toEqual([0, 'idle']);
+    await until(() => states.length > 0);
+    expect([states[0]?.verified, proof.phase.value]).toEqual([0, 'idle']);
     rows.addPage(packRows(TEXTS.map((text, at) => toEventRow(text, at, leafHash(text)))));
     const timers = jest.spyOn(globalThis, 'setTimeout');
     proof.onGrowth();
@@ -268,28 +268,28 @@ describe('the prover', () => {
   });
 
   test('unavailable entries prove nothing', async () => {
-    const heard: (ProofState | null)[] = [];
+    const states: (ProofState | null)[] = [];
     const prover = new PartProver(
       () => Promise.resolve([]),
-      (state) => void heard.push(state),
+      (state) => void states.push(state),
     );
     prover.begin(WHOLE);
     prover.onGrowth({ size: 5, checkpoint: null, key: null });
-    await until(() => heard.length > 0);
-    expect(heard).toEqual([null]);
+    await until(() => states.length > 0);
+    expect(states).toEqual([null]);
   });
 });
 
 test('invalid hashes of earlier entries are the result, without waiting', () => {
-  const heard: (ProofState | null)[] = [];
+  const states: (ProofState | null)[] = [];
   const prover = new PartProver(
     () => Promise.resolve(TEXTS),
-    (state) => void heard.push(state),
+    (state) => void states.push(state),
   );
   const info = { ledger_id: 'x', size: 23, checkpoint: null, key: null, live: false, approvals: false, title: '' };
   prover.begin({ ...info, begin: 3, frontier: ['00'] });
   prover.onGrowth({ size: 23, checkpoint: null, key: null });
-  expect(heard).toMatchObject([{ verified: 3, root: null, broken: { at: null, why: expect.stringContaining('#3') } }]);
+  expect(states).toMatchObject([{ verified: 3, root: null, broken: { at: null, why: expect.stringContaining('#3') } }]);
 });
 
 test('the first entry of a run tree names no predecessor', async () => {
@@ -375,21 +375,21 @@ describe('an entry from a service', () => {
 
   test('a worker that has died leaves no request pending', async () => {
     const listeners = new Map<string, (event: { readonly data: ProofMessage }) => void>();
-    const heard: (ProofState | null)[] = [];
+    const states: (ProofState | null)[] = [];
     const asked: ProofRequest[] = [];
     const worker: WorkerLike = {
       postMessage: (message) => void asked.push(message),
       addEventListener: (type: string, listener: (event: { readonly data: ProofMessage }) => void) =>
         void listeners.set(type, listener),
     };
-    const prover = createWorkerProver(worker, { base: '', token: null }, (state) => void heard.push(state));
+    const prover = createWorkerProver(worker, { base: '', token: null }, (state) => void states.push(state));
     const [first, second] = [prover.leafOf(1), prover.leafOf(2)];
     const [, { id = 0 }] = asked as { id?: number }[] as [unknown, { id?: number }];
     listeners.get('message')?.({ data: { id, leaf: 'ab' } });
     expect(await second).toBe('ab');
-    expect(heard).toEqual([]);
+    expect(states).toEqual([]);
     listeners.get('error')?.({ data: null });
-    expect([await first, await prover.leafOf(3), heard]).toEqual([null, null, [null]]);
+    expect([await first, await prover.leafOf(3), states]).toEqual([null, null, [null]]);
   });
 
   test('content belongs to an entry only if the entry names it', () => {

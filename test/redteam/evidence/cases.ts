@@ -50,7 +50,7 @@ export const sizeOf = (one: Case): number =>
 
 export interface Judgement {
   readonly verdict: string;
-  /** A wrong acceptance, or a result that no verification may have; null if there is none. */
+  /** A wrong acceptance, or a result that no verification may have; otherwise null. */
   readonly wrong: string | null;
 }
 

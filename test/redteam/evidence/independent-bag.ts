@@ -65,7 +65,7 @@ const canonical = (value: unknown): string =>
           .join()}}`
       : JSON.stringify(value);
 
-/** A certain violation in a bag that was accepted as authenticated by this key; null if there is none. */
+/** A certain violation in a bag that was accepted as authenticated by this key; otherwise null. */
 export function bagProblem(files: Files, vkey: string): string | null {
   const listed = manifestProblem(files);
   if (listed !== null) return listed;

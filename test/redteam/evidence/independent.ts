@@ -159,7 +159,7 @@ export function readBundle(text: string): {
   };
 }
 
-/** A certain violation in a bundle that was accepted as signed by this key; null if there is none. */
+/** A certain violation in a bundle that was accepted as signed by this key; otherwise null. */
 export function bundleProblem(text: string, vkey: string): string | null {
   const key = keyOf(vkey);
   const { header, lines, last } = readBundle(text);

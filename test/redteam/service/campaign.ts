@@ -89,7 +89,7 @@ async function measured(options: ServiceCampaign, served: Served, service: Child
     figures[figure] = value;
     if (value > limit) failures.push(`${figure}: ${value}, and at most ${limit} is allowed`);
   };
-  hold('steps of one token beside another', await stepsBesideAnother(served), aims.bulkSteps);
+  hold('steps of one token during a step of another', await stepsBesideAnother(served), aims.bulkSteps);
   const unread = unreadAnswer(served);
   for (const phase of phases) {
     const name = phase.length === 1 ? (phase[0] ?? '') : 'all at once';
@@ -107,7 +107,7 @@ async function measured(options: ServiceCampaign, served: Served, service: Child
   }
   memory.stop();
   const held = await heldBytes(served, () => service.lines, aims.heldBytes);
-  hold('bytes of an answer that nobody read', held, aims.heldBytes);
+  hold('bytes of an unread response', held, aims.heldBytes);
   unread.destroy();
   if (!(await isKnown(served, session))) failures.push('the MCP session of another token was closed');
   if (service.hasEnded) failures.push('the service has ended');

@@ -8,7 +8,7 @@ export function ExplanationView({ at }: { readonly at: number }) {
   const store = useStore();
   const answer = useAnswer(`why ${at}`, () => store.feed.why(at));
   if (answer.is === 'asking') return <div class="why quiet">Reading the explanation…</div>;
-  if (answer.is === 'failed') return <div class="why">Why could not be told: {answer.why}</div>;
+  if (answer.is === 'failed') return <div class="why">The explanation could not be read: {answer.why}</div>;
   if (answer.value === null) return <div class="why quiet">No explanation: its policy is not available.</div>;
   const { decision, rule_id, checks, changes } = answer.value;
   const hue = decision === 'allow' ? 'completed' : 'denied';

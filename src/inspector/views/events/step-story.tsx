@@ -40,7 +40,7 @@ function StorySides({ story, run }: { readonly story: StepStory; readonly run: R
         <StoryPart title="It proposed">
           <ProposalSide at={story.proposal} />
         </StoryPart>
-        <StoryPart title="It was told">
+        <StoryPart title="It received">
           {recorded ? <ResponseSide response={story.response} /> : <p class="quiet">Nothing yet, at the cursor.</p>}
         </StoryPart>
       </section>
