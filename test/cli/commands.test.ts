@@ -1,4 +1,4 @@
-// init, policy check, policy pin, actions, help, version, and what is said of wrong usage.
+// init, policy check, policy pin, actions, help, version, and usage errors.
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
@@ -15,7 +15,7 @@ import { initialised, linesOf, put, tempFolder, think, turnpike, write } from '.
 const json = (text: string): unknown => JSON.parse(text);
 
 describe('init', () => {
-  test('D19 makes a home for nobody else, and a contract folder with the shipped policies and pins for them', async () => {
+  test('D19 creates a home directory only for its owner, and a contract folder with the shipped policies and pins', async () => {
     const folder = tempFolder();
     const { code, stdout, stderr } = await turnpike(folder, ['init']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -53,7 +53,7 @@ describe('init', () => {
     expect(readdirSync(join(folder, there))).toEqual(['mine']);
   });
 
-  test('other places are taken, and named in what comes next', async () => {
+  test('accepts other folders, and names them in the next commands', async () => {
     const folder = tempFolder();
     const { code, stdout } = await turnpike(folder, ['init', '--home', 'h', '--contract', 'a/b']);
     expect(code).toBe(0);
@@ -107,14 +107,14 @@ describe('policy', () => {
     });
   });
 
-  test('check says which files are not pinned, and that is no finding', async () => {
+  test('check names the files that are not pinned, which is not a finding', async () => {
     edit('lanes', 'Read and change', 'Read, and change');
     const { code, stderr } = await turnpike(folder, ['policy', 'check']);
     expect(code).toBe(0);
     expect(linesOf(stderr)).toEqual([expect.stringMatching(/^contract\/policy\/lanes\.yaml is not pinned \(stale\)/)]);
   });
 
-  test('check of a folder that is none is exit code 1, and says which', async () => {
+  test('check of a missing folder exits with 1, and names the folder', async () => {
     expect(await turnpike(folder, ['policy', 'check', '--contract', 'none'])).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^POLICY_UNREADABLE: .*none/),
@@ -133,14 +133,14 @@ describe('policy', () => {
     expect(json(stdout)).toMatchObject({ decision: 'ALLOW' });
   });
 
-  test('D20 the other action policy can be taken, as init says', async () => {
+  test('D20 the other action policy can be used as init describes', async () => {
     put(folder, 'contract/policy/actions.yaml', readFileSync(join(folder, 'contract/policy/actions.coding.yaml')));
     expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 0 });
     const { stdout } = await turnpike(folder, ['run', '-'], { stdin: write('/sandbox/a.py', 'x') });
     expect(json(stdout)).toMatchObject({ outcome: 'SUCCESS' });
   });
 
-  test('C45 pin takes the last commit of a file that is clean in Git', async () => {
+  test('C45 pin uses the last commit of a file without uncommitted changes in Git', async () => {
     const git = (...args: string[]): string =>
       execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@t', ...args], { cwd: folder, encoding: 'utf8' });
     git('init', '-q');
@@ -165,14 +165,14 @@ describe('policy', () => {
     expect(readFileSync(join(folder, 'contract/pins.json'), 'utf8')).toBe(before);
   });
 
-  test('a manifest that is broken can be written anew', async () => {
+  test('pin replaces a damaged manifest', async () => {
     put(folder, 'contract/pins.json', '{');
     expect(await turnpike(folder, ['policy', 'check'])).toMatchObject({ code: 1 });
     expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 0 });
     expect(await turnpike(folder, ['policy', 'check'])).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test('pin refuses what the linter calls an error, unless its rule is accepted for a reason', async () => {
+  test('pin refuses lint errors unless their rule is accepted with a reason', async () => {
     const before = readFileSync(join(folder, 'contract/pins.json'), 'utf8');
     edit('actions', '      source: [.txt, .md]\n', '');
     const check = await turnpike(folder, ['policy', 'check']);
@@ -190,7 +190,7 @@ describe('policy', () => {
       reason: 'only old names are read',
       message: expect.stringContaining('RENAME_FILE'),
     });
-    // The same bytes stay accepted; others are another decision.
+    // The same bytes stay accepted; an edit needs a new decision.
     expect(await turnpike(folder, ['policy', 'check'])).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('accepted: only old names'),
@@ -200,13 +200,13 @@ describe('policy', () => {
     expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 1 });
   });
 
-  test('an acceptance is of what was found: the same rule in the same file for another reason is refused', async () => {
+  test('an acceptance covers one finding: another finding of the same rule in the same file is refused', async () => {
     edit('lanes', '[GOVERNANCE_AGENT, ATTORNEY_ADMIN]', '[MAPPING_AGENT, GOVERNANCE_AGENT, ATTORNEY_ADMIN]');
     edit('roles', 'lanes: [WRITE_MAPPING_OUTPUTS]', 'lanes: [WRITE_MAPPING_OUTPUTS, PROMOTE_SHARED_KNOWLEDGE]');
     const accept = ['--accept', 'promotion.by_agent', '--reason', 'people approve each promotion'];
     expect(await turnpike(folder, ['policy', 'pin', ...accept])).toMatchObject({ code: 0, stderr: '' });
     expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 0 });
-    // The lanes stay as they were: of the role behind one of them, the other file says something else.
+    // The lanes file does not change; the roles file changes the role of one of its lanes.
     const roles = readFileSync(join(folder, 'contract/policy/roles.yaml'), 'utf8');
     const at = roles.indexOf('class:', roles.indexOf('role_id: GOVERNANCE_AGENT'));
     put(folder, 'contract/policy/roles.yaml', `${roles.slice(0, at)}${roles.slice(at).replace('system', 'agent')}`);
@@ -235,14 +235,14 @@ describe('policy', () => {
 const CARELESS = /^contract\/policy\/actions\.yaml:\d+ action\.path_unrestricted: .*RENAME_FILE.*source/m;
 
 describe('actions', () => {
-  test('lists what an agent may propose, for people', async () => {
+  test('lists the actions that an agent may propose, as text', async () => {
     const { code, stdout } = await turnpike(await initialised(), ['actions']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^WRITE_FILE +write +path, content +\S.*path ends in \.txt \.md$/m);
     expect(stdout).toMatch(/^ {2}content_bytes_max +49152$/m);
   });
 
-  test('--json has all that a proposal must keep to', async () => {
+  test('--json contains everything that a proposal must comply with', async () => {
     const { stdout } = await turnpike(await initialised(), ['actions', '--json']);
     const document = json(stdout) as {
       proposal: object;
@@ -274,7 +274,7 @@ describe('help', () => {
   });
 
   test.each(COMMANDS.map(({ name }) => [name]))(
-    '%s has a help with all its options, in lines that fit a screen',
+    '%s has help with all its options, in lines that fit a screen',
     async (name) => {
       const { code, stdout } = await turnpike(tempFolder(), ['help', ...name.split(' ')]);
       expect(code).toBe(0);
@@ -285,13 +285,13 @@ describe('help', () => {
     },
   );
 
-  test('version is that of the package', async () => {
+  test('version prints the version of the package', async () => {
     const { version } = json(readFileSync('package.json', 'utf8')) as { version: string };
     expect(await turnpike(tempFolder(), ['--version'])).toMatchObject({ code: 0, stdout: `turnpike ${version}\n` });
     expect(json((await turnpike(tempFolder(), ['version', '--json'])).stdout)).toMatchObject({ turnpike: version });
   });
 
-  test('without a command it shows what there is, and that this was wrong usage', async () => {
+  test('without a command it prints the overview, and exits as a usage error', async () => {
     expect(await turnpike(tempFolder(), [])).toMatchObject({
       code: 2,
       stdout: '',
@@ -306,8 +306,8 @@ describe('help', () => {
     ['an argument too many', ['init', 'now']],
     ['an option without its value', ['runs', '--limit']],
     ['a value for a switch', ['runs', '--json=yes']],
-    ['help for what is not there', ['help', 'frobnicate']],
-    ['what a terminal would obey', ['\u001b[2J\u202e']],
+    ['help for an unknown command', ['help', 'frobnicate']],
+    ['control characters of a terminal', ['\u001b[2J\u202e']],
   ])('%s is one line that says where to look, and exit code 2', async (_name, argv) => {
     const { code, stdout, stderr, log } = await turnpike(tempFolder(), argv);
     expect({ code, stdout, log }).toEqual({ code: 2, stdout: '', log: [] });

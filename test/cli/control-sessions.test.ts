@@ -1,4 +1,4 @@
-// Sessions over the control socket (D13): the same methods with the same answers, and nothing else.
+// Sessions over the control socket (D13): the same methods and answers as in the process, and no others.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ const dataOf = ({ data, error }: SessionAnswer) => {
 };
 
 describe('a client', () => {
-  test('D13 has every method of sessions as a caller in the process has it', async () => {
+  test('D13 has every session method, as a caller in the process', async () => {
     const path = join(folder, putSpec(folder, PLAIN));
     const options = { stopOnPhaseCompletion: false, limits: { max_skips: 2 }, scope: { note: 'x' }, by: ANNA };
     const { session_id } = dataOf(await there.start({ spec: path, ...options }));
@@ -65,7 +65,7 @@ describe('a client', () => {
     expect(await turnpike.replay(session_id)).toMatchObject({ ok: true });
   });
 
-  test('hands over a document as it is, and what is wrong with it comes back as the error that it was', async () => {
+  test('passes a document unchanged, and gets its errors with class and code', async () => {
     const other = { ...PLAIN, id: 'other' };
     expect(dataOf(await there.start({ spec: PLAIN, by: ANNA }))).toMatchObject({ spec_id: 'plain' });
     await expect(there.start({ spec: { ...PLAIN, phases: [] }, by: ANNA })).rejects.toMatchObject({ code: 'USAGE' });
@@ -85,7 +85,7 @@ describe('a client', () => {
     }
   });
 
-  test('a report may be anything: the session refuses it, and the connection stays', async () => {
+  test('may send any report: the session refuses it, and the connection stays open', async () => {
     const { session_id } = dataOf(await there.start({ spec: PLAIN, by: ANNA }));
     await there.next(session_id, {}, RUNNER);
     const deep = JSON.parse('['.repeat(30) + ']'.repeat(30)) as unknown;
@@ -95,7 +95,7 @@ describe('a client', () => {
     expect(await there.status(session_id)).toMatchObject({ success: true });
   });
 
-  test('when it leaves, its session goes on', async () => {
+  test('may disconnect: its session continues', async () => {
     const { session_id } = dataOf(await there.start({ spec: PLAIN, by: ANNA }));
     const step = stepOf(dataOf(await there.next(session_id, {}, RUNNER)));
     await client.close();
@@ -120,7 +120,7 @@ describe('a hostile connection', () => {
   };
   const session_id = 'ses_000000000000000000000';
 
-  test('that asks as it should is answered', async () => {
+  test('gets an answer to a valid request', async () => {
     expect(await say({ method: 'list' })).toEqual([{ id: 1, ok: true, result: { answer: [] } }]);
   });
 
@@ -128,7 +128,7 @@ describe('a hostile connection', () => {
     ['another method', { method: 'reset', session_id, by: ANNA }],
     ['an inherited method', { method: 'constructor', session_id, by: ANNA }],
     ['nobody', { method: 'pause', session_id, request: {} }],
-    ['somebody with more to him', { method: 'pause', session_id, request: {}, by: { ...ANNA, sudo: true } }],
+    ['a caller with an extra member', { method: 'pause', session_id, request: {}, by: { ...ANNA, sudo: true } }],
     ['a relative path', { method: 'start', request: { spec: 'spec.yaml' }, by: ANNA }],
     ['a path without end', { method: 'start', request: { spec: `/${'x'.repeat(5_000)}` }, by: ANNA }],
     ['a number for a spec', { method: 'start', request: { spec: 7 }, by: ANNA }],
@@ -151,7 +151,7 @@ describe('a hostile connection', () => {
   }
 });
 
-describe('a holder that is not one', () => {
+describe('an impostor as the owner', () => {
   const against = async (result: unknown): Promise<unknown> => {
     const path = join(tempFolder(), 's');
     const answer = `${JSON.stringify({ id: 1, ok: true, result })}\n`;
@@ -171,14 +171,14 @@ describe('a holder that is not one', () => {
     ['nothing', {}],
     ['no answer', { answer: null }],
     ['a success without data', { answer: { success: true, data: null, error: null } }],
-    ['a refusal by another code', { answer: { success: false, data: null, error: { ...ERROR, code: 'ROOT' } } }],
-    ['a refusal with more to it', { answer: { success: false, data: null, error: { ...ERROR, html: '<b>' } } }],
+    ['a refusal with an unknown code', { answer: { success: false, data: null, error: { ...ERROR, code: 'ROOT' } } }],
+    ['a refusal with an extra member', { answer: { success: false, data: null, error: { ...ERROR, html: '<b>' } } }],
     ['both at once', { answer: { success: true, data: null, error: ERROR } }],
   ])('says %s: that is no answer', async (_what, result) => {
     expect(await against(result)).toMatchObject({ code: 'INVARIANT' });
   });
 
-  test('says what is one: that is taken', async () => {
+  test('is accepted if it sends a valid answer', async () => {
     expect(await against({ answer: { success: false, data: null, error: ERROR } })).toMatchObject({ error: ERROR });
   });
 });

@@ -45,7 +45,7 @@ async function client(): Promise<ControlClient> {
   return connected;
 }
 
-/** The other end as bytes: what is sent, and each answer as a value. */
+/** A raw client: sends bytes, and parses each response. */
 class Raw {
   readonly connection: SocketConnection;
   readonly #lines: AsyncGenerator<Uint8Array>;
@@ -77,7 +77,7 @@ const refusal = (code: string, id: number | null = null) => ({
 });
 
 describe('the socket', () => {
-  test('D13 lies in the home with mode 0600 while it is open, and nothing is left of it afterwards', async () => {
+  test('D13 is in the home directory with mode 0600 while that is open, and is removed afterwards', async () => {
     const { mode } = statSync(socketPath());
     expect((mode & 0o777).toString(8)).toBe('600');
     expect(statSync(socketPath()).isSocket()).toBe(true);
@@ -88,14 +88,14 @@ describe('the socket', () => {
     turnpike = await open();
   });
 
-  test('is not there when it is switched off', async () => {
+  test('does not exist if it is disabled', async () => {
     await turnpike.close();
     turnpike = await open({ control: false });
     expect(turnpike.control).toBeNull();
     expect(existsSync(socketPath())).toBe(false);
   });
 
-  test('D13 of a dead process is replaced by the next holder of the lock', async () => {
+  test('D13 of a dead process is replaced by the next owner of the lock', async () => {
     await turnpike.close();
     const other = join(folder, 'other.sock');
     const dead = await new Promise<Server>((resolve) => {
@@ -109,7 +109,7 @@ describe('the socket', () => {
     await connected.close();
   });
 
-  test('when something else has its place, that stays, and the home works without it', async () => {
+  test('does not replace another file at its path, and the home directory works without it', async () => {
     await turnpike.close();
     writeFileSync(socketPath(), 'mine');
     turnpike = await open();
@@ -119,7 +119,7 @@ describe('the socket', () => {
     expect(await (await turnpike.startAgent()).submit(think())).toMatchObject({ outcome: 'SUCCESS' });
   });
 
-  test('D13 works in a home whose path is longer than a socket address', async () => {
+  test('D13 works in a home directory whose path exceeds the length of a socket address', async () => {
     const deep = join(tempFolder(), 'a'.repeat(80), 'b'.repeat(80));
     mkdirSync(deep, { recursive: true });
     const long = await openTurnpike({ home: join(deep, 'home'), contract: join(folder, 'contract'), log });
@@ -143,7 +143,7 @@ describe('the socket', () => {
     await server.close();
   });
 
-  test('a connection on which nothing moves is closed', async () => {
+  test('closes an idle connection', async () => {
     const path = join(tempFolder(), 's');
     const server = await listenAt({ path, connectionsMax: 1, idleMs: 50, onConnection: () => undefined });
     const connection = (await connectTo(path))!;
@@ -153,7 +153,7 @@ describe('the socket', () => {
     await server.close();
   });
 
-  test('there are at most 64 connections, and one that leaves makes room', async () => {
+  test('has at most 64 connections, and one that closes makes room', async () => {
     const all = await Promise.all(Array.from({ length: 64 }, client));
     const agent = await all[0]!.startAgent({}, null);
     await expect((await client()).startAgent({}, null)).rejects.toMatchObject({ code: 'CLOSED' });
@@ -167,7 +167,7 @@ describe('the socket', () => {
 });
 
 describe('a client', () => {
-  test('D13 U-04 has agent runs as a caller in the process has them', async () => {
+  test('D13 U-04 has agent runs like a caller in the process', async () => {
     const connected = await client();
     const agent = await connected.startAgent({ actor: 'remote', case: 'case-9', correlation: 'cor_9' }, null);
     expect(agent).toMatchObject({ root_run_id: agent.run_id.slice(0, -2), correlation_id: 'cor_9' });
@@ -182,7 +182,7 @@ describe('a client', () => {
     await connected.close();
   });
 
-  test('knows that its run has ended before it has the response that ended it', async () => {
+  test('learns of the end of its run before it gets the last response', async () => {
     const connected = await client();
     const agent = await connected.startAgent({}, null);
     let ended = false;
@@ -204,7 +204,7 @@ describe('a client', () => {
     await connected.close();
   });
 
-  test('a run can be cancelled while it waits', async () => {
+  test('can cancel a run while it waits', async () => {
     const connected = await client();
     const agent = await connected.startAgent({}, null);
     expect(await agent.cancel('enough')).toMatchObject({ state: 'cancelled', reason: 'by_caller' });
@@ -212,14 +212,14 @@ describe('a client', () => {
     await connected.close();
   });
 
-  test('an agent that policy denies has ended at once', async () => {
+  test('gets an ended run for an agent that policy denies', async () => {
     const connected = await client();
     const agent = await connected.startAgent({ role: 'NOBODY' }, null);
     expect(await Promise.race([agent.finished, Promise.resolve('not yet')])).toMatchObject({ state: 'denied' });
     await connected.close();
   });
 
-  test('errors keep their class and code', async () => {
+  test('gets errors with their class and code', async () => {
     const connected = await client();
     await expect(connected.startAgent({ case: '../..' }, null)).rejects.toThrow(UsageError);
     writeFileSync(join(folder, 'contract/policy/roles.yaml'), 'roles:');
@@ -228,7 +228,7 @@ describe('a client', () => {
     await connected.close();
   });
 
-  test('a run is not judged by another contract than the one that was asked for', async () => {
+  test('never runs under another contract than the requested one', async () => {
     const connected = await client();
     await expect(connected.startAgent({}, '/elsewhere')).rejects.toMatchObject({ code: 'USAGE' });
     const agent = await connected.startAgent({}, join(folder, 'contract'));
@@ -236,7 +236,7 @@ describe('a client', () => {
     await connected.close();
   });
 
-  test('D3 when its connection closes, its runs fail as interrupted, and those of others go on', async () => {
+  test('D3 its runs fail as interrupted when its connection closes; those of others continue', async () => {
     const [one, two] = [await client(), await client()];
     const [mine, other] = [await one.startAgent({}, null), await two.startAgent({}, null)];
     await one.close();
@@ -246,7 +246,7 @@ describe('a client', () => {
     await two.close();
   });
 
-  test('when the holder retires, ends what it has begun, and cannot begin anything more', async () => {
+  test('finishes its work when the owner retires, and cannot start more', async () => {
     const connected = await client();
     const agent = await connected.startAgent({}, null);
     const retired = turnpike.control?.retire();
@@ -262,7 +262,7 @@ describe('a client', () => {
     await late.close();
   });
 
-  test('when the holder closes, is told how its run ended, and then that nobody is there', async () => {
+  test('learns how its run ended when the owner closes, and then that the owner is gone', async () => {
     const connected = await client();
     const agent = await connected.startAgent({}, null);
     await turnpike.close();
@@ -271,7 +271,7 @@ describe('a client', () => {
     turnpike = await open();
   });
 
-  test('many proposals at once are answered, each with its own response', async () => {
+  test('gets the right response for each of many concurrent proposals', async () => {
     const connected = await client();
     const agent = await connected.startAgent({}, null);
     const lines = Array.from({ length: 40 }, think);
@@ -283,7 +283,7 @@ describe('a client', () => {
   });
 });
 
-describe('a holder that is not one', () => {
+describe('an impostor as the owner', () => {
   const against = async (answers: (connection: SocketConnection) => void) => {
     const path = join(tempFolder(), 's');
     const server = await listenAt({ path, connectionsMax: 1, idleMs: 5_000, onConnection: answers });
@@ -294,21 +294,21 @@ describe('a holder that is not one', () => {
     return outcome;
   };
 
-  test('hangs up: the client is told that nobody is there', async () => {
+  test('that disconnects: the client reports that the owner is gone', async () => {
     expect(await against((connection) => connection.destroy())).toMatchObject({ code: 'CLOSED' });
   });
 
   test.each([
     ['no JSON', 'hello\n'],
-    ['an answer without an id of ours', '{"id":"1","ok":true,"result":{}}\n'],
-    ['an answer of another shape', '{"id":1,"ok":true,"result":{"run_id":7}}\n'],
+    ['a response with an unknown id', '{"id":"1","ok":true,"result":{}}\n'],
+    ['a response of another shape', '{"id":1,"ok":true,"result":{"run_id":7}}\n'],
     ['bytes', '\u0000\u0000\n'],
   ])('says %s: the client stops', async (_name, text) => {
     expect(await against((connection) => void connection.send(text))).toMatchObject({ code: 'INVARIANT' });
   });
 });
 
-test('whoever is silent for long says so, and stays', async () => {
+test('an idle client sends pings, and stays connected', async () => {
   const raw = await Raw.connect();
   expect(await raw.ask('{"id":7,"op":"ping"}')).toEqual({ id: 7, ok: true, result: {} });
   raw.connection.destroy();
@@ -320,13 +320,13 @@ describe('a hostile connection', () => {
   test.each([
     ['no JSON', 'hello'],
     ['nothing', ''],
-    ['a key that is given twice', '{"id":1,"id":2,"op":"ping"}'],
+    ['a duplicate key', '{"id":1,"id":2,"op":"ping"}'],
     ['a reserved key', '{"id":1,"op":"ping","__proto__":{}}'],
     ['deep nesting', '['.repeat(100_000)],
     ['an unknown operation', '{"id":1,"op":"shutdown"}'],
     ['a key too many', '{"id":1,"op":"ping","as":"root"}'],
     ['an id that is none', '{"id":0,"op":"ping"}'],
-    ['an agent link that is none', '{"id":1,"op":"start_agent","contract":null,"options":{"link":"eternal"}}'],
+    ['an invalid agent link', '{"id":1,"op":"start_agent","contract":null,"options":{"link":"eternal"}}'],
     ['a run id that is none', '{"id":1,"op":"end","run_id":"../../x"}'],
   ])('that says %s is told so and hung up on', async (_name, text) => {
     const raw = await Raw.connect();
@@ -334,16 +334,16 @@ describe('a hostile connection', () => {
     expect(await raw.answer()).toBe('closed');
   });
 
-  test('that sends a line without end is hung up on', async () => {
+  test('that sends an endless line is disconnected', async () => {
     const raw = await Raw.connect();
     const part = 'a'.repeat(4_194_304);
     for (let i = 0; i < 11; i += 1) void raw.connection.send(part).catch(() => undefined);
-    // What is still on its way there may keep the answer from coming back.
+    // Bytes in flight may prevent the response from arriving.
     expect([refusal('USAGE'), 'closed']).toContainEqual(await raw.answer());
     await raw.connection.closed;
   });
 
-  test('that is not base64 gets an error, and its run goes on', async () => {
+  test('that sends invalid base64 gets an error, and its run continues', async () => {
     const raw = await Raw.connect();
     const { result } = (await raw.ask(start)) as { result: { run_id: string } };
     const respond = { op: 'respond', run_id: result.run_id };
@@ -353,7 +353,7 @@ describe('a hostile connection', () => {
     raw.connection.destroy();
   });
 
-  test('reaches no runs but its own', async () => {
+  test('reaches only its own runs', async () => {
     const mine = await turnpike.startAgent();
     const raw = await Raw.connect();
     for (const op of ['end', 'interrupt', 'finished']) {
@@ -363,7 +363,7 @@ describe('a hostile connection', () => {
     raw.connection.destroy();
   });
 
-  test(`may have ${PENDING_REQUESTS_MAX} requests waiting; one more is refused`, async () => {
+  test(`may have ${PENDING_REQUESTS_MAX} pending requests; one more is refused`, async () => {
     const raw = await Raw.connect();
     const { result } = (await raw.ask(start)) as { result: { run_id: string } };
     const finished = (id: number): string => JSON.stringify({ id, op: 'finished', run_id: result.run_id });
@@ -386,7 +386,7 @@ describe('a hostile connection', () => {
 });
 
 describe('the protocol', () => {
-  test('reads any bytes without a throw, and no bytes by chance as a request', () => {
+  test('never throws on arbitrary bytes, and never parses them as a request', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         expect(parseMessage(ControlRequest, bytes)).toBeNull();
@@ -394,7 +394,7 @@ describe('the protocol', () => {
     );
   });
 
-  test('carries every payload as it is', () => {
+  test('carries every payload unchanged', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
         expect(decodePayload(Buffer.from(bytes).toString('base64'))).toEqual(Buffer.from(bytes));
@@ -403,7 +403,7 @@ describe('the protocol', () => {
     expect(['a', 'YQ', 'YQ==\n', 'YR==', 'é'].map(decodePayload)).toEqual([null, null, null, null, null]);
   });
 
-  test('carries every error of ours with its class and code, and of others only that there was one', () => {
+  test('carries coded errors with class and code, and other errors without details', () => {
     const ours: CodedError[] = [
       new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'm' }),
       new LedgerError({ code: 'LEDGER_CONFLICT', message: 'm' }),
@@ -435,7 +435,7 @@ describe('the protocol', () => {
     });
   });
 
-  test('lines are those of the bytes, however these are cut', async () => {
+  test('splits bytes into the same lines however they are chunked', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(fc.constantFrom(10, 13, 0, 255, 97))), async (parts) => {
         const chunks = parts.map((part) => Uint8Array.from(part));
@@ -452,7 +452,7 @@ describe('the protocol', () => {
     );
   });
 
-  test('a line may be as long as the limit, and not one byte longer', async () => {
+  test('accepts a line up to the limit, and not one byte longer', async () => {
     const length = async (bytes: number): Promise<number[]> => {
       const found: number[] = [];
       const source = (async function* () {
@@ -467,7 +467,7 @@ describe('the protocol', () => {
   });
 });
 
-test('an unknown action over the socket is refused like any other', async () => {
+test('an unknown action over the socket is rejected like any other', async () => {
   const connected = await client();
   const agent = await connected.startAgent({}, null);
   expect(await agent.submit(line('SHUTDOWN'))).toMatchObject({ error: { error_code: 'ACTION_NOT_ALLOWED' } });

@@ -1,4 +1,4 @@
-// One file, and the verifier: a ledger as somebody checks it who has nothing else of the house.
+// Evidence bundles: one file that a third party verifies without the home directory.
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { copyFileSync, cpSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ let away: string;
 let key: string;
 const there = (...argv: string[]): Promise<Said> => turnpike(away, argv);
 
-/** A ledger in one file, in a folder with nothing else. */
+/** A ledger in one file, in an otherwise empty folder. */
 beforeEach(async () => {
   folder = await initialised();
   away = tempFolder();
@@ -28,17 +28,17 @@ const lines = (): string[] => linesOf(readFileSync(join(away, 'bundle'), 'utf8')
 const putLines = (all: readonly string[]): void => writeFileSync(join(away, 'bundle'), `${all.join('\n')}\n`);
 
 describe('a bundle', () => {
-  test('is verified and replayed with nothing else at hand, and comes to what the house says', async () => {
+  test('is verified and replayed without other data, with the same result as the home directory', async () => {
     const verified = await there('ledger', 'verify', 'bundle', '--key', key);
     expect(verified).toEqual({ ...(await turnpike(folder, ['ledger', 'verify'])), log: [] });
     const replayed = await there('replay', 'bundle', '--key', key, '--json');
     expect(replayed).toMatchObject({ code: 0, stderr: '' });
     expect(replayed.stdout).toBe((await turnpike(folder, ['replay', '--json'])).stdout);
-    // Twice: the same bytes.
+    // A second export has the same bytes.
     expect((await there('replay', 'bundle', '--key', key, '--json')).stdout).toBe(replayed.stdout);
   });
 
-  test('U-06: shows every run as it stood at an entry, as the house does', async () => {
+  test('U-06: shows the state of every run after an entry, like the home directory', async () => {
     for (const until of ['0', '17', '40', 'last']) {
       const said = await there('replay', 'bundle', '--key', key, '--until', until, '--all', '--json');
       expect(said).toEqual({ ...(await turnpike(folder, ['replay', '--until', until, '--all', '--json'])), log: [] });
@@ -48,13 +48,13 @@ describe('a bundle', () => {
     expect(await there('replay', 'bundle', '--key', key, '--until', 'x')).toMatchObject({ code: 2 });
   });
 
-  test('says by which key it was checked when nobody named one', async () => {
+  test('prints the key that verified it if --key is missing', async () => {
     const { code, stderr } = await there('ledger', 'verify', 'bundle');
     expect(code).toBe(0);
     expect(stderr).toContain(`verified with the key in the bundle itself, ${key.split('+').slice(0, 2).join('+')}:`);
   });
 
-  test('is for its owner alone, and takes the place of nothing', async () => {
+  test('is readable by its owner only, and replaces no file', async () => {
     expect(statSync(join(folder, 'bundle')).mode & 0o777).toBe(0o600);
     const again = await turnpike(folder, ['ledger', 'export', 'bundle']);
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('EEXIST') });
@@ -73,7 +73,7 @@ describe('a bundle', () => {
     expect([policies.length, machines.length, entries]).toEqual([3, 1, lines().length - 2]);
   });
 
-  test('can be had as the bare entries', async () => {
+  test('can be written as the entries only', async () => {
     expect(await turnpike(folder, ['ledger', 'export', 'plain', '--entries'])).toMatchObject({ code: 0 });
     const texts = lines()
       .slice(1, -1)
@@ -82,7 +82,7 @@ describe('a bundle', () => {
   });
 });
 
-describe('a bundle that was touched', () => {
+describe('a changed bundle', () => {
   const CHANGES: readonly [string, (all: string[]) => readonly string[]][] = [
     ['its first entry left out', (all) => all.toSpliced(1, 1)],
     ['an entry left out', (all) => all.toSpliced(9, 1)],
@@ -97,7 +97,7 @@ describe('a bundle that was touched', () => {
     ['no JSON in it', () => ['rubbish', 'more', 'of it']],
   ];
 
-  test.each(CHANGES)('with %s, is refused', async (_what, change) => {
+  test.each(CHANGES)('with %s is rejected', async (_what, change) => {
     putLines(change(lines()));
     for (const command of [['ledger', 'verify'], ['replay']]) {
       const { code, stdout, stderr } = await there(...command, 'bundle', '--key', key);
@@ -106,7 +106,7 @@ describe('a bundle that was touched', () => {
     }
   });
 
-  test('every byte of the header and of the statement counts', async () => {
+  test('with any changed byte of the header or statement is rejected', async () => {
     const whole = lines();
     for (const at of [0, whole.length - 1]) {
       const line = whole[at]!;
@@ -118,7 +118,7 @@ describe('a bundle that was touched', () => {
     }
   });
 
-  test('or is of another house, is refused by who knows the key', async () => {
+  test('and one of another ledger are rejected with the key', async () => {
     const other = await initialised();
     const stranger = readFileSync(join(other, '.turnpike/keys/ledger.vkey'), 'utf8').trim();
     const { code, stderr } = await there('ledger', 'verify', 'bundle', '--key', stranger);
@@ -126,14 +126,14 @@ describe('a bundle that was touched', () => {
   });
 });
 
-test('no file, and a folder, are wrong usage', async () => {
+test('a missing file and a folder are usage errors', async () => {
   expect(await there('ledger', 'verify', 'none', '--key', key)).toMatchObject({ code: 2 });
   expect(await there('replay', 'none')).toMatchObject({ code: 2 });
   expect(await there('ledger', 'verify', 'bundle', '--key', 'rubbish')).toMatchObject({ code: 2 });
 });
 
 describe('a lane that withholds content', () => {
-  test('S4-62: its runs are in the bundle by hashes alone, and the bundle is checked all the same', async () => {
+  test('S4-62: its runs appear only as hashes, and the bundle is still verified', async () => {
     const home = await initialised();
     cpSync(shippedContract(), join(home, 'contract'), { recursive: true });
     const lanes = join(home, 'contract/policy/lanes.yaml');

@@ -1,4 +1,4 @@
-// The command in this process, with streams for a terminal: what it is given, and all that it says.
+// Runs the command in this process, with streams in place of a terminal, and captures its output.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,9 +24,9 @@ export interface World {
   readonly stderrTTY?: boolean;
   readonly colours?: boolean;
   readonly stop?: AbortSignal;
-  /** What becomes of each chunk that is written to stdout. */
+  /** Handles each chunk that is written to stdout. */
   readonly onStdout?: (text: string) => void;
-  /** After so many lines, whoever reads stdout is gone. */
+  /** The reader of stdout disconnects after this many lines. */
   readonly readerLeavesAfter?: number;
 }
 
@@ -71,7 +71,7 @@ function stdinOf(input: Readable | string | Uint8Array): Readable {
   return stream;
 }
 
-/** A folder in which `turnpike init` has been called. */
+/** A folder in which `turnpike init` was run. */
 export async function initialised(): Promise<string> {
   const folder = tempFolder();
   const { code, stderr } = await turnpike(folder, ['init']);
@@ -81,7 +81,7 @@ export async function initialised(): Promise<string> {
 
 let count = 0;
 
-/** A proposal as one line of text, with an id of its own. */
+/** A proposal as one line of text, with a new id. */
 export const line = (action: string, args: object = {}, over: object = {}): string =>
   JSON.stringify({
     schema_version: '1.0.0',

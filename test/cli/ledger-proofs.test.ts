@@ -1,4 +1,4 @@
-// Checkpoints and proofs by the command: what somebody keeps who does not trust the house.
+// Checkpoints and proofs of the command, for an auditor who does not trust the operator.
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { copyFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -25,13 +25,13 @@ beforeEach(async () => {
 });
 
 describe('the key of a ledger', () => {
-  test('is made with the home: the private half for its owner alone, the public one for everybody', () => {
+  test('is created with the home directory: the private key readable by its owner only, the public key by all', () => {
     expect(statSync(home('keys/ledger.key')).mode & 0o777).toBe(0o600);
     expect(readFileSync(home('keys/ledger.key'), 'utf8')).toMatch(/^PRIVATE\+KEY\+turnpike\/[\w-]{12}\+[0-9a-f]{8}\+/);
     expect(statSync(home('keys/ledger.vkey')).mode & 0o777).toBe(0o644);
   });
 
-  test('or is given, or named', async () => {
+  test('can be given, or only its name', async () => {
     const other = tempFolder();
     const key = generateLedgerKey('example.org/given');
     writeFileSync(join(other, 'key'), `${key}\n`, { mode: 0o600 });
@@ -52,7 +52,7 @@ describe('the key of a ledger', () => {
     ['damaged', () => writeFile(home('keys/ledger.key'), 'rubbish\n', { mode: 0o600 })],
     ['lost', () => rm(home('keys/ledger.key'))],
     [
-      'lost, with a head that nobody has signed',
+      'lost, with an unsigned head',
       async () => {
         const { size, root } = (await openHead(homePaths(at('.turnpike')), { readOnly: true }).anchor.read())!;
         for (const name of ['keys/ledger.key', 'ledger.head']) rmSync(home(name));
@@ -69,7 +69,7 @@ describe('the key of a ledger', () => {
 });
 
 describe('ledger checkpoint', () => {
-  test('prints how far the ledger has come, signed, and takes a file', async () => {
+  test('prints the signed size and root of the ledger, or writes them to a file', async () => {
     const { code, stdout } = await look('ledger', 'checkpoint');
     expect(code).toBe(0);
     expect(stdout).toMatch(
@@ -85,7 +85,7 @@ describe('ledger prove and check-proof', () => {
   const check = (...argv: string[]) =>
     look('ledger', 'check-proof', 'proof', '--key', home('keys/ledger.vkey'), ...argv);
 
-  test('every entry is proved to whoever has the key, in another folder', async () => {
+  test('prove every entry to a holder of the key, in another folder', async () => {
     const size = Number(linesOf((await look('ledger', 'checkpoint')).stdout)[1]);
     for (const index of [0, 1, Math.floor(size / 2), size - 1]) {
       expect(await prove(String(index))).toMatchObject({ code: 0, stdout: '', stderr: '' });
@@ -101,7 +101,7 @@ describe('ledger prove and check-proof', () => {
     expect(await prove()).toMatchObject({ code: 2 });
   });
 
-  test('a proof with any line changed, or by another key, proves nothing', async () => {
+  test('reject a proof with a changed line, or of another key', async () => {
     await prove('3');
     const text = readFileSync(at('proof'), 'utf8');
     for (let index = 0; index < text.length; index += 7) {
@@ -119,7 +119,7 @@ describe('ledger prove and check-proof', () => {
     expect(await look('ledger', 'check-proof', 'proof', '--key', 'none')).toMatchObject({ code: 2 });
   });
 
-  test('the ledger is shown to go on from a checkpoint that somebody kept', async () => {
+  test('prove that the ledger extends a stored checkpoint', async () => {
     await look('ledger', 'checkpoint', '--out', 'kept');
     await work();
     expect(await prove('--from', 'kept')).toMatchObject({ code: 0 });
@@ -133,13 +133,14 @@ describe('ledger prove and check-proof', () => {
     expect(await prove('--from', 'kept')).toMatchObject({ code: 2 });
   });
 
-  test('a ledger that was cut below a checkpoint, and a fork of it, do not go on from it', async () => {
+  test('detect a ledger truncated below a checkpoint, and a fork of it', async () => {
     const early = ['ledger.db', 'ledger.head'].map((name) => [name, readFileSync(home(name))] as const);
     await work();
     await look('ledger', 'checkpoint', '--out', 'kept');
     for (const [name, bytes] of early) writeFileSync(home(name), bytes);
     for (const name of ['ledger.db-wal', 'ledger.db-shm']) rmSync(home(name), { force: true });
-    // An older checkpoint was true once: within the house nothing is wrong, for whoever has kept a later one it is.
+    // An older checkpoint was valid once: the home directory is consistent, but a later stored checkpoint reveals the
+    // cut.
     expect(await look('ledger', 'verify')).toMatchObject({ code: 0 });
     expect(await prove('--from', 'kept')).toMatchObject({ code: 1 });
     await work();
@@ -149,14 +150,14 @@ describe('ledger prove and check-proof', () => {
 });
 
 describe('D15: the head file', () => {
-  test('is a signed checkpoint, and believed only with the signature of this ledger', async () => {
+  test('is a signed checkpoint, accepted only with the signature of this ledger', async () => {
     const stranger = await initialised();
     const foreign = readFileSync(join(stranger, '.turnpike/ledger.head'));
     const own = readFileSync(home('ledger.head'));
     writeFileSync(home('ledger.head'), foreign);
     expect(await look('ledger', 'verify')).toMatchObject({ code: 1 });
     expect((await turnpike(folder, ['run', '-'], { stdin: finish() })).stderr).toContain('LEDGER_TAMPERED');
-    // Neither is one that is not signed at all.
+    // An unsigned head file is rejected too.
     rmSync(home('ledger.head'));
     const plain = headFile(home('ledger.head'));
     await plain.write({ size: 1, root: 'f'.repeat(64) });
@@ -166,7 +167,7 @@ describe('D15: the head file', () => {
     expect(await turnpike(folder, ['run', '-'], { stdin: finish() })).toMatchObject({ code: 0 });
   });
 
-  test('of a home without a key is signed from the next opening on, wherever that is cut short', async () => {
+  test('of a home directory without a key is signed from the next opening, wherever that is interrupted', async () => {
     const paths = homePaths(at('.turnpike'));
     const unsigned = async (): Promise<void> => {
       const { store, anchor } = openHome(paths, { readOnly: true });
@@ -184,7 +185,7 @@ describe('D15: the head file', () => {
     await first.signHeads!();
     await first.anchor.close();
     await first.store.close();
-    // As if the power had gone before the key was given its name.
+    // As after a power failure before the key file was renamed.
     copyFileSync(paths.ledgerKey.privateKey, `${paths.ledgerKey.privateKey}.new`);
     rmSync(paths.ledgerKey.privateKey);
     rmSync(paths.ledgerKey.publicKey);

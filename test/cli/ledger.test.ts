@@ -1,4 +1,4 @@
-// The commands that only look: runs, replay, ledger verify.
+// The read-only commands: runs, replay, ledger verify.
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
@@ -35,7 +35,7 @@ beforeEach(async () => {
 
 const look = (...argv: string[]): Promise<Said> => turnpike(folder, argv);
 
-/** Changes the ledger behind its back. */
+/** Changes the database directly. */
 function tamper(sql: string): void {
   const db = new Database(join(folder, '.turnpike/ledger.db'));
   const guards = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").pluck().all() as string[];
@@ -44,7 +44,7 @@ function tamper(sql: string): void {
   db.close();
 }
 
-/** The block that has an entry, all texts of it, and the entry's place among them. */
+/** The block that contains an entry, with all its texts and the index of the entry among them. */
 interface Found {
   readonly log_index: number;
   readonly texts: readonly string[];
@@ -62,7 +62,7 @@ function find(db: Database.Database, type: string, part: string): Found {
   throw new Error(`no ${type} with ${part}`);
 }
 
-/** Changes the text of one entry behind the ledger's back. @returns the log index of the entry */
+/** Changes the text of one entry in the database directly. @returns the log index of the entry */
 function forge(type: string, part: string, change: (text: string) => string): number {
   const db = new Database(join(folder, '.turnpike/ledger.db'));
   const { log_index, texts, place } = find(db, type, part);
@@ -91,13 +91,13 @@ describe('runs', () => {
     expect(new Set(columns).size).toBe(1);
   });
 
-  test('colours states on a terminal that wants colours, and only there', async () => {
+  test('colours states only on a terminal that supports colours', async () => {
     const coloured = await turnpike(folder, ['runs'], { colours: true });
     expect(coloured.stdout).toContain('\u001b[33mdenied\u001b[0m');
     expect((await look('runs')).stdout).not.toContain('\u001b');
   });
 
-  test('--json gives the run records, one a line', async () => {
+  test('--json prints the run records, one per line', async () => {
     const records = jsonLines<Record_>((await look('runs', '--json')).stdout);
     expect(records.map(({ run_id, run_kind, status }) => [run_id.replace(root, 'R'), run_kind, status])).toEqual([
       ['R', 'orchestrator', 'completed'],
@@ -109,7 +109,7 @@ describe('runs', () => {
     ]);
   });
 
-  test('the newest tree comes last, and --limit keeps the last', async () => {
+  test('prints the newest tree last, and with --limit the last trees', async () => {
     for (let i = 0; i < 3; i += 1)
       await turnpike(folder, ['run', '-', '--correlation', `cor_${i}`], { stdin: think() });
     const correlations = async (...argv: string[]) =>
@@ -121,7 +121,7 @@ describe('runs', () => {
     expect(await look('runs', '--limit', '0')).toMatchObject({ code: 2 });
   });
 
-  test('of a run with many children the first are shown, and how many more there are; --all shows them', async () => {
+  test('prints the first children of a run and the number of the others; all of them with --all', async () => {
     const many = Array.from({ length: 25 }, () => read('/sandbox/a.txt')).join('\n');
     await turnpike(folder, ['run', '-'], { stdin: many });
     const { stdout } = await look('runs', '--limit', '1');
@@ -130,7 +130,7 @@ describe('runs', () => {
     expect(linesOf((await look('runs', '--limit', '1', '--all')).stdout)).toHaveLength(27);
   });
 
-  test('of one run it shows the record, its events and, of an agent, its steps', async () => {
+  test('prints the record and events of one run, and the steps of an agent run', async () => {
     const { code, stdout } = await look('runs', `${root}.1`);
     expect(code).toBe(0);
     expect(stdout).toContain('state        completed:finished\n');
@@ -157,9 +157,9 @@ describe('runs', () => {
     expect(stderr).toBe('RUN_UNKNOWN: this ledger has no run run_\\u001b[2Jnone\n');
   });
 
-  test('what an agent has named itself cannot command a terminal', async () => {
+  test('escapes names chosen by an agent for a terminal', async () => {
     const name = '\u001b]0;owned\u0007\u202egro.live\u200d';
-    // A file cannot have such a name; a format character that can be seen is shown by its number.
+    // A file cannot have such a name; a visible format character is printed as its number.
     await turnpike(folder, ['run', '-', '--actor', name], { stdin: write('/sandbox/\u0600fdp.exe', 'x') });
     const { stdout: list } = await look('runs', '--json');
     const agent = jsonLines<Record_ & { actor: { actor_id: string } }>(list).findLast(
@@ -172,7 +172,7 @@ describe('runs', () => {
     expect(stdout).toContain('agent \\u001b]0;owned\\u0007\\u202egro.live\\u200d\n');
   });
 
-  test('needs no lock: it looks on while another command runs', async () => {
+  test('needs no lock: reads while another command runs', async () => {
     const stdin = new PassThrough();
     let running!: Promise<Said>;
     await new Promise<void>((resolve) => {
@@ -187,7 +187,7 @@ describe('runs', () => {
     expect(await running).toMatchObject({ code: 0 });
   });
 
-  test('an empty ledger is no error', async () => {
+  test('an empty ledger is not an error', async () => {
     const fresh = await initialised();
     expect(await turnpike(fresh, ['runs'])).toMatchObject({
       code: 0,
@@ -199,7 +199,7 @@ describe('runs', () => {
     expect(await turnpike(fresh, ['ledger', 'verify'])).toMatchObject({ code: 0 });
   });
 
-  test('when nobody reads on, it ends quietly', async () => {
+  test('ends quietly if the reader of its output is gone', async () => {
     expect(await turnpike(folder, ['runs', '--json'], { readerLeavesAfter: 2 })).toMatchObject({
       code: 0,
       stderr: '',
@@ -207,13 +207,13 @@ describe('runs', () => {
     });
   });
 
-  test('an entry that is none is told as tampering', async () => {
+  test('reports an invalid entry as tampering', async () => {
     forge('run_created', 'db_write', () => '{}');
     expect(await look('runs')).toMatchObject({ code: 3, stderr: expect.stringMatching(/^LEDGER_TAMPERED: entry \d+/) });
   });
 
   test.each([['runs'], ['replay'], ['ledger', 'verify']])(
-    '%s %s of a home that there is not is wrong usage',
+    '%s %s of a missing home directory is a usage error',
     async (...argv) => {
       expect(await turnpike(tempFolder(), argv)).toMatchObject({
         code: 2,
@@ -224,7 +224,7 @@ describe('runs', () => {
 });
 
 describe('replay', () => {
-  test('says what was checked, of the whole ledger or of one tree', async () => {
+  test('prints what was checked, for the whole ledger or one tree', async () => {
     await turnpike(folder, ['run', '-'], { stdin: think() });
     const all = await look('replay');
     expect(all).toMatchObject({ code: 0, stderr: '' });
@@ -238,7 +238,7 @@ describe('replay', () => {
     expect(await look('replay', 'run_none')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^RUN_UNKNOWN/) });
   });
 
-  test('names the first entry that the machines would not have written, and shows both', async () => {
+  test('prints the first entry that differs from the replay, expected and found', async () => {
     const index = forge('step_trace', 'POLICY_VIOLATION', (text) => text.replaceAll('"DENIED"', '"SUCCESS"'));
     const { code, stdout } = await look('replay');
     expect(code).toBe(1);
@@ -252,13 +252,13 @@ describe('replay', () => {
 });
 
 describe('ledger verify', () => {
-  test('says how much was checked, and the root', async () => {
+  test('prints how much was checked, and the root', async () => {
     const { code, stdout, stderr } = await look('ledger', 'verify');
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(/^ok: \d+ entries of 1 run tree, root [0-9a-f]{64}\n$/);
   });
 
-  test('names the entry that was changed, and exits with 1', async () => {
+  test('names the changed entry, and exits with 1', async () => {
     const index = forge('audit_event', 'extension.not_allowed', (text) => text.replaceAll('"deny"', '"allow"'));
     const { code, stdout } = await look('ledger', 'verify');
     expect(code).toBe(1);
@@ -267,21 +267,21 @@ describe('ledger verify', () => {
     expect(problems[0]).toMatchObject({ log_index: index, tree_id: root });
   });
 
-  test('what was written into an entry is shown, not obeyed', async () => {
+  test('escapes text of an entry for a terminal', async () => {
     tamper(`UPDATE blocks SET texts = '\u001b[2J\u202e' || texts, types = '\u001b[31m ' || types WHERE log_index > 0`);
     const { code, stdout } = await look('ledger', 'verify');
     expect(code).toBe(1);
     expect(stdout).not.toMatch(/[^\P{C}\n]/u);
   });
 
-  test('a ledger whose end was cut off is found by the head file', async () => {
+  test('detects a truncated ledger with the head file', async () => {
     tamper(`DELETE FROM blocks WHERE log_index > 20`);
     const { code, stdout } = await look('ledger', 'verify');
     expect(code).toBe(1);
     expect(stdout).toContain('head.below');
   });
 
-  test('a head file that is missing, or damaged, is a finding', async () => {
+  test('reports a missing or damaged head file', async () => {
     const head = join(folder, '.turnpike/ledger.head');
     writeFileSync(head, 'x');
     expect(await look('ledger', 'verify')).toMatchObject({
@@ -296,13 +296,13 @@ describe('ledger verify', () => {
     expect(JSON.parse((await look('ledger', 'verify', '--json')).stdout)).toMatchObject({ ok: false });
   });
 
-  test('a file that is no ledger is a finding', async () => {
+  test('reports a file that is not a ledger', async () => {
     truncateSync(join(folder, '.turnpike/ledger.db'), 4_096);
     expect(await look('ledger', 'verify')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^LEDGER_\w+: /) });
   });
 });
 
-test('a command that would write to a broken ledger does nothing and exits with 3', async () => {
+test('a command that writes does nothing on a broken ledger, and exits with 3', async () => {
   tamper(`DELETE FROM blocks WHERE log_index > 20`);
   const { code, stdout, stderr } = await turnpike(folder, ['run', '-'], { stdin: think() });
   expect({ code, stdout }).toEqual({ code: 3, stdout: '' });

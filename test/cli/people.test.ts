@@ -1,5 +1,5 @@
-// promote, export, approvals, approve, runs resolve: by themselves, and through the socket of a service that has the
-// home and has registered tables and tools.
+// promote, export, approvals, approve, runs resolve: alone, and through the socket of a service that owns the home
+// directory and has registered tables and tools.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, readFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ afterEach(async () => {
   held = null;
 });
 
-/** Lets the policy have lanes for a service, and the approvals that are asked for, each of one person. */
+/** Adds to the policy lanes for a service, and the required approvals, each by one person. */
 async function pinned(...subjects: string[]): Promise<void> {
   for (const name of ['lanes', 'roles', 'actions'] as const) {
     const path = `contract/policy/${name}.yaml`;
@@ -42,7 +42,7 @@ async function pinned(...subjects: string[]): Promise<void> {
   expect(await turnpike(folder, ['policy', 'pin', ...accepted])).toMatchObject({ code: 0 });
 }
 
-/** A service that has the home. */
+/** A service that owns the home directory. */
 async function serve(made = service()): Promise<ReturnType<typeof service>> {
   const where = { home: join(folder, '.turnpike'), contract: join(folder, 'contract') };
   held = await openTurnpike({ ...where, log, tools: made.tools, targets: made.targets });
@@ -64,14 +64,14 @@ const playbooks = async (): Promise<unknown> => {
 };
 
 describe('promote', () => {
-  test('alone it is denied, since no table is registered', async () => {
+  test('is denied without a service, because no table is registered', async () => {
     await pinned();
     const { code, stdout } = await turnpike(folder, promotion);
     expect(code).toBe(1);
     expect(linesOf(stdout)).toEqual([expect.stringMatching(/^run_\w+\.1$/), 'denied (target.not_registered)']);
   });
 
-  test('D13 through the service that has the home it is written', async () => {
+  test('D13 is written through the service that owns the home directory', async () => {
     await pinned();
     await serve();
     const { code, stdout } = await turnpike(folder, promotion);
@@ -84,8 +84,8 @@ describe('promote', () => {
   });
 
   test.each([
-    ['a record that is no object', ['--record', '[]']],
-    ['a record that says something twice', ['--record', '{"id":"a","id":"b"}']],
+    ['a record that is not an object', ['--record', '[]']],
+    ['a record with a duplicate key', ['--record', '{"id":"a","id":"b"}']],
     ['two records', ['--record', RECORD, '--record-file', 'x']],
     ['no record', []],
     ['another mode', ['--record', RECORD, '--mode', 'delete']],
@@ -96,7 +96,7 @@ describe('promote', () => {
     expect((await turnpike(folder, ['runs'])).stdout).toBe('');
   });
 
-  test('a record that does not fit the table is told as such, from the other process too', async () => {
+  test('reports a record that does not match the table, also from the other process', async () => {
     await pinned();
     await serve();
     const wrong = [...promotion.slice(0, -1), '{"id":7}'];
@@ -111,7 +111,7 @@ const verifyBag = (name: string) =>
   turnpike(folder, ['export', 'verify', `.turnpike/exports/${name}`, '--key', '.turnpike/keys/ledger.vkey']);
 
 describe('export', () => {
-  test.each([[[]], [['--zip']]])('alone, and through a service, with %j: a bag that verifies', async (how) => {
+  test.each([[[]], [['--zip']]])('writes a valid bag, alone and through a service, with %j', async (how) => {
     await pinned();
     expect(await turnpike(folder, [...bundle, ...how])).toMatchObject({
       code: 0,
@@ -136,7 +136,7 @@ describe('D7 approvals and approve', () => {
   };
   const listed = async () => jsonLines((await turnpike(folder, ['approvals', '--json'])).stdout);
 
-  test('an export waits over processes; its approval carries it out before the command ends', async () => {
+  test('an export waits across processes; the approval executes it before the command ends', async () => {
     await pinned('export');
     const started = await turnpike(folder, bundle);
     expect(started).toMatchObject({ code: 0, stdout: expect.stringContaining('waiting for approval') });
@@ -163,7 +163,7 @@ describe('D7 approvals and approve', () => {
     expect(await turnpike(folder, ['approvals'])).toMatchObject({ stdout: '', stderr: 'no pending approvals\n' });
   });
 
-  test('a rejection denies it', async () => {
+  test('a rejection denies the export', async () => {
     await pinned('export');
     const { run_id, digest } = await waiting(bundle);
     const rejected = await turnpike(folder, ['approve', '--reject', run_id, digest, ...BERTA]);
@@ -171,7 +171,7 @@ describe('D7 approvals and approve', () => {
     expect(existsSync(join(folder, '.turnpike/exports/bag'))).toBe(false);
   });
 
-  test('a promotion is carried out by its service, and cannot be approved past it', async () => {
+  test('the service executes a promotion, which cannot be approved without it', async () => {
     await pinned('promotion');
     await serve();
     const { run_id, digest } = await waiting(promotion);
@@ -189,7 +189,7 @@ describe('D7 approvals and approve', () => {
     expect(await playbooks()).toMatchObject({ records: [JSON.parse(RECORD)] });
   });
 
-  test('what an agent asks for is shown with its canonical arguments, and may be done when it is asked again', async () => {
+  test('a request of an agent is printed with its canonical arguments, and allowed when proposed again', async () => {
     await pinned('WRITE_FILE', 'CALL_TOOL');
     const made = await serve();
     const write = await held!.startAgent();
@@ -232,7 +232,7 @@ describe('D8 runs resolve', () => {
   const resolve = (run: string, outcome = 'done') =>
     turnpike(folder, ['runs', 'resolve', run, '--outcome', outcome, ...BERTA, '--note', 'asked the bank']);
 
-  test.each(['here', 'there'])('%s: shown as unknown, settled once, and the run stays failed', async (where) => {
+  test.each(['here', 'there'])('%s: is reported as unknown, settled once, and the run stays failed', async (where) => {
     await pinned();
     const run = await unknown();
     if (where === 'here') {
@@ -257,14 +257,14 @@ describe('D8 runs resolve', () => {
     expect(await turnpike(folder, ['replay'])).toMatchObject({ code: 0 });
   });
 
-  test('what is no outcome is wrong usage', async () => {
+  test('an unknown outcome value is a usage error', async () => {
     expect(await resolve('run_nobody.1', 'maybe')).toMatchObject({ code: 2 });
     expect(await resolve('run_nobody.1')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^RUN_UNKNOWN/) });
   });
 });
 
 describe('the socket', () => {
-  test('a promotion that was started over it goes on when the connection closes', async () => {
+  test('a promotion that was started over it continues when the connection closes', async () => {
     await pinned('promotion');
     await serve();
     const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
@@ -287,7 +287,7 @@ describe('the socket', () => {
     expect(await run!.finished).toMatchObject({ state: 'completed' });
   });
 
-  test('a run is not judged by another contract than the one that was asked for', async () => {
+  test('never runs under another contract than the requested one', async () => {
     await pinned();
     await serve();
     const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
@@ -304,7 +304,7 @@ describe('the socket', () => {
 });
 
 describe('policy check --matrix', () => {
-  test('shows what each role may do in each lane', async () => {
+  test('prints what each role may do in each lane', async () => {
     const { code, stdout } = await turnpike(folder, ['policy', 'check', '--matrix']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^SANDBOX_AGENT +SANDBOX_FILES +WRITE_FILE +allow +lane\.granted$/m);
@@ -320,7 +320,7 @@ describe('policy check --matrix', () => {
     });
   });
 
-  test('a policy that lists actions of a service is judged with what that registers', async () => {
+  test('checks a policy that lists actions of a service with its registrations', async () => {
     const path = 'contract/policy/actions.yaml';
     put(
       folder,
@@ -352,7 +352,7 @@ describe('policy check --matrix', () => {
   });
 });
 
-test('actions shows CALL_TOOL, WRITE_RECORD and READ_RECORDS where the policy lists them', async () => {
+test('actions lists CALL_TOOL, WRITE_RECORD and READ_RECORDS if the policy allows them', async () => {
   await pinned();
   expect((await turnpike(folder, ['actions'])).stdout).toMatch(/^CALL_TOOL +destructive +tool, input/m);
   const [document] = jsonLines<{ actions: { action: string; args: { properties: object } }[] }>(

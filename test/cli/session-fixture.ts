@@ -1,4 +1,4 @@
-// Sessions by the command alone: specs as files, answers as they are printed, reports as a shell script makes them.
+// Sessions with the command only: specs as files, printed answers, and reports as a shell script writes them.
 
 import type { NextStep, SessionAnswer, SessionData } from '../../src/contract/session/session-answer.js';
 import type { SessionSpec } from '../../src/contract/session/session-spec.js';
@@ -8,7 +8,7 @@ const PRINTING = `console.log('seen\\u001b[2J\\nses_forged  completed'); process
 
 const FINDINGS = '{"findings":[{"severity":"info","message":"fine\\u001b[2J","file":"/sandbox/one.md","line":3}]}';
 
-/** Two phases, each of one task; nothing is verified and nothing reviewed. */
+/** Two phases with one task each, without verification or review. */
 export const PLAIN: SessionSpec = {
   spec_version: 1,
   id: 'plain',
@@ -23,14 +23,14 @@ export const PLAIN: SessionSpec = {
   ],
 };
 
-/** The same with a gate after the first phase, on which a person decides. */
+/** The same with a gate after the first phase that a person decides. */
 export const GATED: SessionSpec = {
   ...PLAIN,
   id: 'gated',
   phases: PLAIN.phases.map((phase, index) => (index === 0 ? { ...phase, gate: { reviewer: 'manual' } } : phase)),
 };
 
-/** One task, whose file is verified, and reviewed, by programs. */
+/** One task whose file programs verify and review. */
 export const CHECKED: SessionSpec = {
   spec_version: 1,
   id: 'checked',
@@ -60,7 +60,7 @@ export interface Asked extends Said {
   readonly answer: SessionAnswer;
 }
 
-/** `turnpike session ... --json`, with the one answer that it must print. */
+/** Runs `turnpike session ... --json`. @returns the one answer that it must print */
 export async function session(folder: string, argv: readonly string[], world: World = {}): Promise<Asked> {
   const said = await turnpike(folder, ['session', ...argv, '--json'], world);
   const [answer, ...more] = jsonLines<SessionAnswer>(said.stdout);
@@ -68,7 +68,7 @@ export async function session(folder: string, argv: readonly string[], world: Wo
   return { ...said, answer };
 }
 
-/** The data of an answer that is no refusal. */
+/** The data of a successful answer. */
 export async function done(folder: string, argv: readonly string[], world: World = {}): Promise<SessionData> {
   const { answer, code, stderr } = await session(folder, argv, world);
   if (!answer.success || code !== 0 || stderr !== '') throw new Error(JSON.stringify({ answer, code, stderr }));
@@ -87,7 +87,7 @@ export const stepOf = ({ next_step }: SessionData): NextStep => {
   return next_step;
 };
 
-/** The report of a step, made of what the command has told of it. */
+/** The report of a step, made from the output of the command. */
 export const reportOf = (step: NextStep, over: object = {}): string =>
   JSON.stringify({
     step_id: step.step_id,

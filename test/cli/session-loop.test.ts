@@ -1,5 +1,5 @@
-// `session start`, `next`, `report` and what else an agent's loop asks for: each command a process of its own, and each
-// through a service that has the home.
+// `session start`, `next`, `report` and the other commands of an agent's loop: each alone, and each through a service
+// that owns the home directory.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
@@ -30,11 +30,11 @@ const SWITCH = '--no-stop-on-phase';
 
 describe.each([
   ['alone', () => Promise.resolve()],
-  ['D13 through the process that has the home', serve],
+  ['D13 through the process that owns the home directory', serve],
 ])('%s', (_where, prepare) => {
   beforeEach(prepare);
 
-  test('S3-06 S3-07 S3-22 S3-40 a spec is worked through by start, next and report alone', async () => {
+  test('S3-06 S3-07 S3-22 S3-40 start, next and report suffice to work through a spec', async () => {
     const started = await done(folder, ['start', 'plain.json', SWITCH]);
     expect(started).toMatchObject({ spec_id: 'plain', status: 'running', next_step: null, loop_signal: null });
     const one = stepOf(await done(folder, ['next']));
@@ -48,7 +48,7 @@ describe.each([
     expect(await turnpike(folder, ['replay'])).toMatchObject({ code: 0 });
   });
 
-  test('S3-16 S3-17 a report without its proof, or with another, is refused with exit code 1; the right one is taken', async () => {
+  test('S3-16 S3-17 refuses a report without its proof or with another, with exit code 1; accepts the right one', async () => {
     await done(folder, ['start', 'plain.json']);
     const step = stepOf(await done(folder, ['next']));
     const without = reportOf(step, { step_proof: undefined });
@@ -63,7 +63,7 @@ describe.each([
     });
   });
 
-  test('S3-20 heartbeat and context are taken, a task is told in full', async () => {
+  test('S3-20 accepts heartbeat and context, and prints a complete task', async () => {
     await done(folder, ['start', 'plain.json', '--limit', 'context_threshold_pct=50']);
     await done(folder, ['next', '--heartbeat', '--context', '20']);
     expect(await done(folder, ['heartbeat', '--context', '40.5', '--tokens', '1000'])).toMatchObject({
@@ -78,7 +78,7 @@ describe.each([
     });
   });
 
-  test('S3-23 S3-24 S3-29 S3-30 what a spec has verified and reviewed is, by verify and review', async () => {
+  test('S3-23 S3-24 S3-29 S3-30 verify and review run the verification and review of a spec', async () => {
     putSpec(folder, CHECKED);
     await done(folder, ['start', 'checked.json']);
     expect(await refused(folder, ['verify'])).toBe('STEP_MISMATCH');
@@ -110,7 +110,7 @@ describe.each([
     expect(last).toMatchObject({ satisfied_gates: ['only'], missing_required_gates: [] });
   });
 
-  test('S3-05 what is no report at all becomes none: the step is not touched', async () => {
+  test('S3-05 input that is not a report does not affect the step', async () => {
     await done(folder, ['start', 'plain.json']);
     const step = stepOf(await done(folder, ['next']));
     for (const text of ['', 'null', '[]', '{"a":1,"a":2}', '"success"', `{"a":"${'x'.repeat(300_000)}"}`]) {
@@ -136,7 +136,7 @@ describe.each([
     expect((await turnpike(folder, ['session', 'status'])).stdout).toContain('unattended, gates strict');
   });
 
-  test('the same key gives the same session; without it a second one is refused, and takes its place by force', async () => {
+  test('the same key returns the same session; without it a second one is refused, and replaces the first with --force', async () => {
     const key = ['start', 'plain.json', '--idempotency-key', 'once'];
     const { session_id } = await done(folder, key);
     expect(await done(folder, key)).toMatchObject({ session_id });
@@ -147,7 +147,7 @@ describe.each([
     expect(await done(folder, ['next'])).toMatchObject({ session_id: other.session_id });
   });
 
-  test('what a spec, its options or a role make impossible is wrong usage, and starts nothing', async () => {
+  test('an invalid spec, option or role is a usage error, and starts nothing', async () => {
     put(folder, 'bad.yaml', 'spec_version: 1\nid: x\n');
     for (const argv of [
       ['bad.yaml'],
@@ -168,7 +168,7 @@ describe.each([
   });
 });
 
-test('D13 a session that was begun alone goes on through a service, and alone again', async () => {
+test('D13 a session that was started alone continues through a service, and alone again', async () => {
   await done(folder, ['start', 'plain.json', SWITCH]);
   const one = stepOf(await done(folder, ['next']));
   await serve();
@@ -178,7 +178,7 @@ test('D13 a session that was begun alone goes on through a service, and alone ag
   expect(await done(folder, ['report', '-'], { stdin: reportOf(two) })).toMatchObject({ status: 'completed' });
 });
 
-test('D8: a check ends with the command that was told to stop, and what it came to is said to be unknown', async () => {
+test('D8: a check ends with its stopped command, and its outcome is recorded as unknown', async () => {
   const sleeps = {
     id: 'sleeps',
     title: 'It sleeps',
@@ -193,25 +193,25 @@ test('D8: a check ends with the command that was told to stop, and what it came 
   while (!existsSync(join(folder, '.turnpike/sandbox/case-local/begun'))) await sleep(10);
   stop.abort();
   expect((await verified).code).toBe(1);
-  // Nobody has the home, and nothing is left of the command.
+  // No process owns the home directory, and nothing is left of the command.
   expect(readdirSync(join(folder, '.turnpike/scratch'))).toEqual([]);
   const { stdout } = await turnpike(folder, ['runs', '--json']);
   expect(stdout).toContain('OUTCOME_UNKNOWN');
-  // It is not run again by itself, but whoever asks for it gets a run and a receipt of its own.
+  // The check is not repeated automatically; a new verify gets a run and a receipt of its own.
   expect(await done(folder, ['verify'])).toMatchObject({ verification_receipt: { exit_code: 0 } });
 });
 
-test('a spec is judged by the contract that was asked for, or by none', async () => {
+test('a spec is checked against the requested contract, or refused', async () => {
   await serve();
   const said = await turnpike(folder, ['session', 'start', 'plain.json', '--contract', folder]);
   expect(said).toMatchObject({ code: 2, stderr: expect.stringContaining('judges by') });
   await done(folder, ['start', 'plain.json']);
-  // The others ask a session that has its policy already.
+  // The other commands use a session that has pinned its policy already.
   await done(folder, ['next', '--contract', folder]);
 });
 
 describe('S3-19 text', () => {
-  test('of a step: what it is, its proof, its instruction', async () => {
+  test('of a step: type, proof and instruction', async () => {
     const started = await turnpike(folder, ['session', 'start', 'plain.json']);
     expect(linesOf(started.stdout)).toEqual([expect.stringMatching(/^ses_\w+ {2}running$/), '  phase  first']);
     const { code, stdout, stderr } = await turnpike(folder, ['session', 'next']);
@@ -228,7 +228,7 @@ describe('S3-19 text', () => {
     ]);
   });
 
-  test('of a pause: why, and what comes then; of a refusal: one line, and advice, on stderr', async () => {
+  test('of a pause: reason and next action; of a refusal: one line with advice on stderr', async () => {
     await done(folder, ['start', 'plain.json']);
     const step = stepOf(await done(folder, ['next']));
     const refusal = await turnpike(folder, ['session', 'next']);
@@ -243,7 +243,7 @@ describe('S3-19 text', () => {
     expect(stdout).toContain('(turnpike session resume)\n');
   });
 
-  test('of a verification: its receipt, and what it printed, marked and harmless; of a review: its findings', async () => {
+  test('of a verification: receipt and escaped output; of a review: findings', async () => {
     putSpec(folder, CHECKED);
     await done(folder, ['start', 'checked.json', '--skips']);
     await done(folder, ['report', '-'], { stdin: reportOf(stepOf(await done(folder, ['next']))) });
@@ -257,7 +257,7 @@ describe('S3-19 text', () => {
     expect(linesOf(review.stdout).at(-1)).toBe('  info  /sandbox/one.md:3  fine\\u001b[2J');
   });
 
-  test('hostile texts of a spec stay in their place, and do nothing to a terminal', async () => {
+  test('hostile texts of a spec are escaped and cannot imitate other lines', async () => {
     const [first] = PLAIN.phases;
     const hostile = 'x\u001b[2J\u202e\r\nses_forged  completed\n';
     const task = { id: 'one', title: 'a\u001b[31m\nstep  forged', instruction: hostile, acceptance: [hostile] };

@@ -1,4 +1,4 @@
-// What people do with sessions by the command: look, pause, resume, decide on gates, rebase, end. In which role.
+// The session commands for people: status, pause, resume, gate decisions, rebase, end; and the required roles.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ async function serve(): Promise<Turnpike> {
 const start = async (name: string, ...options: string[]): Promise<string> =>
   (await done(folder, ['start', name, '--no-stop-on-phase', ...options])).session_id;
 
-/** Takes the next step, and reports it done. */
+/** Gets the next step, and reports its success. */
 const work = async (...of: string[]) => {
   const step = stepOf(await done(folder, ['next', ...of]));
   return done(folder, ['report', ...of, '-'], { stdin: reportOf(step) });
@@ -44,11 +44,11 @@ const events = async (session_id: string) => {
 
 describe.each([
   ['alone', () => Promise.resolve()],
-  ['D13 through the process that has the home', () => serve().then(() => undefined)],
+  ['D13 through the process that owns the home directory', () => serve().then(() => undefined)],
 ])('%s', (_where, prepare) => {
   beforeEach(prepare);
 
-  test('pause, resume and end: the outstanding step outlives the pause, and nothing the end', async () => {
+  test('pause, resume and end: the outstanding step survives the pause, but not the end', async () => {
     await start('plain.json');
     const step = stepOf(await done(folder, ['next']));
     expect(await done(folder, ['pause', '--reason', 'lunch'])).toMatchObject({ pause_reason: 'user' });
@@ -61,7 +61,7 @@ describe.each([
     expect(await refused(folder, ['resume', ended.session_id])).toBe('INVALID_STATE_TRANSITION');
   });
 
-  test('C72 a gate waits for a person: only that attempt, only a maintainer, pass or fail', async () => {
+  test('C72 a gate waits for a person: accepts only that attempt, a maintainer, and pass or fail', async () => {
     await start('gated.json');
     const paused = await work();
     expect(paused).toMatchObject({ pause_reason: 'gate_review_required', loop_signal: 'paused_needs_attention' });
@@ -77,7 +77,7 @@ describe.each([
     expect(stepOf(await done(folder, ['next']))).toMatchObject({ task_id: 'two' });
   });
 
-  test('a gate is waived where that is allowed, with a reason that stays', async () => {
+  test('a gate can be waived if allowed, with a recorded reason', async () => {
     const session_id = await start('gated.json');
     await work();
     const detail = 'seen \u001b[1m by hand';
@@ -102,7 +102,7 @@ describe.each([
     });
   });
 
-  test('a spec that has changed fails its session; a rebase lets it go on', async () => {
+  test('a changed spec fails its session; a rebase continues it', async () => {
     await start('plain.json');
     const step = stepOf(await done(folder, ['next']));
     const three = { id: 'three', title: 'Write three', instruction: 'Write /sandbox/three.md.' };
@@ -122,7 +122,7 @@ describe.each([
     expect((await turnpike(folder, ['session', 'rebase', 'missing.json'])).code).toBe(2);
   });
 
-  test('whoever is an observer may look, and do nothing', async () => {
+  test('an observer may only read', async () => {
     await start('plain.json');
     const observer = ['--role', 'observer'];
     for (const argv of [['next'], ['replay'], ['pause'], ['heartbeat'], ['end', '--reason', 'testing']]) {
@@ -134,8 +134,8 @@ describe.each([
   });
 });
 
-describe('which session is meant', () => {
-  test('the only active one; none is a refusal, several are wrong usage and listed', async () => {
+describe('the choice of the session', () => {
+  test('uses the only active session; none is a refusal, several are a usage error with a list', async () => {
     expect(await refused(folder, ['next'])).toBe('NO_ACTIVE_SESSION');
     const one = await start('plain.json');
     expect(await done(folder, ['next'])).toMatchObject({ session_id: one });
@@ -163,17 +163,17 @@ describe('which session is meant', () => {
     ['a run of one', ['next', 'ses_abc.1.1']],
     ['too many', ['next', 'ses_abc', 'ses_abd']],
     ['a phase that is none', ['waive', 'a b', '--reason', 'testing']],
-    ['another phase that is none', ['waive', '_x', '--reason', 'testing']],
+    ['an unknown phase', ['waive', '_x', '--reason', 'testing']],
     ['a task that is none', ['prepare', '--task', '../x']],
     ['an attempt that is none', ['ack', 'x\u001b[2J', 'pass']],
     ['another decision', ['ack', 'ses_abc-g1', 'maybe']],
     ['no reason', ['end']],
     ['another reason', ['end', '--reason', 'because']],
     ['a detail without end', ['end', '--reason', 'testing', '--detail', 'x'.repeat(401)]],
-    ['a pause with a word too many', ['pause', '--reason', 'x'.repeat(401)]],
+    ['a pause with a note that is too long', ['pause', '--reason', 'x'.repeat(401)]],
     ['another role', ['pause', '--role', 'root']],
-    ['a percentage that is none', ['next', '--context', '101']],
-    ['a limit that there is not', ['start', 'plain.json', '--limit', 'toString=1']],
+    ['an invalid percentage', ['next', '--context', '101']],
+    ['an unknown limit', ['start', 'plain.json', '--limit', 'toString=1']],
     ['a limit given twice', ['start', 'plain.json', '--limit', 'max_skips=1', '--limit', 'max_skips=2']],
     ['yes and no', ['start', 'plain.json', '--waivers', '--no-waivers']],
     ['another posture', ['start', 'plain.json', '--posture', 'asleep']],
@@ -187,15 +187,15 @@ describe('which session is meant', () => {
     expect(stderr).not.toContain('\u001b');
   });
 
-  test('one that there is not is told as such', async () => {
+  test('reports an unknown session', async () => {
     for (const argv of [['next'], ['status'], ['packets'], ['prepare'], ['pause']]) {
       expect(await refused(folder, [...argv, 'ses_000000000000000000000'])).toBe('NO_ACTIVE_SESSION');
     }
   });
 });
 
-describe('looking', () => {
-  test('S3-38 S3-40 the packet is that of the answer at which the loop stops, and what it would be before that', async () => {
+describe('reading', () => {
+  test('S3-38 S3-40 packets prints the packet of the last answer of the loop, and before that a preview', async () => {
     const session_id = await start('plain.json');
     const running = JSON.parse((await turnpike(folder, ['session', 'packets'])).stdout) as object;
     const paused = (await done(folder, ['pause'])).exit_packet;
@@ -212,7 +212,7 @@ describe('looking', () => {
     ]);
   });
 
-  test('needs no lock, whoever has the home, and says what he would say', async () => {
+  test('needs no lock, whichever process owns the home directory, and prints the same', async () => {
     const session_id = await start('gated.json');
     await work();
     const home = join(folder, '.turnpike');
@@ -227,7 +227,7 @@ describe('looking', () => {
     expect(prepared).toEqual(await held.sessions.prepare(session_id, 'two'));
   });
 
-  test('status as text: tasks, gates, the outstanding step without its proof, and what comes then', async () => {
+  test('status as text: tasks, gates, the outstanding step without its proof, and the next action', async () => {
     await start('gated.json');
     const { step_id, step_proof } = stepOf(await done(folder, ['next']));
     const { stdout } = await turnpike(folder, ['session', 'status']);
@@ -271,7 +271,7 @@ describe('looking', () => {
     expect(linesOf(stdout)[0]).toMatch(new RegExp(`^${one} {2}ended {4}plain {2}\\d{4}-`));
   });
 
-  test('a live session is nothing that an earlier process has left: no command says so', async () => {
+  test('an active session does not count as recovered from an earlier process', async () => {
     await start('plain.json');
     expect(await turnpike(folder, ['session', 'next'])).toMatchObject({ code: 0, stderr: '' });
     put(folder, 'one.json', '{}');

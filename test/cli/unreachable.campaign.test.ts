@@ -1,4 +1,4 @@
-// A home whose process has no control socket: the command tries for five seconds.
+// A home directory whose owner has no control socket: the command retries for five seconds.
 
 import { expect, test } from '@jest/globals';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { done, PLAIN, putSpec } from './session-fixture.js';
 
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-test('a step of a session is refused while a process that cannot be reached has the home', async () => {
+test('a session step fails while an unreachable process owns the home directory', async () => {
   const folder = await initialised();
   putSpec(folder, PLAIN);
   await done(folder, ['start', 'plain.json', '--no-stop-on-phase']);

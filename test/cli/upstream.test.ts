@@ -1,4 +1,4 @@
-// upstream list and upstream pin: what servers offer, and how it is accepted.
+// upstream list and upstream pin: the tools of servers, and how they are accepted.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ const pinsNow = (): UpstreamPins['pins'] =>
   (JSON.parse(readFileSync(contract('upstream-pins.json'), 'utf8')) as UpstreamPins).pins;
 
 describe('upstream list', () => {
-  test('shows what is new, what is pinned and what has changed, and exits 0 only when all is pinned', async () => {
+  test('lists new, pinned and changed tools, and exits 0 only if all are pinned', async () => {
     const server = ground.spy({ tools: [tool('say', { description: 'Say\u202e it.\n' }), tool('wipe')] });
     configure(server);
     const { 'spy.say': say, 'spy.wipe': wipe } = (await ground.pins(server)).pins;
@@ -46,7 +46,7 @@ describe('upstream list', () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: 'spy.wipe is pinned, but spy no longer lists it\n' });
   });
 
-  test('--json has every definition whole, and every problem', async () => {
+  test('--json prints every complete definition, and every problem', async () => {
     const say = tool('say', { annotations: { readOnlyHint: true }, later: [1] });
     configure(ground.spy({ tools: [say, tool('a/b')] }), ground.hostile('dies_early'));
     const { code, stdout } = await run('upstream', 'list', '--json');
@@ -59,7 +59,7 @@ describe('upstream list', () => {
     ]);
   });
 
-  test('leaves no process behind, also when it is asked to stop', async () => {
+  test('leaves no process behind, even if it is stopped', async () => {
     configure(ground.hostile('silent'));
     const stop = new AbortController();
     const said = turnpike(ground.folder, ['upstream', 'list'], { stop: stop.signal });
@@ -71,7 +71,7 @@ describe('upstream list', () => {
 });
 
 describe('upstream pin', () => {
-  test('pins all that is listed, takes away what is gone, and keeps what could not be asked for', async () => {
+  test('pins all listed tools, removes missing ones, and keeps those of unreachable servers', async () => {
     const server = ground.spy({ tools: [tool('say'), tool('wipe')] });
     configure(server);
     const before = (await ground.pins(server)).pins;
@@ -112,7 +112,7 @@ describe('upstream pin', () => {
     expect(Object.keys(pinsNow())).toEqual(['one.say', 'two.say']);
   });
 
-  test('pins what was looked at, or nothing', async () => {
+  test('pins only a definition with the given hash', async () => {
     const server = ground.spy({ tools: [tool('say'), tool('wipe')] });
     configure(server);
     const looked = (await ground.pins(server)).pins;
@@ -135,7 +135,7 @@ describe('upstream pin', () => {
 });
 
 describe('files that cannot be used', () => {
-  test('no configuration, no contract', async () => {
+  test('a missing configuration, and a missing contract', async () => {
     expect(await run('upstream', 'list')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('contract/upstreams.json is missing'),

@@ -80,7 +80,7 @@ describe('turnpike serve', () => {
   );
 
   test(
-    'is the only service of a home directory: a second one fails, other commands work through it, and the ledger stays intact',
+    'is the only service of a home: a second one fails, commands work through it, the ledger stays intact',
     async () => {
       const token = await minted(...AGENT);
       const { serve, url } = await serving();
@@ -116,7 +116,7 @@ describe('turnpike serve', () => {
 
 describe('turnpike token', () => {
   test(
-    'is printed once, stored as a hash that only the owner can read, listed without it, and revoked while a service runs',
+    'is printed once, stored as a hash for its owner only, listed without it, revoked while a service runs',
     async () => {
       const { serve, url } = await serving('--stored-tokens');
       const token = await minted(...AGENT, '--expires', '3', '--case', 'case-0007');

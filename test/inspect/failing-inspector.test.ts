@@ -59,7 +59,7 @@ function lines(): { readonly log: Log; readonly written: string[] } {
   return { log: winstonLog('warn', stream), written };
 }
 
-describe('K2: a run continues if an inspector throws', () => {
+describe('K2: a run continues if an inspector', () => {
   test.each<readonly [string, () => unknown]>([
     ['a bigint', () => ({ id: 1n })],
     ['a cyclic object', cyclic],

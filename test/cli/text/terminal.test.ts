@@ -22,7 +22,7 @@ describe('escaped', () => {
     ['other text, as it is', 'Grüße, 日本, 🚦', 'Grüße, 日本, 🚦'],
   ])('shows %s', (_name, text, shown) => expect(escapeText(text)).toBe(shown));
 
-  test('leaves nothing that a terminal obeys, and of JSON the same value', () => {
+  test('removes all active characters, and keeps the value of JSON', () => {
     fc.assert(
       fc.property(fc.string({ unit: character }), (text) => {
         const line = jsonLine({ text });
@@ -32,12 +32,12 @@ describe('escaped', () => {
     );
   });
 
-  test('shortened cuts off the end', () => {
+  test('shortens text at its end', () => {
     expect([shortenText('12345', 5), shortenText('123456', 5)]).toEqual(['12345', '1234…']);
   });
 });
 
-test('a table aligns its columns, coloured or not, and has no space at the end of a line', () => {
+test('a table aligns its columns, coloured or not, without trailing spaces', () => {
   const rows = [
     [{ text: 'a' }, { text: 'done', colour: 'green' as const }, { text: '' }],
     [{ text: 'bcd' }, { text: 'no' }, { text: 'why' }],
@@ -61,7 +61,7 @@ describe('an error', () => {
     [new Error('m'), null],
   ] as const)('%s has its exit code', (error, code) => expect(exitCodeOf(error)).toBe(code));
 
-  test('is one line, whatever is in its message', () => {
+  test('is one line, whatever its message contains', () => {
     const message = 'two findings:\nfirst\u001b[2J\nsecond';
     expect(errorLine(new UsageError({ code: 'USAGE', message }))).toBe('USAGE: two findings: first\\u001b[2J; second');
     expect(errorLine(new Error('x'))).toBe('UNEXPECTED: x');
@@ -75,7 +75,7 @@ describe('Output', () => {
       false,
     );
 
-  test('when nobody reads, says so at once and from then on', async () => {
+  test('reports a missing reader at once and on every later write', async () => {
     const output = failing('EPIPE');
     await expect(output.write('a')).rejects.toBeInstanceOf(OutputClosedError);
     await expect(output.write('b')).rejects.toBeInstanceOf(OutputClosedError);
@@ -86,7 +86,7 @@ describe('Output', () => {
     await expect(failing('ENOSPC').write('a')).rejects.toMatchObject({ code: 'ENOSPC' });
   });
 
-  test('waits until the reader has taken what was written', async () => {
+  test('waits until the reader has accepted the written text', async () => {
     let taken = 0;
     const slow = new Writable({
       highWaterMark: 1,

@@ -156,7 +156,7 @@ describe('D4: a repeated call', () => {
     await other.close();
   });
 
-  test('with the same key on another connection gets the same response, although the agent does not know the run', async () => {
+  test('with the same key on another connection gets the same response without the run id', async () => {
     const first = await call(client, 'create_directory', { path: '/sandbox/d' }, 'key-1');
     const again = await call(await clientOf(service), 'create_directory', { path: '/sandbox/d' }, 'key-1');
     expect(again).toEqual(first);

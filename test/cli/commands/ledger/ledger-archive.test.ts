@@ -1,4 +1,4 @@
-// The beginning of a ledger in files, and the rest of it: each alone, and both as one.
+// Archive files of a ledger and the remaining ledger: each alone, and both as one log.
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
@@ -40,7 +40,7 @@ const work = async (content = 'a'): Promise<string> => {
   expect(await turnpike(folder, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
   return jsonLines<{ run_id: string }>((await look('runs', '--limit', '1', '--json')).stdout)[0]!.run_id;
 };
-/** One run tree that has read so much: a payload of that size would not be stored. @returns its id */
+/** One run tree that has read this many bytes; a payload of that size would not be stored. @returns its id */
 const reading = async (content: string): Promise<string> => {
   const place = home('sandbox/case-local');
   mkdirSync(place, { recursive: true });
@@ -64,7 +64,7 @@ beforeEach(async () => {
 });
 
 describe('ledger archive', () => {
-  test('moves what has ended to a file that is checked and replayed alone; the ledger goes on from it', async () => {
+  test('moves ended trees to a file that is verified and replayed alone; the ledger continues from it', async () => {
     const first = await reading('x'.repeat(400_000));
     await reading('y'.repeat(200_000));
     const size = await sizeNow();
@@ -75,7 +75,7 @@ describe('ledger archive', () => {
     expect(statSync(home('ledger.db')).size).toBeLessThan(bytes / 1.5);
     expect(statSync(at('one')).mode & 0o777).toBe(0o600);
     expect(existsSync(at('one.part'))).toBe(false);
-    // What was too large for a row is gone too, also where it was encrypted.
+    // Content that was too large for a row is gone too, even if it was encrypted.
     const contents = readdirSync(home('artifacts'), { recursive: true, encoding: 'utf8' });
     expect(contents.filter((name) => /[0-9a-f]{64}/.test(name))).toEqual([]);
     const away = tempFolder();
@@ -99,7 +99,7 @@ describe('ledger archive', () => {
     });
   });
 
-  test('two archives in a row carry on from one another, in whatever order they are named', async () => {
+  test('two consecutive archives form one log, in whatever order they are named', async () => {
     await work();
     await look('ledger', 'archive', 'one');
     await work();
@@ -115,7 +115,7 @@ describe('ledger archive', () => {
       const said = await look('ledger', 'verify', ...names.flatMap((name) => ['--archive', name]));
       expect(said).toMatchObject({ code: 0, stdout: expect.stringMatching(whole) });
     }
-    // The second file alone, here and away.
+    // The second file alone, with and without the home directory.
     expect((await look('ledger', 'verify', '--archive', 'two')).stdout).toMatch(/^ok: .*\nnote: entries 0 to/);
     for (const argv of [['ledger', 'verify'], ['replay']]) {
       expect(await look(...argv, 'two', '--key', key())).toMatchObject({ code: 0 });
@@ -128,13 +128,13 @@ describe('ledger archive', () => {
       code: 1,
       stderr: expect.stringMatching(/^LEDGER_ARCHIVED: entry 0 /),
     });
-    // What is exported of the rest goes on from both.
+    // An export of the remaining ledger continues from both.
     expect(await look('ledger', 'export', 'rest')).toMatchObject({ code: 0 });
     expect(await look('ledger', 'verify', 'rest', '--key', key())).toMatchObject({ code: 0 });
     expect(await look('replay', 'rest', '--key', key())).toMatchObject({ code: 0 });
   });
 
-  test('archives no more than asked for, says when there is nothing, and overwrites nothing', async () => {
+  test('archives at most the given entries, reports an empty range, and overwrites nothing', async () => {
     await work();
     const first = await sizeNow();
     await work();
@@ -158,7 +158,7 @@ describe('ledger archive', () => {
     expect(await look('ledger', 'verify', '--archive', 'one')).toMatchObject({ code: 0 });
   });
 
-  test('a tree that lives keeps what comes after it, and is named', async () => {
+  test('an active tree keeps everything after it in the ledger, and is named', async () => {
     await work();
     const first = await sizeNow();
     const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -183,8 +183,8 @@ describe('ledger archive', () => {
   });
 });
 
-describe('what is asked of an archived tree', () => {
-  test('says that it is archived; what was written beside the ledger still answers', async () => {
+describe('commands on an archived tree', () => {
+  test('report that it is archived; run records stay available', async () => {
     const tree = await work();
     const first = await sizeNow();
     await work();
@@ -212,7 +212,7 @@ describe('what is asked of an archived tree', () => {
 });
 
 describe('proofs across the boundary', () => {
-  test('of what is left, and from checkpoints that were kept before', async () => {
+  test('prove entries of the remaining ledger, and from earlier checkpoints', async () => {
     await work();
     await look('ledger', 'checkpoint', '--out', 'early');
     await work();
@@ -243,7 +243,7 @@ describe('proofs across the boundary', () => {
   });
 });
 
-describe('what was done to archives, and to what a ledger says of them', () => {
+describe('tampering with archives, and with their records in the ledger', () => {
   beforeEach(async () => {
     await work();
     await look('ledger', 'archive', 'one');
@@ -254,7 +254,7 @@ describe('what was done to archives, and to what a ledger says of them', () => {
   const across = (...names: string[]): Promise<Said> =>
     look('ledger', 'verify', ...names.flatMap((name) => ['--archive', name]));
 
-  test('a changed archive, one of another ledger, one twice, one that is missing', async () => {
+  test('detects a changed archive, one of another ledger, a duplicate and a missing one', async () => {
     const lines = linesOf(readFileSync(at('one'), 'utf8'));
     writeFileSync(at('bad'), `${lines.with(5, lines[6]!).join('\n')}\n`);
     expect(await across('bad', 'two')).toMatchObject({
@@ -266,7 +266,7 @@ describe('what was done to archives, and to what a ledger says of them', () => {
       stdout: expect.stringContaining('archive.missing: missing:'),
     });
     expect(await across('one', 'one', 'two')).toMatchObject({ code: 1 });
-    // A copy is as good as the file.
+    // A copy of the file is accepted.
     copyFileSync(at('one'), at('copy'));
     expect(await across('copy', 'two')).toMatchObject({ code: 0 });
     const early = folder;
@@ -278,7 +278,7 @@ describe('what was done to archives, and to what a ledger says of them', () => {
     expect(await across('foreign', 'two')).toMatchObject({ code: 1, stderr: expect.stringContaining('foreign: ') });
   });
 
-  test('a header that says anything of where it begins is no breakdown, and never believed', async () => {
+  test('rejects every false begin in a header without an internal error', async () => {
     const [header = '', ...rest] = linesOf(readFileSync(at('two'), 'utf8'));
     const { from, ...others } = JSON.parse(header) as { from: { size: number; frontier: string[] } };
     const { size, frontier } = from;
@@ -311,7 +311,7 @@ describe('what was done to archives, and to what a ledger says of them', () => {
     }
   });
 
-  test('an archive that the key of the ledger has signed, and is not the one', async () => {
+  test('rejects another archive signed with the key of the ledger', async () => {
     const kept = ['ledger.db', 'ledger.head'].map((name) => [home(name), readFileSync(home(name))] as const);
     await work();
     await look('ledger', 'archive', 'fork');
@@ -346,14 +346,14 @@ describe('what was done to archives, and to what a ledger says of them', () => {
     });
   });
 
-  test('a prefix that was removed with a checkpoint that somebody else has, for a note', async () => {
+  test('detects a removed prefix that is covered by a checkpoint stored elsewhere', async () => {
     const folder2 = folder;
     folder = await initialised();
     await work();
     const note = (await look('ledger', 'checkpoint')).stdout;
     await work();
     const size = Number(linesOf(note)[1]);
-    // All that the store itself would do, by whoever has the database and not the key.
+    // Everything that the store itself would do, by an attacker with the database but without the key.
     await look('ledger', 'archive', 'thrown-away', '--before', String(size));
     expect(await look('ledger', 'verify')).toMatchObject({ code: 0 });
     withLedger((db) => db.prepare('UPDATE archives SET note = ?').run(note));

@@ -1,4 +1,4 @@
-// `turnpike ledger erase`, and what every other command then says of the case.
+// `turnpike ledger erase`, and the output of every other command for the erased case.
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 
 describe('ledger erase', () => {
-  test('D14: destroys the content of a case, and says what is left', async () => {
+  test('D14: destroys the content of a case, and reports what remains', async () => {
     const entries = (await look('ledger', 'export', '--entries', 'before')).code;
     const { code, stdout } = await erase('--yes');
     expect([entries, code]).toEqual([0, 0]);
@@ -50,7 +50,7 @@ describe('ledger erase', () => {
     });
   });
 
-  test('does nothing without --yes, without an actor, or for what is no case', async () => {
+  test('does nothing without --yes, without an actor, or for an invalid case', async () => {
     expect(await erase()).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') });
     expect(await look('ledger', 'erase', 'case-local', '--yes')).toMatchObject({ code: 2 });
     expect(await look('ledger', 'erase', '../..', '--actor', 'somebody', '--yes')).toMatchObject({ code: 2 });
@@ -61,7 +61,7 @@ describe('ledger erase', () => {
     });
   });
 
-  test('is done by the process that has the home, and refused by it while a run lives', async () => {
+  test('is executed by the process that owns the home directory, and refused while a run is active', async () => {
     const held = await openTurnpike({ home: home() });
     const agent = await held.startAgent();
     await agent.submit(think());
@@ -75,7 +75,7 @@ describe('ledger erase', () => {
     expect((await look('replay', '--json')).stdout).toContain('"not_recomputed":[{');
   });
 
-  test('whoever merely takes the key away, or writes that it was erased, is found out', async () => {
+  test('detects a key that was only removed, and a forged erasure record', async () => {
     rmSync(home('keys/cases/case-local.1.key'));
     expect(await look('ledger', 'verify')).toMatchObject({
       code: 1,
@@ -93,7 +93,7 @@ describe('ledger erase', () => {
 });
 
 describe('a case whose run trees are archived', () => {
-  test('D14 C35: is erased here, its key too, and it is told that the archive has its content still', async () => {
+  test('D14 C35: is erased with its key; the command warns that archives still contain content', async () => {
     expect(await look('ledger', 'archive', 'one')).toMatchObject({ code: 0 });
     const said = await erase('--yes');
     expect(said).toMatchObject({
@@ -109,7 +109,7 @@ describe('a case whose run trees are archived', () => {
 });
 
 describe('a bundle of a ledger with an erased case', () => {
-  test('holds its hashes, is checked with nothing else at hand, and says the same as the house', async () => {
+  test('contains its hashes, and is verified without other data with the same verdict', async () => {
     await erase('--yes');
     const stdin = [write('/sandbox/b.txt', 'kept'), finish()].join('\n');
     await turnpike(folder, ['run', '-', '--case', 'case-other'], { stdin });
@@ -129,7 +129,7 @@ describe('a bundle of a ledger with an erased case', () => {
 });
 
 describe('other commands', () => {
-  test('a policy is tried on what is left, and says that it is not all', async () => {
+  test('policy simulate uses the remaining content, and reports that it is incomplete', async () => {
     await erase('--yes');
     const said = await look('policy', 'simulate');
     expect(said.stdout).toContain('note: 1 run tree only in part');
@@ -144,7 +144,7 @@ describe('other commands', () => {
   });
 });
 
-test('of more contents than are listed, the rest is counted', async () => {
+test('counts the contents beyond those that it lists', async () => {
   const lines: string[] = [];
   const stdout = {
     write(text: string): Promise<void> {

@@ -1,4 +1,4 @@
-// `turnpike policy deny`: adding, showing, lifting and repairing, as a process that runs would see it.
+// `turnpike policy deny`: adding, listing, lifting and repairing rules, as a running process sees them.
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -16,11 +16,11 @@ beforeEach(async () => {
 
 const deny = (...argv: string[]): Promise<Said> => turnpike(folder, ['policy', 'deny', ...argv]);
 const json = (text: string): unknown => JSON.parse(text);
-/** As a process that has just begun sees it. */
+/** The overlay as a new process reads it. */
 const inForce = () => overlayFile(overlayFiles(homePaths(home).overlay, homePaths(home).keys)).current();
 
 describe('a new rule', () => {
-  test('D1: it is in force at once, and the command says its id and the epoch', async () => {
+  test('D1: is in force at once, and the command prints its id and epoch', async () => {
     const source = overlayFile(overlayFiles(join(home, 'overlay.json'), join(home, 'keys')));
     expect(source.current()).toBeNull();
     const { code, stdout, stderr } = await deny('--lane', 'SANDBOX_FILES', '--reason', 'it leaks');
@@ -32,7 +32,7 @@ describe('a new rule', () => {
     });
   });
 
-  test('it may match by all that a request has, and all of it must hold', async () => {
+  test('may match by every property of a request, and all of them must hold', async () => {
     const matchers = {
       role: 'SANDBOX_AGENT',
       lane: 'SANDBOX_FILES',
@@ -66,7 +66,7 @@ describe('a new rule', () => {
     });
   });
 
-  test('the key is made on first use, for nobody else, and stays', async () => {
+  test('creates the key on first use, readable by its owner only, and keeps it', async () => {
     expect(existsSync(join(home, 'keys/overlay.key'))).toBe(false);
     expect(statSync(join(home, 'keys')).mode & 0o777).toBe(0o700);
     await deny('--lane', 'A', '--reason', 'why');
@@ -76,13 +76,13 @@ describe('a new rule', () => {
     expect(readFileSync(join(home, 'keys/overlay.key'))).toEqual(made);
   });
 
-  test('a home from before there were keys gets its folder', async () => {
+  test('creates the key folder in a home directory of an older version', async () => {
     rmSync(join(home, 'keys'), { recursive: true });
     expect(await deny('--lane', 'A', '--reason', 'why')).toMatchObject({ code: 0 });
     expect(statSync(join(home, 'keys')).mode & 0o777).toBe(0o700);
   });
 
-  test('commands at the same time get an epoch each, and no rule is lost', async () => {
+  test('concurrent commands each get an epoch, and no rule is lost', async () => {
     const said = await Promise.all(
       ['A', 'B', 'C', 'D'].map((lane) => deny('--lane', lane, '--reason', 'why', '--json')),
     );
@@ -91,7 +91,7 @@ describe('a new rule', () => {
     expect(inForce()).toMatchObject({ epoch: 4, rules: { length: 4 } });
   });
 
-  test('an action that is not built in is denied all the same, with a word about it', async () => {
+  test('denies an action that is not built in too, with a warning', async () => {
     const { code, stderr } = await deny('--action', 'WRITE_FILES', '--reason', 'why');
     expect(code).toBe(0);
     expect(stderr).toContain('WRITE_FILES is not a built-in action');
@@ -99,7 +99,7 @@ describe('a new rule', () => {
     expect((await deny('--action', 'WRITE_FILE', '--reason', 'why')).stderr).toBe('');
   });
 
-  test('there are 64 rules at most', async () => {
+  test('the overlay has at most 64 rules', async () => {
     for (let n = 0; n < 64; n += 1) expect((await deny('--lane', `L${n}`, '--reason', 'why')).code).toBe(0);
     expect(await deny('--lane', 'L64', '--reason', 'why')).toMatchObject({
       code: 2,
@@ -138,7 +138,7 @@ describe('a new rule', () => {
     expect(existsSync(join(home, 'keys/overlay.key'))).toBe(false);
   });
 
-  test('a folder that is no home gets nothing', async () => {
+  test('creates nothing in a folder that is not a home directory', async () => {
     const elsewhere = tempFolder();
     expect(await turnpike(elsewhere, ['policy', 'deny', '--lane', 'A', '--reason', 'why'])).toMatchObject({
       code: 2,
@@ -147,7 +147,7 @@ describe('a new rule', () => {
     expect(existsSync(join(elsewhere, '.turnpike'))).toBe(false);
   });
 
-  test('a home whose making was cut short after its folders, keys too, is still vacant', async () => {
+  test('an incomplete home directory with folders and keys only still counts as vacant', async () => {
     const begun = tempFolder();
     for (const name of ['artifacts', 'sandbox', 'keys']) mkdirSync(join(begun, '.turnpike', name), { recursive: true });
     expect(await turnpike(begun, ['init'])).toMatchObject({ code: 0 });
@@ -159,12 +159,12 @@ describe('a new rule', () => {
 });
 
 describe('--list', () => {
-  test('without an overlay it says so', async () => {
+  test('reports that there is no overlay', async () => {
     expect(await deny('--list')).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('no overlay') });
     expect(json((await deny('--list', '--json')).stdout)).toEqual({ epoch: 0, rules: [] });
   });
 
-  test('it shows every rule as it was typed, escaped for a terminal', async () => {
+  test('prints every rule as it was typed, escaped for a terminal', async () => {
     await deny('--lane', 'A', '--action', 'WRITE_FILE', '--reason', 'red \u001b[31m\u202e');
     await deny('--actor', 'x\u001by', '--reason', 'why');
     const { code, stdout } = await deny('--list');
@@ -184,7 +184,7 @@ describe('--list', () => {
 });
 
 describe('--lift', () => {
-  test('D1: it takes the rule away with an epoch of its own, and its id never comes again', async () => {
+  test('D1: removes the rule with a new epoch, and never reuses its id', async () => {
     await deny('--lane', 'A', '--reason', 'why');
     const { code, stdout } = await deny('--lift', 'deny-1');
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'deny-1 is lifted, by epoch 2 of the overlay\n' });
@@ -196,7 +196,7 @@ describe('--lift', () => {
     expect(json((await deny('--lift', 'deny-3', '--json')).stdout)).toEqual({ lifted: 'deny-3', epoch: 4 });
   });
 
-  test('a rule that is not there is wrong usage, and changes nothing', async () => {
+  test('an unknown rule is a usage error, and changes nothing', async () => {
     expect(await deny('--lift', 'deny-1')).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/^USAGE: .*--list/),
@@ -234,7 +234,7 @@ describe('an overlay that cannot be trusted', () => {
     expect(inForce()).toMatchObject({ epoch: 3, rules: [{ lane_id: 'C' }] });
   });
 
-  test('--repair alone makes a valid one', async () => {
+  test('--repair alone writes a valid overlay', async () => {
     writeFileSync(join(home, 'overlay.json'), 'junk');
     const { code, stdout } = await deny('--repair');
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'the overlay is valid, with epoch 3 and 0 rules\n' });

@@ -1,4 +1,4 @@
-// `policy simulate` and `policy explain` over a home with a few decisions, as a person calls them.
+// `policy simulate` and `policy explain` on a home directory with a few decisions.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { finish, initialised, jsonLines, line, put, read, think, turnpike, write
 
 let home: string;
 
-/** The shipped policy in a folder of its own, with some words of one file changed. */
+/** A copy of the shipped policy with a text of one file replaced. */
 function contract(name: string, file: 'actions' | 'lanes' | 'roles', from: string, to: string): string {
   const folder = join(home, name);
   cpSync(shippedContract(), folder, { recursive: true });
@@ -47,13 +47,13 @@ beforeAll(async () => {
 const simulated = async (...argv: string[]) => turnpike(home, ['policy', 'simulate', ...argv]);
 
 describe('policy simulate', () => {
-  test('under the policy that it was recorded by, a ledger has no flip, and nothing undecidable', async () => {
+  test('under its recorded policy a ledger has no flips, and nothing is undecidable', async () => {
     const { code, stdout } = await simulated('--fail-on', 'any');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^\d+ decisions of 1 run tree under .*: (\d+) the same, 0 new allows, 0 new denials, 0 by/);
   });
 
-  test('what would newly be denied is shown with rule and entries, and fails where that is asked for', async () => {
+  test('prints new denials with rule and entries, and fails with --fail-on', async () => {
     const { code, stdout } = await simulated('--contract', 'narrower');
     expect(code).toBe(0);
     expect(stdout).toMatch(/new-deny +1 +SANDBOX_AGENT +SANDBOX_FILES +READ_FILE +allow \(lane\.granted\)/);
@@ -63,7 +63,7 @@ describe('policy simulate', () => {
     expect((await simulated('--contract', 'narrower', '--fail-on', 'any')).code).toBe(1);
   });
 
-  test('nobody looked at a path of an ending that was refused: that is undecidable, and never guessed', async () => {
+  test('a decision on a path that was never checked is undecidable, not guessed', async () => {
     const { code, stdout } = await simulated('--contract', 'wider', '--json', '--fail-on', 'any');
     expect(code).toBe(0);
     const [found, told] = jsonLines<Told>(stdout);
@@ -77,7 +77,7 @@ describe('policy simulate', () => {
     expect(told).toMatchObject({ trees: 1, flips: { 'new-allow': 0 }, undecidable: { 'facts.not_gathered': 1 } });
   });
 
-  test('a wrong kind is wrong usage, a run that is not there and a policy with mistakes are told', async () => {
+  test('reports an unknown kind, an unknown run and an invalid policy', async () => {
     expect((await simulated('--fail-on', 'newallow')).code).toBe(2);
     expect((await simulated('run_nobody')).stderr).toContain('RUN_UNKNOWN');
     const { code, stderr } = await simulated('--contract', 'broken');
@@ -89,14 +89,14 @@ describe('policy simulate', () => {
 describe('policy explain', () => {
   const explained = async (...argv: string[]) => turnpike(home, ['policy', 'explain', ...argv]);
 
-  /** The entry that a policy flips, or cannot decide. */
+  /** The first entry whose decision flips, or is undecidable, under a policy. */
   async function entryUnder(name: string): Promise<number> {
     const [found] = jsonLines<Told>((await simulated('--contract', name, '--json')).stdout);
     if (found === undefined) throw new Error('no finding');
     return found.log_index;
   }
 
-  test('a denial: the rule, the checks before and after it, and the change that was tried', async () => {
+  test('explains a denial: the rule, the checks before and after it, and the smallest change', async () => {
     const at = await entryUnder('wider');
     const { code, stdout } = await explained(String(at));
     expect(code).toBe(0);
@@ -109,7 +109,7 @@ describe('policy explain', () => {
     );
   });
 
-  test('an allow: what would take it away, each decided again', async () => {
+  test('explains an allow: the changes that would deny it, each evaluated again', async () => {
     const at = await entryUnder('narrower');
     const { stdout } = await explained(String(at), '--json');
     const [{ said, changes } = { said: {}, changes: [] }] = jsonLines<{
@@ -124,7 +124,7 @@ describe('policy explain', () => {
     expect(changes.map(({ text }) => text)).toContain('budgets.steps would have to be lowered to 2');
   });
 
-  test('by tree and seq it is the same; of an input, what came of it; of nothing, that there is nothing', async () => {
+  test('accepts tree and seq, explains the decisions on an input, and reports their absence', async () => {
     const [found] = jsonLines<Told & { tree_id: string; seq: number }>(
       (await simulated('--contract', 'narrower', '--json')).stdout,
     );
@@ -136,7 +136,7 @@ describe('policy explain', () => {
     expect((await explained('first')).code).toBe(2);
   });
 
-  test('no single change makes an invalid proposal a valid one, and it says so', async () => {
+  test('reports that no single change makes an invalid proposal valid', async () => {
     const steps = jsonLines<{ steps: readonly object[] }>((await turnpike(home, ['runs', '--json'])).stdout);
     expect(steps.length).toBeGreaterThan(1);
     const { stdout } = await explained('0');

@@ -19,7 +19,7 @@ async function bagIn(folder: string, name: 'case' | 'case.zip'): Promise<void> {
 }
 
 describe('export verify', () => {
-  test.each(['case', 'case.zip'] as const)('RFC 8493: a bag that is whole is valid, as %s', async (name) => {
+  test.each(['case', 'case.zip'] as const)('RFC 8493: accepts a complete bag, as %s', async (name) => {
     const folder = tempFolder();
     await bagIn(folder, name);
     const { code, stdout, stderr } = await turnpike(folder, ['export', 'verify', name]);
@@ -32,14 +32,14 @@ describe('export verify', () => {
     expect(JSON.parse(told.stdout)).toMatchObject({ valid: true, payload: { files: 2, bytes: 10 }, findings: [] });
   });
 
-  test('a bag that is no bundle has no signature: with a key it exits 4, and without one 0', async () => {
+  test('a bag that is not an export has no signature: exits 4 with a key and 0 without', async () => {
     const folder = tempFolder();
     await bagIn(folder, 'case');
     const { code, stdout } = await turnpike(folder, ['export', 'verify', 'case', '--key', signer.vkey]);
     expect([code, stdout]).toEqual([4, expect.stringMatching(/^ok: 2 files/m)]);
   });
 
-  test('RFC 8493: a file that was changed, and one that nobody listed, are named', async () => {
+  test('RFC 8493: names a changed file, and one that is not listed', async () => {
     const folder = tempFolder();
     await bagIn(folder, 'case');
     writeFileSync(join(folder, 'case/data/a.txt'), 'alpHa');
@@ -51,7 +51,7 @@ describe('export verify', () => {
     expect(stdout).toMatch(/\nnot valid: 2 files/);
   });
 
-  test('an archive that was cut, a file that is none, and nothing at all', async () => {
+  test('rejects a truncated archive, a file that is not a bag, and a missing file', async () => {
     const folder = tempFolder();
     await bagIn(folder, 'case.zip');
     const bytes = readFileSync(join(folder, 'case.zip'));
@@ -65,7 +65,7 @@ describe('export verify', () => {
     expect(await turnpike(folder, ['export', 'verify'])).toMatchObject({ code: 2 });
   });
 
-  test.each(['folder', 'zip'] as const)('S4-77: a bundle says what it holds, as %s', async (format) => {
+  test.each(['folder', 'zip'] as const)('S4-77: prints the contents of an export, as %s', async (format) => {
     const folder = tempFolder();
     const name = format === 'zip' ? 'bundle.zip' : 'bundle';
     const { bytes } = await assembleBundle(await ledgerOf(), requestFor(join(folder, name), { format }));
@@ -82,7 +82,7 @@ describe('export verify', () => {
     expect(JSON.parse(told.stdout)).toMatchObject({ valid: true, bundle: { bundle_id: 'bundle_0001', runs: 10 } });
   });
 
-  test('S4-77: a bundle that was changed and made a good bag again is not valid', async () => {
+  test('S4-77: rejects a changed export whose bag was made valid again', async () => {
     const folder = tempFolder();
     await assembleBundle(await ledgerOf(), requestFor(join(folder, 'bundle')));
     const files = filesOf(join(folder, 'bundle'));
@@ -94,7 +94,7 @@ describe('export verify', () => {
     expect(stdout).toMatch(/\nbundle bundle_0001: .*\nunauthenticated: it is not valid\nnot valid: 13 files/);
   });
 
-  test('what a bundle says of itself is escaped', async () => {
+  test('escapes text of an export', async () => {
     const folder = tempFolder();
     await assembleBundle(await ledgerOf(), requestFor(join(folder, 'bundle')));
     const files = filesOf(join(folder, 'bundle'));

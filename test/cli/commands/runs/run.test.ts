@@ -32,7 +32,7 @@ interface Step {
   readonly response_sha256: string;
   readonly outcome: string;
 }
-/** What the ledger says of the steps of the only run there is. */
+/** The recorded steps of the only agent run in the ledger. */
 async function stepsOf(run_id: string): Promise<readonly Step[]> {
   const { stdout } = await turnpike(folder, ['runs', run_id, '--json']);
   return (JSON.parse(stdout) as { steps: Step[] }).steps;
@@ -56,7 +56,7 @@ describe('run', () => {
     expect(stderr).toBe(`${run_id} completed (finished): 4 proposals: 4 SUCCESS\n`);
     const steps = await stepsOf(run_id);
     expect(steps.map(({ payload }) => payload.hash_sha256)).toEqual(lines.map((text) => sha256(text)));
-    // S2-22: the very JSON that the ledger vouches for.
+    // S2-22: exactly the recorded JSON.
     expect(steps.map(({ response_sha256 }) => response_sha256)).toEqual(responses.map((text) => sha256(text)));
   });
 
@@ -71,7 +71,7 @@ describe('run', () => {
     });
   });
 
-  test('a run that is denied for its many denials ends with exit code 1, before the rest of its input', async () => {
+  test('a run that is denied after too many denials exits with 1, before the rest of its input', async () => {
     const lines = Array.from({ length: 12 }, () => write('/sandbox/a.sh', 'x'));
     put(folder, 'p.jsonl', lines.join('\n'));
     const { code, stdout, stderr } = await turnpike(folder, ['run', 'p.jsonl']);
@@ -82,7 +82,7 @@ describe('run', () => {
     );
   });
 
-  test('every line is a payload as it is: empty, with a carriage return, not UTF-8; a last newline ends none', async () => {
+  test('every line is a payload, unchanged: empty, with a carriage return, not UTF-8; a final newline adds none', async () => {
     const lines = [
       Buffer.from(''),
       Buffer.from(`${think()}\r`),
@@ -110,7 +110,7 @@ describe('run', () => {
     expect(jsonLines(stdout)).toEqual([{ run: expect.objectContaining({ reason: 'end_of_input', counts: {} }) }]);
   });
 
-  test('S2-05 S2-11 each response is out before the next proposal has to be there', async () => {
+  test('S2-05 S2-11 prints each response before it waits for the next proposal', async () => {
     const stdin = new PassThrough();
     const asked = [read('/sandbox/a.txt'), finish()];
     stdin.write(`${write('/sandbox/a.txt', 'loop')}\n`);
@@ -125,7 +125,7 @@ describe('run', () => {
     expect(outcomes(stdout)).toEqual(['SUCCESS', 'SUCCESS', 'SUCCESS']);
   });
 
-  test('FINISH ends the run: what follows is not taken, also when the input stays open', async () => {
+  test('FINISH ends the run: later input is not submitted, even if the input stays open', async () => {
     const stdin = new PassThrough();
     stdin.write(`${finish()}\n${write('/sandbox/late.txt', 'x')}\n`);
     const { code, stdout, stderr } = await turnpike(folder, ['run', '-'], { stdin });
@@ -135,12 +135,12 @@ describe('run', () => {
     expect(existsSync(join(folder, '.turnpike/sandbox/case-local/late.txt'))).toBe(false);
   });
 
-  test('an input that ends with FINISH gets no note', async () => {
+  test('an input that ends with FINISH causes no note', async () => {
     const { stderr } = await turnpike(folder, ['run', '-'], { stdin: `${think()}\n${finish()}\n` });
     expect(linesOf(stderr)).toEqual([expect.stringContaining('completed (finished)')]);
   });
 
-  test('a line of more than 32 MiB is wrong usage, and the run fails as interrupted', async () => {
+  test('a line of more than 32 MiB is a usage error, and the run fails as interrupted', async () => {
     const stdin = new PassThrough();
     stdin.write(`${think()}\n`);
     const chunk = Buffer.alloc(1_048_576, 0x61);
@@ -151,13 +151,13 @@ describe('run', () => {
     expect(runOf(stdout)).toMatchObject({ state: 'failed', reason: 'INTERRUPTED', counts: { SUCCESS: 1 } });
   });
 
-  test('a line of 32 MiB is a payload, which policy refuses', async () => {
+  test('a line of 32 MiB is a payload, which is rejected', async () => {
     const { code, stdout } = await turnpike(folder, ['run', '-'], { stdin: Buffer.alloc(33_554_432, 0x61) });
     expect(code).toBe(0);
     expect(jsonLines(stdout)).toMatchObject([{ error: { error_code: 'PAYLOAD_TOO_LARGE' } }]);
   });
 
-  test('D3 a command that is asked to stop interrupts its run, after the response that was under way', async () => {
+  test('D3 a stopped command interrupts its run after the response in flight', async () => {
     const stdin = new PassThrough();
     const controller = new AbortController();
     stdin.write(`${think()}\n`);
@@ -170,7 +170,7 @@ describe('run', () => {
     expect(runOf(stdout)).toMatchObject({ state: 'failed', reason: 'INTERRUPTED', counts: { SUCCESS: 1 } });
   });
 
-  test('when nobody reads the responses any more, the run is interrupted and nothing is said about it', async () => {
+  test('if the reader of the responses is gone, the run is interrupted without a message', async () => {
     const stdin = [think(), think(), write('/sandbox/late.txt', 'x')].join('\n');
     const { code, stdout, stderr, log } = await turnpike(folder, ['run', '-'], { stdin, readerLeavesAfter: 1 });
     expect(code).toBe(1);
@@ -180,7 +180,7 @@ describe('run', () => {
     expect(existsSync(join(folder, '.turnpike/sandbox/case-local/late.txt'))).toBe(false);
   });
 
-  test('an agent that policy denies gets no proposal in, and the command exits with 1', async () => {
+  test('an agent that policy denies submits no proposal, and the command exits with 1', async () => {
     const { code, stdout, stderr } = await turnpike(folder, ['run', '-', '--role', 'NOBODY'], { stdin: think() });
     expect(code).toBe(1);
     expect(stdout).toBe('');
@@ -195,7 +195,7 @@ describe('run', () => {
     expect(stderr).toContain('`turnpike policy pin`');
   });
 
-  test('--exposure decision narrows the responses, and the counts are of decisions', async () => {
+  test('--exposure decision narrows the responses, and counts decisions', async () => {
     const stdin = [think(), '{'].join('\n');
     const { stdout } = await turnpike(folder, ['run', '-', '--json', '--exposure', 'decision'], { stdin });
     expect(jsonLines(stdout).slice(0, 2)).toMatchObject([{ decision: 'ALLOW' }, { decision: 'DENY' }]);
@@ -203,7 +203,7 @@ describe('run', () => {
     expect(runOf(stdout).counts).toEqual({ ALLOW: 1, DENY: 1 });
   });
 
-  test('D12 actor, case, scope and correlation are those of the run record', async () => {
+  test('D12 the run record has the given actor, case, scope and correlation', async () => {
     const options = ['--actor', 'tester', '--case', 'case-77', '--scope', 'coa_version=a=b', '--correlation', 'cor_1'];
     const { stdout } = await turnpike(folder, ['run', '-', '--json', ...options], {
       stdin: write('/sandbox/a.txt', 'x'),
@@ -215,7 +215,7 @@ describe('run', () => {
     });
   });
 
-  test('on a terminal no response can command it, and it still is the same JSON', async () => {
+  test('escapes responses for a terminal, and they stay the same JSON', async () => {
     const content = '\u001b[2J\u009b31m\u202e\u200b\u{e0041}\u2028ok';
     const stdin = [write('/sandbox/a.txt', content), read('/sandbox/a.txt')].join('\n');
     const { stdout } = await turnpike(folder, ['run', '-'], { stdin, stdoutTTY: true });
@@ -223,7 +223,7 @@ describe('run', () => {
     expect(jsonLines(stdout)[1]).toMatchObject({ result: { content } });
   });
 
-  test('a person who watches stderr sees how far it has come, and afterwards only how it ended', async () => {
+  test('shows progress on a terminal, and afterwards only the end of the run', async () => {
     const stdin = Array.from({ length: 130 }, think).join('\n');
     const { stderr } = await turnpike(folder, ['run', '-'], { stdin, stderrTTY: true });
     expect(stderr).toContain('\r\u001b[K64 proposals: 64 SUCCESS\r\u001b[K128 proposals: 128 SUCCESS\r\u001b[Krun_');
@@ -237,9 +237,9 @@ describe('run', () => {
     ['two files', ['run', 'a', 'b']],
     ['no file', ['run']],
     ['a scope without =', ['run', '-', '--scope', 'x']],
-    ['a scope that is given twice', ['run', '-', '--scope', 'x=1', '--scope', 'x=2']],
-    ['an exposure that there is not', ['run', '-', '--exposure', 'all']],
-    ['an option that there is not', ['run', '-', '--lanes', 'X']],
+    ['a duplicate scope', ['run', '-', '--scope', 'x=1', '--scope', 'x=2']],
+    ['an unknown exposure', ['run', '-', '--exposure', 'all']],
+    ['an unknown option', ['run', '-', '--lanes', 'X']],
     ['an actor of two letters', ['run', '-', '--actor', 'me']],
     ['a case that is no id', ['run', '-', '--case', '../..']],
     ['a home that there is not', ['run', '-', '--home', 'none']],
@@ -249,7 +249,7 @@ describe('run', () => {
     expect(stderr).toMatch(/^USAGE: [^\n]+\n$/);
   });
 
-  test('a home is never made by the way', async () => {
+  test('never creates a home directory implicitly', async () => {
     const empty = tempFolder();
     mkdirSync(join(empty, '.turnpike'));
     expect(await turnpike(empty, ['run', '-'], { stdin: think() })).toMatchObject({
@@ -259,7 +259,7 @@ describe('run', () => {
     expect(existsSync(join(empty, '.turnpike/ledger.db'))).toBe(false);
   });
 
-  test('a policy that cannot be used is one line and exit code 1', async () => {
+  test('an unusable policy is one line and exit code 1', async () => {
     put(folder, 'contract/policy/roles.yaml', 'roles: [\u001b[31m');
     const { code, stderr, log } = await turnpike(folder, ['run', '-'], { stdin: think() });
     expect({ code, log }).toEqual({ code: 1, log: [] });
@@ -268,7 +268,7 @@ describe('run', () => {
 });
 
 describe('step', () => {
-  test('S2-19 S2-20 each file is one payload, as it is, and gets one response line in the order of the arguments', async () => {
+  test('S2-19 S2-20 each file is one payload, unchanged, with one response line in the order of the arguments', async () => {
     const files = [
       put(folder, 'write', write('/sandbox/a.txt', 'one\ntwo')),
       put(folder, 'binary', Buffer.from([0, 255, 10, 13])),
@@ -293,7 +293,7 @@ describe('step', () => {
     expect(steps.slice(0, 4).map(({ payload }) => payload.hash_sha256)).toEqual(bytes);
   });
 
-  test('files after FINISH are not taken', async () => {
+  test('files after FINISH are not submitted', async () => {
     const files = [put(folder, 'a', finish()), put(folder, 'b', write('/sandbox/b.txt', 'x'))];
     const { code, stdout, stderr } = await turnpike(folder, ['step', ...files]);
     expect(code).toBe(0);
@@ -301,7 +301,7 @@ describe('step', () => {
     expect(stderr).toContain('was not submitted');
   });
 
-  test('when one of the files is not there, nothing begins', async () => {
+  test('starts nothing if one of the files is missing', async () => {
     const { code, stdout } = await turnpike(folder, ['step', put(folder, 'a', think()), 'none']);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect((await turnpike(folder, ['runs', '--json'])).stdout).toBe('');
@@ -311,14 +311,14 @@ describe('step', () => {
     expect(await turnpike(folder, ['step', '-', '-'])).toMatchObject({ code: 2 });
   });
 
-  test('a proposal id that was used before in the run is refused', async () => {
+  test('rejects a proposal id that was used before in the run', async () => {
     const same = line('THINK');
     const files = [put(folder, 'a', same), put(folder, 'b', same)];
     expect(outcomes((await turnpike(folder, ['step', ...files])).stdout)).toEqual(['SUCCESS', 'VALIDATION_ERROR']);
   });
 });
 
-test('D13 two commands on one home at the same time: the second acts through the first, and both complete', async () => {
+test('D13 two concurrent commands on one home directory: the second works through the first, and both complete', async () => {
   const stdin = new PassThrough();
   stdin.write(`${write('/sandbox/a.txt', 'first')}\n`);
   let first!: ReturnType<typeof turnpike>;
@@ -343,7 +343,7 @@ test('D13 two commands on one home at the same time: the second acts through the
   expect(await turnpike(folder, ['ledger', 'verify'])).toMatchObject({ code: 0 });
 });
 
-test('D13 the holder of a home ends only when the commands that act through it have ended', async () => {
+test('D13 the owner of a home directory ends only after the commands that work through it', async () => {
   const [one, two] = [new PassThrough(), new PassThrough()];
   const started = async (stdin: PassThrough) => {
     let run!: ReturnType<typeof turnpike>;

@@ -1,4 +1,4 @@
-// `turnpike mcp`, in this process: what is said on which stream, and what is refused. See test/e2e for the real one.
+// `turnpike mcp` in this process: its output on each stream, and its usage errors. See test/e2e for the real process.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
@@ -39,7 +39,7 @@ function dataOf(answer: object | undefined) {
   return data;
 }
 
-test('stdout is the protocol and nothing else; the run is completed with the input', async () => {
+test('stdout contains only the protocol; the run completes with the end of the input', async () => {
   const folder = await initialised();
   const stdin = talk(calling(1, 'write_file', { path: '/sandbox/a.md', content: 'x' }), request(2, 'tools/list'));
   const { code, stdout, stderr, log } = await turnpike(folder, ['mcp'], { stdin });
@@ -53,7 +53,7 @@ test('stdout is the protocol and nothing else; the run is completed with the inp
   expect(await turnpike(folder, ['replay'])).toMatchObject({ code: 0 });
 });
 
-test('the agent is who the options say', async () => {
+test('the agent has the identity given by the options', async () => {
   const folder = await initialised();
   const argv = ['mcp', '--actor', 'claude', '--case', 'case-0007', '--exposure', 'decision'];
   const { stdout } = await turnpike(folder, argv, { stdin: talk(calling(1, 'think')) });
@@ -68,7 +68,7 @@ test('the agent is who the options say', async () => {
   expect(runs).toContain('case-0007');
 });
 
-describe('D13 while another process has the home', () => {
+describe('D13 while another process owns the home directory', () => {
   let folder: string;
   let holder: Turnpike;
 
@@ -93,7 +93,7 @@ describe('D13 while another process has the home', () => {
     expect(await holder.remoteAgents.find(run_id)).toMatchObject({ ended: { state: 'completed', reason } });
   });
 
-  test('a session is worked through it: the step, a proposal into its run, the report', async () => {
+  test('works through a session: the step, a proposal into its run, the report', async () => {
     putSpec(folder, PLAIN);
     mkdirSync(join(folder, 'specs'));
     putSpec(join(folder, 'specs'), PLAIN);
@@ -107,7 +107,7 @@ describe('D13 while another process has the home', () => {
       dataOf((await ask('task', { action: 'session-step', command, ...args })).structuredContent);
     const { session_id } = await step('start', { spec_id: PLAIN.id });
     const one = stepOf(await step('next', { session_id }));
-    // A server of its own for every call: to go on in the run it has to be known whose it is.
+    // A new server for every call: the run continues only if its owner is known.
     const written = await ask('write_file', { path: '/sandbox/a.md', content: 'x', run_id: one.run_id });
     expect(written.structuredContent).toMatchObject({ outcome: 'SUCCESS' });
     expect(written._meta?.['turnpike/run-id']).toBe(one.run_id);
@@ -117,7 +117,7 @@ describe('D13 while another process has the home', () => {
     expect(await holder.replay(session_id)).toMatchObject({ ok: true });
   });
 
-  test('a run of somebody else, an attached one and one that there is not, are out of reach', async () => {
+  test('cannot reach a run of another agent, an attached run or an unknown one', async () => {
     const attached = await holder.startAgent({});
     const other = await holder.startAgent({ actor: 'somebody', link: 'remote' });
     for (const run_id of [attached.run_id, other.run_id, 'run_000000000000000000000.1']) {
@@ -135,7 +135,7 @@ describe('D13 while another process has the home', () => {
     await attached.end();
   });
 
-  test('who is gone leaves its run behind: nobody interrupts it', async () => {
+  test('a client that disconnects leaves its run active', async () => {
     const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
     const { run_id } = await client.remoteAgents(null).start({ actor: 'claude', idleMs: 60_000 });
     await client.close();
@@ -145,7 +145,7 @@ describe('D13 while another process has the home', () => {
 });
 
 describe('over HTTP', () => {
-  /** Serves until the work is done. */
+  /** Serves until `work` is done. */
   async function serving(argv: readonly string[], work: (url: string, folder: string) => Promise<void>) {
     const folder = await initialised();
     const stop = new AbortController();
@@ -158,7 +158,7 @@ describe('over HTTP', () => {
     return { ...(await said), folder, path };
   }
 
-  test('the token lies in the home while it is served, and is said nowhere', async () => {
+  test('stores the token in the home directory while it serves, and prints it nowhere', async () => {
     let token = '';
     const { code, stdout, stderr, path } = await serving(['127.0.0.1:0'], (_folder, file) => {
       token = readFileSync(file, 'utf8').trim();
@@ -174,7 +174,7 @@ describe('over HTTP', () => {
   const hasIPv6 = Object.values(networkInterfaces()).some((addresses) =>
     addresses?.some(({ address }) => address === '::1'),
   );
-  (hasIPv6 ? test : test.skip)('an IPv6 address is served by its name', async () => {
+  (hasIPv6 ? test : test.skip)('serves an IPv6 address', async () => {
     const { stderr } = await serving(['[::1]:0'], () => Promise.resolve());
     expect(stderr).toMatch(/^http:\/\/\[::1\]:\d+\/mcp\n/);
   });
@@ -196,7 +196,7 @@ describe('over HTTP', () => {
   });
 });
 
-test('without a home it says so', async () => {
+test('reports a missing home directory', async () => {
   const { code, stderr } = await turnpike(tempFolder(), ['mcp']);
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/is not a home directory/) });
 });

@@ -1,4 +1,4 @@
-// `turnpike session check`: what it says of specs that are right, that are not, and that are no specs at all.
+// `turnpike session check`: its output for valid specs, invalid specs, and files that are not specs.
 
 import { describe, expect, test } from '@jest/globals';
 import { mkdirSync, readFileSync } from 'node:fs';
@@ -15,8 +15,8 @@ const given = (text: string | Uint8Array, world: World = {}): Promise<Said> =>
 
 const good = spec(phase('a', [make('a1'), verify('a2', ['a1'])], { reviewer: 'manual' }));
 
-describe('a spec that is right', () => {
-  test('is summed up, with the hash of its structure', async () => {
+describe('a valid spec', () => {
+  test('prints a summary with the hash of its structure', async () => {
     const folder = tempFolder();
     const said = await check(folder, put(folder, 'spec.yaml', toYaml(good)));
     expect(said).toMatchObject({ code: 0, stderr: '', log: [] });
@@ -27,7 +27,7 @@ describe('a spec that is right', () => {
     expect(await check(folder, put(folder, 'spec.json', JSON.stringify(good)))).toEqual(said);
   });
 
-  test('with --json has nothing to be said of it', async () => {
+  test('prints nothing with --json', async () => {
     expect(await given(JSON.stringify(good))).toMatchObject({ code: 0 });
     const folder = tempFolder();
     expect(await check(folder, '--json', put(folder, 'spec.json', JSON.stringify(good)))).toMatchObject({
@@ -36,7 +36,7 @@ describe('a spec that is right', () => {
     });
   });
 
-  test('needs no home, and leaves nothing behind', async () => {
+  test('needs no home directory, and leaves nothing behind', async () => {
     const folder = tempFolder();
     put(folder, 'spec.yaml', toYaml(good));
     await check(folder, 'spec.yaml', '--home', 'nowhere');
@@ -44,13 +44,13 @@ describe('a spec that is right', () => {
   });
 });
 
-describe('a spec that is not', () => {
+describe('an invalid spec', () => {
   const bad = spec(
     phase('a', [make('a1', ['a2']), make('a2', ['a1']), verify('a3', [], { cwd: '/etc', lane: 'NOWHERE' })]),
     phase('b', [make('b1')]),
   );
 
-  test('each finding has file, line and rule, and the exit code is 1', async () => {
+  test('prints each finding with file, line and rule, and exits with 1', async () => {
     const folder = tempFolder();
     const { code, stdout } = await check(folder, put(folder, 'spec.yaml', toYaml(bad)));
     expect(code).toBe(1);
@@ -62,7 +62,7 @@ describe('a spec that is not', () => {
     ]);
   });
 
-  test('--json has the same as lines of JSON', async () => {
+  test('prints the same findings as JSON lines with --json', async () => {
     const folder = tempFolder();
     const { code, stdout } = await check(folder, '--json', put(folder, 'spec.yaml', toYaml(bad)));
     expect(code).toBe(1);
@@ -91,7 +91,7 @@ describe('a spec that is not', () => {
     });
   });
 
-  test('a warning alone does not count', async () => {
+  test('exits with 0 if there are only warnings', async () => {
     const { code, stdout } = await given(toYaml(spec(phase('a', [make('a1')]))));
     expect(code).toBe(0);
     expect(linesOf(stdout).map((line) => line.split(' ', 2).join(' '))).toEqual([
@@ -101,14 +101,14 @@ describe('a spec that is not', () => {
     ]);
   });
 
-  test('what a terminal would obey is shown, not sent', async () => {
+  test('escapes control characters for a terminal', async () => {
     const { code, stdout } = await given(toYaml({ ...good, '\u001b[2J\u202e': '\u0007' }));
     expect(code).toBe(1);
     expect(stdout).toBe('stdin:21 schema.unknown_key: /\\u{1b}[2J\\u{202e} is not known\n');
   });
 });
 
-describe('what is no spec', () => {
+describe('input that is not a spec', () => {
   test.each<readonly [string, string | Uint8Array, string]>([
     ['prose', 'Dear agent, please do it.\n', 'stdin:1 yaml.not_a_mapping: is not a mapping of keys to values\n'],
     [
@@ -137,7 +137,7 @@ describe('what is no spec', () => {
     expect(await check(folder, ...argv)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(stderr) });
   });
 
-  test('more than a spec may have is not read to its end', async () => {
+  test('does not read input beyond the size limit', async () => {
     const chunk = new Uint8Array(SPEC_BYTES_MAX / 2).fill(0x23);
     const endless = Readable.from(
       (function* () {
@@ -155,7 +155,7 @@ describe('what is no spec', () => {
 describe('lanes', () => {
   const inLane = (lane: string): string => toYaml(spec(phase('a', [make('a1', [], { lane }), verify('a2')])));
 
-  test('are those of the contract that is named', async () => {
+  test('are those of the named contract folder', async () => {
     const folder = await initialised();
     const path = join(folder, 'contract/policy/lanes.yaml');
     put(folder, 'spec.yaml', inLane('SANDBOX_FILES'));
@@ -177,7 +177,7 @@ describe('lanes', () => {
     });
   });
 
-  test('of a policy that is wrong cannot be known', async () => {
+  test('are unknown for an invalid policy', async () => {
     const folder = await initialised();
     put(folder, 'contract/policy/lanes.yaml', 'version: v2\n');
     put(folder, 'spec.yaml', toYaml(good));
