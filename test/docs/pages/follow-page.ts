@@ -212,6 +212,7 @@ class Reader {
 
   #compare({ text, output: lines, line }: Command, output: string): void {
     if (this.#standIns.matches(lines.join('\n'), output)) return;
+    if (this.options.write) this.#standIns.pair(lines.join('\n'), output);
     const shown = this.#standIns.shown(output).replace(/\n+$/, '');
     if (this.options.write) this.#corrections.push({ line, length: lines.length, output: shown });
     else throw new PageError(`line ${line}: \`${text}\` should print\n${lines.join('\n')}\nand printed\n${shown}`);

@@ -38,6 +38,17 @@ export class StandIns {
     return replaceAll(text, new Map([...this.#values].map(([standIn, value]) => [value, standIn])));
   }
 
+  /** Binds the stand-ins of an output that has changed, where it has as many values of each kind as the page shows. */
+  pair(expected: string, output: string): void {
+    for (const kind of BOUND) {
+      const [standIns, values] = [expected, output].map((text) => text.match(new RegExp(kind, 'g')) ?? []);
+      if (standIns?.length !== values?.length) continue;
+      for (const [index, standIn] of (standIns ?? []).entries()) {
+        if (!this.#values.has(standIn)) this.#values.set(standIn, values?.[index] ?? standIn);
+      }
+    }
+  }
+
   /** Whether the output is what the page shows; then binds the stand-ins in it. */
   matches(expected: string, output: string): boolean {
     const standIns: string[] = [];
