@@ -86,9 +86,9 @@ describe('a list of tools without end, with a wrong shape, or too large', () => 
   test.each([
     ['huge_list', /more than 256 tools/],
     ['endless_pages', /more than 64 pages/],
-    ['same_cursor', /leads nowhere/],
-    ['long_cursor', /leads nowhere/],
-    ['no_list', /is none/],
+    ['same_cursor', /invalid or repeated cursor/],
+    ['long_cursor', /invalid or repeated cursor/],
+    ['no_list', /is malformed/],
   ])('%s', async (mode, why) => {
     const link = await connect(ground.hostile(mode));
     await expect(listDefinitions(link, never())).rejects.toThrow(why);
