@@ -121,7 +121,7 @@ export class DecisionBuilder {
     return this.#runs.get(run_id) ?? null;
   }
 
-  /** The context of this run, or of its nearest known ancestor; null if there is none. */
+  /** The context of this run, or of its nearest known ancestor; null if neither is known. */
   findNearest(run_id: string): RunContext | null {
     for (let id = run_id; id !== ''; id = id.slice(0, Math.max(0, id.lastIndexOf('.')))) {
       const known = this.#runs.get(id);

@@ -35,7 +35,7 @@ export function toMachineEvent(
 ): AgentEvent | OrchestratorEvent | StepEvent | MediatedEvent {
   switch (recorded.kind) {
     case 'open':
-      throw new InvariantError('`open` starts a tree and is no event');
+      throw new InvariantError('`open` starts a tree, so it has no machine event');
     case 'start_agent':
       return { ...recorded, type: 'START_AGENT' };
     case 'proposal':
@@ -58,10 +58,10 @@ export function toMachineEvent(
       return { type: 'VOTE', ballot: ballotOf(recorded), overlay: recorded.overlay };
     case 'open_session':
     case 'session':
-      throw new InvariantError('a session is spoken to with more than its input');
+      throw new InvariantError('a session command needs the state of the tree: use `commandEvent`');
     case 'resolve':
     case 'access':
-      throw new InvariantError(`\`${recorded.kind}\` speaks of a run, moves none, and is no event`);
+      throw new InvariantError(`\`${recorded.kind}\` changes no run, so it has no machine event`);
   }
 }
 
@@ -69,7 +69,7 @@ function proposeEvent(recorded: ProposalInput, materials: readonly Artifact[], p
   const [payload] = materials;
   if (payload === undefined) throw new InvariantError('a proposal must bring its payload');
   if (recorded.prefix !== undefined && !canHavePrefix(recorded, policy))
-    throw new InvariantError('a payload within the limit must be brought whole');
+    throw new InvariantError('a payload within the limit must be complete');
   const { input_id, time, seen, prompt = null } = recorded;
   // The response follows the payload and, if present, the prompt.
   const response = materials[prompt === null ? 1 : 2];
@@ -94,7 +94,8 @@ const reasonOf = (reason: string, policy: Policy | null): string =>
 /** C82: a quota counts reserved bytes and files as used. */
 function factsWithReservations({ facts, reserved }: FactsInput, policy: Policy | null): SandboxFacts {
   if (reserved === undefined) return facts;
-  if (policy?.flags.has(SHARED_QUOTA) !== true) throw new InvariantError('facts of a tree that knows no reservations');
+  if (policy?.flags.has(SHARED_QUOTA) !== true)
+    throw new InvariantError('facts with reservations in a tree without shared quotas');
   const { paths, usage } = facts;
   if (usage === null) return facts;
   return { paths, usage: { bytes: usage.bytes + reserved.bytes, files: usage.files + reserved.files } };

@@ -118,7 +118,7 @@ export class Tree {
     const { recorded } = input;
     if (this.#failure !== null) throw new InvariantError('a machine failed before', this.#failure);
     if (input.checked !== true && !isRecordedInput(recorded))
-      throw new InvariantError('an input that the ledger could not hold');
+      throw new InvariantError('the input does not match the schema of recorded inputs');
     this.#builder.begin(recorded, input.materials);
     const refused = !this.#apply(input);
     if (refused) recordRefusal(this.#builder, this.tree_id, recorded, this.#sessionContext);

@@ -1,5 +1,5 @@
 // S4 §5.1: which role may do what in which lane. Default deny: a run is allowed only if every check of its list holds.
-// The lists are the one order of these checks: `policy explain` prints them.
+// The lists define the order of the checks; `policy explain` prints the same lists.
 
 import type { Lane } from '../contract/policy/lanes.js';
 import { POLICY_FILES } from '../contract/policy/pins.js';
@@ -65,7 +65,7 @@ export const LANE_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
   },
 ];
 
-/** S4-31 to S4-35 in their order, then what the platform forbids in every lane. */
+/** S4-31 to S4-35 in this order, then the rules that the platform enforces in every lane. */
 export const PRIVILEGED_CHECKS: readonly OrderedCheck<PrivilegedSubject, RuleId>[] = [
   {
     claim: 'a tool or table is requested, and it is registered',
@@ -138,7 +138,7 @@ export function authorizePrivileged(run: RunContext, request: PrivilegedRequest,
   return denial === null ? allow('lane.granted') : deny(denial);
 }
 
-/** The run's context in a lane. A lane may refuse to inherit the case; the run has none then (C46). */
+/** The run's context in a lane. It has no case if the lane does not inherit it (C46). */
 export const laneContext = (run: RunContext, lane: Lane): RunContext =>
   contextInLane(run, lane.lane_id, lane.inherits_case_id === false ? null : run.case_id);
 
@@ -173,7 +173,7 @@ function findBrokenProhibition(run: RunContext, request: PrivilegedRequest, lane
   return null;
 }
 
-/** What the run has read counts as well: two steps may each be allowed, and denied together. */
+/** Checks what the run has read before, because two steps can each be allowed while their combination must not be. */
 const findBrokenLabel = (
   { case_id }: RunContext,
   { label, write, plane, destination }: PrivilegedRequest,
@@ -187,7 +187,7 @@ const findBrokenLabel = (
 
 const NO_REFUSALS: NonNullable<Lane['refuses_labels']> = [];
 
-/** S4-84 and S4-85 hold in every lane. A lane may allow reads of another case; no lane can allow writes there. */
+/** S4-84 and S4-85 hold in every lane. A lane can allow reads of another case, and no lane can allow writes to it. */
 function findBrokenPlatformRule(run: RunContext, request: PrivilegedRequest, lane: Lane): RuleId | null {
   if (isOtherCaseTarget(run, request) && !canReadOtherCases(request, lane)) return 'platform.cross_case';
   const writesShared = request.plane === 'shared' && request.write !== null;
@@ -198,7 +198,7 @@ function findBrokenPlatformRule(run: RunContext, request: PrivilegedRequest, lan
 const canReadOtherCases = ({ tool, write, read }: PrivilegedRequest, lane: Lane): boolean =>
   read !== null && tool === null && write === null && lane.cross_case_reads === true;
 
-// A promotion lane is known by what every promotion needs (S4-71, S4-73), not by its name.
+// A promotion lane is recognized by the conditions that every promotion needs (S4-71, S4-73), not by its name.
 const PROMOTION_PROHIBITS = ['raw_case_text', 'client_identity', 'privileged_notes'];
 
 const isPromotionLane = ({ scope: { requires, prohibits } }: Lane): boolean =>

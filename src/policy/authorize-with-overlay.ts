@@ -43,8 +43,8 @@ export function authorizeWithOverlay(
 }
 
 /**
- * Decides whether this agent run may enter `running`. `exhausted` is the first budget kind of which its parent cannot
- * reserve what it requested, or null.
+ * Decides whether this agent run may enter `running`. `exhausted` is the first kind of budget that its parent cannot
+ * reserve for it, or null.
  */
 export function authorizeAgentStart(
   run: RunContext,

@@ -1,8 +1,9 @@
-// Information flow (S4-84, S4-85): each step of a flow may be allowed by itself, and the flow must not be. Who reads in
-// case A and then writes shared knowledge touches no foreign target in either step; only what the run has read tells.
+// Information flow (S4-84, S4-85): every step of a flow can be allowed while the flow must not be. A run that reads
+// case A and then writes shared knowledge uses no target of another case in either step. Only its label, the record of
+// what it has read, shows the flow.
 //
-// Labels are ordered: one is below another that adds to it. A join is the least label above both, so it does not matter
-// in which order or how often things are read, and a label above one that is refused is refused as well.
+// Labels form a lattice: a label is above another if it contains everything in it. A join is the least label above
+// both, so the order and number of reads do not matter. If a label is refused, every label above it is refused.
 
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import {
@@ -15,28 +16,28 @@ import {
 
 export type LabelRuleId = `label.${LabelRefusal}` | 'platform.label_other_case';
 
-/** What somebody is about to do with all that has been read. Facts of the platform, as in `PrivilegedRequest`. */
+/** The operation that a run with a label requests. The platform gathers these facts, as in `PrivilegedRequest`. */
 export interface LabelledOperation {
   readonly write: boolean;
-  /** The target is shared knowledge. Reading there carries nothing anywhere. */
+  /** Whether the target is shared knowledge. A read of shared knowledge discloses nothing. */
   readonly shared: boolean;
-  /** Something leaves the platform. */
+  /** Whether data leaves the platform. */
   readonly outside: boolean;
 }
 
-/** The label of what comes from nowhere in particular: one object for all, so that most joins are one comparison. */
+/** The label without cases and flags. It is one shared object, so most joins need only one comparison. */
 export const EMPTY_LABEL: Label = { cases: [], flags: [], many: false };
 Object.freeze(EMPTY_LABEL.cases);
 Object.freeze(EMPTY_LABEL.flags);
 Object.freeze(EMPTY_LABEL);
 
-/** The label of something that belongs to this case, or to none, and carries these flags. */
+/** Returns the label of data that belongs to this case, or to none if null, and has these flags. */
 export function createLabel(case_id: string | null, flags: readonly ConfidentialityFlag[]): Label {
   if (case_id === null && flags.length === 0) return EMPTY_LABEL;
   return { cases: case_id === null ? [] : [case_id], flags: union(flags, []), many: false };
 }
 
-/** The label of an artifact. One that is said to belong to a case, but not to which, may belong to any. */
+/** Returns the label of an artifact. An artifact with the scope `case` but no case id can belong to any case. */
 export function labelOfRef(ref: ArtifactRef): Label {
   const flags = CONFIDENTIALITY_FLAGS.filter((flag) => ref.confidentiality?.[flag] === true);
   if (ref.scope === 'case' && ref.case_id === undefined) return { cases: [], flags: union(flags, []), many: true };
@@ -44,8 +45,8 @@ export function labelOfRef(ref: ArtifactRef): Label {
 }
 
 /**
- * The label of both together; of more than 64 cases it says only that they are many, and keeps the flags.
- * @returns `a` itself if `b` adds nothing to it, else `b` itself if it holds all of `a`
+ * Returns the least label above both. With more than 64 cases it contains `many` in place of the case ids.
+ * @returns `a` itself if `b` adds nothing to it, or else `b` itself if `a` adds nothing to `b`
  */
 export function joinLabels(a: Label, b: Label): Label {
   if (isAtOrAbove(a, b)) return a;
@@ -56,13 +57,14 @@ export function joinLabels(a: Label, b: Label): Label {
 }
 
 /**
- * May somebody whose run has read all this do so? What a lane refuses concerns writes and what leaves the platform.
+ * Decides whether a run with this label may execute the operation. The refusals of a lane apply to writes, and to data
+ * that leaves the platform.
  *
- * Whatever the lane says, nothing of another case is written where all cases read, or leaves the platform. S4-84 and
- * S4-85 judge the target of one act; a target that belongs to no case is nobody's, and so would be the way from one
- * case into every other. A run without a case has none of its own: every case is another's.
+ * In every lane, data of another case must not reach shared knowledge and must not leave the platform. S4-84 and S4-85
+ * check the target of one operation only. A shared target belongs to no case, so without this rule it would connect
+ * every case with every other. For a run without a case, every case is another case.
  *
- * @returns the rule that is broken first, or null. A larger label never breaks fewer.
+ * @returns the first broken rule, or null. A label above this one breaks at least the same rules.
  */
 export function findBrokenLabelRule(
   label: Label,
@@ -90,12 +92,12 @@ function hasRefusedLabel(label: Label, run_case_id: string | null, refusal: Labe
   }
 }
 
-/** Is `label` at or above `other`? */
+/** Whether `label` equals `other` or is above it. */
 const isAtOrAbove = (label: Label, other: Label): boolean =>
   label === other ||
   ((label.many || (!other.many && other.cases.every((case_id) => label.cases.includes(case_id)))) &&
     other.flags.every((flag) => label.flags.includes(flag)));
 
-/** Each once, sorted by code units: no locale may decide what a ledger says. */
+/** Each element once, sorted by code units, so that recorded bytes do not depend on a locale. */
 const union = <T extends string>(some: readonly T[], more: readonly T[]): T[] =>
   [...new Set([...some, ...more])].sort();

@@ -1,5 +1,5 @@
-// The checks of a decision as data. The order in which a list stands is the order in which live decisions, `policy
-// simulate` and `policy explain` ask: each list is written once, and all of them use it.
+// The checks of a decision as data. Live decisions, `policy simulate` and `policy explain` share each list, so all of
+// them check in the same order.
 
 /** A check as `policy explain` prints it. */
 export interface CheckDescription {

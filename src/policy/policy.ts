@@ -17,7 +17,7 @@ export interface Policy {
   readonly approvals: readonly ApprovalRule[];
   readonly retries: NonNullable<ActionsPolicy['retries']>;
   readonly knobs: ActionsPolicy['knobs'];
-  /** What there is to be allowed: the built-in actions, and what the tree's registrations add. */
+  /** Everything that a policy can allow: the built-in actions, and the registrations of the tree. */
   readonly catalogue: Catalogue;
   /** The numbers of the behaviour flags that the tree was opened with (machines/flags.ts). */
   readonly flags: ReadonlySet<number>;

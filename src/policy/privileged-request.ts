@@ -2,7 +2,7 @@ import type { Label } from '../contract/policy/labels.js';
 import type { WriteMode } from '../contract/policy/lanes.js';
 import type { RuleId } from './verdict.js';
 
-/** One privileged act as the policy sees it. Facts that the platform gathered; nothing in it is an agent's word. */
+/** One privileged request as the policy sees it. The platform gathers every member; the agent claims none of them. */
 export interface PrivilegedRequest {
   readonly tool: string | null;
   readonly write: { readonly table: string; readonly mode: WriteMode } | null;
@@ -12,11 +12,11 @@ export interface PrivilegedRequest {
   readonly target_case_id: string | null;
   readonly destination: 'platform' | 'outside';
   readonly plane: 'case' | 'shared';
-  /** What the artifacts that are carried over are (`artifactFlags`), and `embedded_text` for text without one. */
+  /** Kinds and flags of the transferred artifacts (`artifactFlags`), and `embedded_text` for text outside artifacts. */
   readonly artifact_flags: readonly string[];
-  /** What it names does not exist, or not so: the rule that says it; null for what is registered. */
+  /** The rule that denies an unregistered tool, table or write mode; null if everything is registered. */
   readonly unregistered: RuleId | null;
-  /** Whether it is what a promotion run was approved for: the run's own act, or its db_write child's. */
+  /** Whether this is the approved write of a promotion run, requested by the run itself or by its db_write child. */
   readonly promotes: boolean;
   /** Everything that the run has read before (information flow). */
   readonly label: Label;

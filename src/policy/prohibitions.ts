@@ -1,21 +1,21 @@
-// C56: a prohibition is a predicate of the platform over facts. An agent declares none of them.
+// C56: a prohibition is a predicate of the platform over facts. An agent cannot declare these facts.
 
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import type { Lane } from '../contract/policy/lanes.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { PrivilegedRequest } from './privileged-request.js';
 
-/** What a prohibition may look at. */
+/** The input of a prohibition. */
 export interface ProhibitionFacts {
   readonly run: RunContext;
   readonly lane: Lane;
   readonly request: PrivilegedRequest;
 }
 
-/** Text that travels inside a record, not behind a reference: it may hold anything, so it counts as everything. */
+/** Text inside a record, without a reference to an artifact. It can contain anything, so it has every marking. */
 export const EMBEDDED_TEXT = 'embedded_text';
 
-// Artifact kinds that hold the words of a case as they were said or written, or what an agent made of them unseen.
+// Artifact kinds that contain the original text of a case, or text that an agent wrote from it without review.
 const RAW_TEXT = [
   'raw_case_text',
   'raw_payload',
@@ -48,21 +48,21 @@ const PROHIBITIONS = {
 export type Prohibition = keyof typeof PROHIBITIONS;
 export const PROHIBITION_NAMES = Object.keys(PROHIBITIONS) as readonly Prohibition[];
 
-/** Is this a prohibition that the platform can decide? */
+/** Whether the platform defines a prohibition of this name. */
 export const isProhibition = (name: string): name is Prohibition => Object.hasOwn(PROHIBITIONS, name);
 
-/** Would the request do what the prohibition forbids? */
+/** Whether the request violates the prohibition. */
 export const isViolated = (name: Prohibition, facts: ProhibitionFacts): boolean => PROHIBITIONS[name](facts);
 
-/** A promotion run, or the write of one. */
+/** Whether the run is a promotion run, or the db_write run that executes its write. */
 export const isPromotion = ({ run_kind }: RunContext, { promotes }: PrivilegedRequest): boolean =>
   run_kind === 'promotion' || (run_kind === 'db_write' && promotes);
 
-/** S4-84: a target without a case is nobody's; a run without a case has none of its own. */
+/** S4-84: whether the target belongs to a case that is not the run's. A target without a case belongs to no case. */
 export const isOtherCaseTarget = (run: RunContext, { target_case_id }: PrivilegedRequest): boolean =>
   target_case_id !== null && target_case_id !== run.case_id;
 
-/** What the prohibitions need to know of the artifacts that a request carries over: their kinds and their markings. */
+/** The kinds and confidentiality flags of the artifacts that a request transfers, each once. */
 export const artifactFlags = (refs: readonly ArtifactRef[]): readonly string[] => [
   ...new Set(
     refs.flatMap(({ artifact_kind, confidentiality = {} }) => [

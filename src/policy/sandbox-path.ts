@@ -15,18 +15,18 @@ declare const brand: unique symbol;
 export type SandboxPath = string & { readonly [brand]: 'SandboxPath' };
 
 export interface SandboxPathOptions {
-  /** C27: may it end with a slash? The root `/sandbox/` always does. */
+  /** C27: whether the path may end with a slash. The root `/sandbox/` always does. */
   readonly trailingSlash: boolean;
-  /** C22: is a `..` segment invalid, or resolved by AUTHORIZE? */
+  /** C22: `reject` makes a `..` segment invalid; `defer` lets AUTHORIZE resolve it. */
   readonly dotdot: 'reject' | 'defer';
   readonly path_bytes_max: number;
-  /** C28: refuse names that another platform would take for something else. */
+  /** C28: whether to reject names that have another meaning on another platform. */
   readonly portable_names: boolean;
-  /** C88: refuse characters that are invisible. */
+  /** C88: whether to reject invisible characters. */
   readonly visible: boolean;
 }
 
-/** What the policy, and the action itself, say about the paths of an action. */
+/** The path options that the policy and the action's definition set. */
 export const pathOptionsOf = ({ trailingSlash }: ActionDefinition, policy: Policy): SandboxPathOptions => ({
   trailingSlash,
   dotdot: policy.knobs.dotdot,
@@ -35,25 +35,26 @@ export const pathOptionsOf = ({ trailingSlash }: ActionDefinition, policy: Polic
   visible: policy.flags.has(VISIBLE_NAMES),
 });
 
-/** The part of the path above everything an agent may name. */
+/** The root of every path that an agent may name. */
 export const SANDBOX_ROOT = '/sandbox/';
 
-/** Names that begin like this, in either case, belong to the executor: its half-written files (C30). */
+/** Reserved for temporary files of the executor (C30). The comparison ignores upper and lower case. */
 const RESERVED_PREFIX = '.turnpike-';
 
-// C0, DEL, C1 and the backslash (C28): each of them means something to some reader of names.
+// C0, DEL, C1 and the backslash (C28): each has a special meaning for some program that reads names.
 const ILLEGAL_CHARACTER = /[\u0000-\u001f\u007f-\u009f\\]/;
 const ASCII = /^[\u0000-\u007f]*$/;
 
-/** Windows opens a device for these, whatever follows the first point. */
+/** Windows opens a device for these names, with any text after the first point. */
 const DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3]) *(?:\.|$)/i;
-/** Windows makes a second, short name for long ones: PROGRA~1. */
+/** Windows creates a second, short name for a long one: PROGRA~1. */
 const SHORT_NAME = /^[^.]{1,6}~\d{1,6}(?:\.[^.]{0,3})?$/;
 const NOT_PORTABLE_CHARACTER = /[<>:"|?*]/;
 
 /**
- * The path check of VALIDATE_ARGS: is this how a path below `/sandbox/` is spelt? (S0-42 to S0-44, C21, C22, C27, C28)
- * @returns the path as it was given, or INVALID_ARGS
+ * The path check of VALIDATE_ARGS: whether the text is a valid path below `/sandbox/` (S0-42 to S0-44, C21, C22, C27,
+ * C28).
+ * @returns the path unchanged, or INVALID_ARGS
  */
 export function checkSandboxPath(raw: string, options: SandboxPathOptions): CheckedValue<SandboxPath> {
   const problem = textProblem(raw, options) ?? spellingProblem(raw, options);
@@ -61,9 +62,9 @@ export function checkSandboxPath(raw: string, options: SandboxPathOptions): Chec
 }
 
 /**
- * The path check of AUTHORIZE: resolves `.` and `..` first, then decides whether the result lies inside `/sandbox/`
- * (S0-47), then repeats every rule of `sandboxPath`, and keeps reserved names for the executor.
- * A slash at the end stays, so that an executor can insist on a directory.
+ * The path check of AUTHORIZE: resolves `.` and `..`, decides whether the result is inside `/sandbox/` (S0-47), repeats
+ * every rule of `checkSandboxPath`, and denies the names that are reserved for the executor.
+ * The result retains a slash at the end, so that an executor can require a directory.
  * @returns the canonical path, or POLICY_VIOLATION with cause SANDBOX
  */
 export function canonicalizePath(raw: string, options: SandboxPathOptions): CheckedValue<SandboxPath> {
@@ -77,27 +78,27 @@ export function canonicalizePath(raw: string, options: SandboxPathOptions): Chec
     : rejectWith('POLICY_VIOLATION', `sandbox.${problem}`, 'SANDBOX');
 }
 
-/** C26: an ending as it is written, on the canonical path. `/sandbox/.txt` has one, `/sandbox/a.TXT` has not. */
+/** C26: compares the exact ending of the canonical path. For `.txt`, `/sandbox/.txt` matches, `/sandbox/a.TXT` not. */
 export const isExtensionAllowed = (path: SandboxPath, endings: readonly string[]): boolean =>
   endings.some((ending) => path.endsWith(ending));
 
-/** How many names stand below the root: `/sandbox/` has none, `/sandbox/a/b.txt` two. */
+/** Returns the number of names below the root: 0 for `/sandbox/`, 2 for `/sandbox/a/b.txt`. */
 export const segmentCount = (path: SandboxPath): number => segmentsOf(path).length;
 
-/** The one place where the brand is given. */
+/** The only place that creates a `SandboxPath`. */
 const asSandboxPath = (path: string): SandboxPath => path as SandboxPath;
 
-/** What makes a text no path at all, whatever it may name. */
+/** Returns the problem of a text that cannot be a path, or null. */
 function textProblem(raw: string, { path_bytes_max, visible }: SandboxPathOptions): string | null {
   if (Buffer.byteLength(raw) > path_bytes_max) return 'path_bytes_max';
   if (ILLEGAL_CHARACTER.test(raw) || !raw.isWellFormed()) return 'illegal_character';
   if (ASCII.test(raw)) return null;
   if (visible && hasInvisibleCharacter(raw)) return 'invisible_character';
-  // One file has one spelling: the file system compares bytes, people do not (C28).
+  // Each file has exactly one spelling: the file system compares bytes, people compare what they see (C28).
   return raw === raw.normalize('NFC') ? null : 'not_nfc';
 }
 
-/** Which rule the path breaks as it is spelt, before anything is resolved. */
+/** Returns the rule that the text of the path breaks before `.` and `..` are resolved, or null. */
 function spellingProblem(raw: string, options: SandboxPathOptions): string | null {
   if (!raw.startsWith(SANDBOX_ROOT)) return 'prefix';
   if (raw === SANDBOX_ROOT) return null;
@@ -127,14 +128,14 @@ const isPortable = (segment: string): boolean =>
 const reservedProblem = (canonical: string): string | null =>
   segmentsOf(canonical).some((segment) => segment.toLowerCase().startsWith(RESERVED_PREFIX)) ? 'reserved_name' : null;
 
-/** What stands between the slashes below the root; a slash at the end is not followed by an empty name. */
+/** Returns the names between the slashes below the root. A slash at the end adds no empty name. */
 function segmentsOf(path: string): readonly string[] {
   const below = path.slice(SANDBOX_ROOT.length);
   if (below === '') return [];
   return (below.endsWith('/') ? below.slice(0, -1) : below).split('/');
 }
 
-/** Lexically, as POSIX does; the sandbox itself is always spelt with its slash. A relative path stays relative. */
+/** Resolves `.` and `..` lexically, as POSIX does. The root keeps its slash; a relative path stays unchanged. */
 function resolveDots(raw: string): string {
   if (!raw.startsWith('/')) return raw;
   const names: string[] = [];

@@ -3,14 +3,14 @@ import type { Lane } from '../contract/policy/lanes.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { RuleId } from './verdict.js';
 
-/** An audit event holds rule ids of 120 characters, and a denial must always be writable. */
+/** A rule id has at most 120 characters in an audit event, and the ledger must be able to record every denial. */
 const FIELD_CHARS_MAX = 100;
 
 /**
- * S4-34: every scope field that the lane requires is present, a string, and not blank. `case_id` and `run_id` are the
- * run's own, and so are the versions of taxonomies that it is pinned to (S4-30); a scope that names others is refused
- * rather than overruled, because somebody meant something by it.
- * @returns the rule that is broken first, or null
+ * S4-34: checks that every scope field that the lane requires is present, a string, and not blank. For `case_id`,
+ * `run_id` and pinned taxonomy versions the run's own value counts (S4-30). A scope with another value is denied, not
+ * overridden, because its author expects an effect of it.
+ * @returns the first broken rule, or null
  */
 export function findBrokenScopeRule(run: RunContext, lane: Lane): RuleId | null {
   for (const field of lane.scope.requires) {
@@ -23,7 +23,7 @@ export function findBrokenScopeRule(run: RunContext, lane: Lane): RuleId | null 
   return null;
 }
 
-/** The value that counts: the run's own where it has one. */
+/** The value of the field: the run's own if it has one, otherwise the given one. */
 function fieldOf({ run_id, case_id, taxonomy_versions }: RunContext, field: string, given: unknown): unknown {
   if (field === 'case_id') return case_id;
   if (field === 'run_id') return run_id;

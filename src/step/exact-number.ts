@@ -1,15 +1,15 @@
-// C89: a number is carried as a double, and written again as the shortest decimal that means this double. Below 2^53
-// every whole number survives that, and a fraction is rounded as fractions are. From there on whole numbers are rounded
-// too: 9007199254740993 becomes 9007199254740992, and another account is paid.
+// C89: a number is parsed into a double and serialized as the shortest decimal that denotes this double. Below 2^53
+// every integer survives this, and only fractions are rounded. From 2^53 on, integers are rounded too:
+// 9007199254740993 becomes 9007199254740992, which can be the number of another account.
 
-/** Below it doubles hold every whole number. */
+/** Doubles represent every integer below this bound. */
 const EXACT_BELOW = 2 ** 53;
 
-/** Whether the number that `written` means comes out as it went in. @param value `written` as a double, finite */
+/** Whether the decimal `written` survives the conversion to a double. @param value `written` as a finite double */
 export const isExactNumber = (written: string, value: number): boolean =>
   Math.abs(value) < EXACT_BELOW || normalizeDecimal(written) === normalizeDecimal(String(value));
 
-/** A decimal as its digits without zeros at either end, and where the point stands: equal numbers are equal texts. */
+/** Returns the digits without zeros at either end, and the position of the point: equal numbers give equal texts. */
 function normalizeDecimal(decimal: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(decimal) ?? [];
   const digits = `${whole}${fraction}`;

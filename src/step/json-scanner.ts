@@ -1,11 +1,11 @@
-// The strict JSON reader of PARSE (C12). JSON.parse lets the last of two equal keys win, makes `__proto__` a key, turns
-// 1e999 into Infinity, lets lone surrogates through and nests without a limit; each of these can make two readers of
-// one text disagree, or break one of them. The whole text is attacker-controlled.
+// The strict JSON scanner of PARSE (C12). JSON.parse takes the last of two equal keys, accepts `__proto__` as a key,
+// turns 1e999 into Infinity, accepts lone surrogates and has no limit of depth. Each of these can make two readers of
+// one text disagree, or crash one of them. The whole text is attacker-controlled.
 
 import type { Json, JsonObject } from '../contract/json.js';
 import { isExactNumber } from './exact-number.js';
 
-/** Why a text is not the JSON that a proposal must be. Part of a rule_id, and so of recorded history. */
+/** Why the scanner rejects a text. The value is part of a rule id, so it is recorded and must not change. */
 export type JsonProblem =
   | 'syntax'
   | 'byte_order_mark'
@@ -21,13 +21,13 @@ export type JsonProblem =
 export type ScanResult =
   { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly problem: JsonProblem };
 
-/** What a function below returns in place of a value, after it has set the cursor's `why`. */
+/** Returned in place of a value, after the cursor's `problem` is set. */
 const SCAN_FAILED = Symbol('refused');
 
-/** C89: whether a number that a double would change is refused, or rounded as JSON.parse does. */
+/** C89: `exact` rejects a number that a double cannot represent; `rounded` rounds it as JSON.parse does. */
 export type NumberMode = 'exact' | 'rounded';
 
-/** Where the scan is: the one mutable thing, alive for one call of `scanJson`. */
+/** The state of one call of `scanJson`. Nothing else in this file is mutable. */
 interface ScanCursor {
   readonly text: string;
   at: number;
@@ -53,13 +53,13 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /**
- * Reads `text` as one RFC 8259 value and nothing else. Refused beyond the grammar: a key that occurs twice in an
- * object (also when one of them is escaped), the key `__proto__`, lone surrogates, a byte order mark, numbers that are
- * not finite, and more than `depth_max` arrays and objects inside each other.
+ * Parses `text` as exactly one RFC 8259 value. Besides syntax errors it rejects duplicate keys (also if one of them is
+ * escaped), the key `__proto__`, lone surrogates, a byte order mark, numbers that are not finite, and more than
+ * `depth_max` nested arrays and objects.
  *
- * Requires a small `depth_max`, since it recurses that deep: the contract caps it at 64.
- * @param numbers `exact` refuses, from 2^53 on, a number whose digits do not survive (C89)
- * @returns a value whose objects have no prototype
+ * The recursion is `depth_max` levels deep, so it must be small: the contract limits it to 64.
+ * @param numbers `exact` rejects, from 2^53 on, a number whose digits a double does not preserve (C89)
+ * @returns a value whose objects have no prototype, or the problem
  */
 export function scanJson(text: string, depth_max: number, numbers: NumberMode = 'rounded'): ScanResult {
   if (text.charCodeAt(0) === BYTE_ORDER_MARK) return { ok: false, problem: 'byte_order_mark' };
@@ -70,7 +70,7 @@ export function scanJson(text: string, depth_max: number, numbers: NumberMode = 
   return cursor.at === text.length ? { ok: true, value } : { ok: false, problem: 'text_after_value' };
 }
 
-/** About where `scanJson` gave up on a text that it refuses, for people who mend it: an index into the text. */
+/** Returns the index in `text` near which `scanJson` rejects it, to help an author correct the text. */
 export function findErrorPosition(text: string, depth_max: number): number {
   const cursor: ScanCursor = { text, at: 0, problem: 'syntax', numbers: 'rounded' };
   if (scanValue(cursor, depth_max) !== SCAN_FAILED) skipSpace(cursor);
@@ -82,7 +82,7 @@ function fail(cursor: ScanCursor, problem: JsonProblem): typeof SCAN_FAILED {
   return SCAN_FAILED;
 }
 
-/** @returns the code of the first character that is not white space, NaN at the end */
+/** Moves the cursor past white space. @returns the code of the next character, or NaN at the end */
 function skipSpace(cursor: ScanCursor): number {
   const { text } = cursor;
   let code = text.charCodeAt(cursor.at);
@@ -90,7 +90,7 @@ function skipSpace(cursor: ScanCursor): number {
   return code;
 }
 
-/** `room` is how many more levels may be opened. */
+/** @param depthLeft how many more levels may be opened */
 function scanValue(cursor: ScanCursor, depthLeft: number): Json | typeof SCAN_FAILED {
   const code = skipSpace(cursor);
   switch (code) {
@@ -129,7 +129,7 @@ function scanObject(cursor: ScanCursor, depthLeft: number): JsonObject | typeof 
     const key = scanString(cursor);
     if (key === SCAN_FAILED) return SCAN_FAILED;
     if (key === '__proto__') return fail(cursor, 'reserved_key');
-    // Without a prototype, and with no member undefined, this is exactly "is it an own key".
+    // The object has no prototype and no undefined member, so this tests for an own key.
     if (object[key] !== undefined) return fail(cursor, 'duplicate_key');
     if (skipSpace(cursor) !== COLON) return fail(cursor, 'syntax');
     cursor.at++;
@@ -161,7 +161,7 @@ function scanArray(cursor: ScanCursor, depthLeft: number): readonly Json[] | typ
   }
 }
 
-/** A string without an escape is one slice of the text. */
+/** Scans a string. Without an escape, it is one slice of the text. */
 function scanString(cursor: ScanCursor): string | typeof SCAN_FAILED {
   const start = cursor.at + 1;
   const end = scanPlain(cursor, start);
@@ -172,7 +172,7 @@ function scanString(cursor: ScanCursor): string | typeof SCAN_FAILED {
   return plain;
 }
 
-/** Goes on after `head`, from the backslash at `at` to the closing quote. */
+/** Scans the rest of a string after `head`, from the backslash at `at` to the closing quote. */
 function scanEscaped(cursor: ScanCursor, head: string, at: number): string | typeof SCAN_FAILED {
   const { text } = cursor;
   let value = head;
@@ -189,7 +189,7 @@ function scanEscaped(cursor: ScanCursor, head: string, at: number): string | typ
   return value;
 }
 
-/** @returns where the next quote or backslash stands */
+/** @returns the index of the next quote or backslash */
 function scanPlain(cursor: ScanCursor, start: number): number | typeof SCAN_FAILED {
   const { text } = cursor;
   let surrogates = false;
@@ -204,7 +204,7 @@ function scanPlain(cursor: ScanCursor, start: number): number | typeof SCAN_FAIL
   return fail(cursor, 'syntax');
 }
 
-/** By the code of the letter behind the backslash. */
+/** Keyed by the code of the character after the backslash. */
 const ESCAPES: ReadonlyMap<number, string> = new Map([
   [QUOTE, '"'],
   [BACKSLASH, '\\'],
@@ -216,7 +216,7 @@ const ESCAPES: ReadonlyMap<number, string> = new Map([
   [0x74, '\t'],
 ]);
 
-/** Reads the escape whose letter stands at `at`, and leaves the cursor behind it. */
+/** Scans the escape whose character after the backslash is at `at`, and moves the cursor past it. */
 function scanEscape(cursor: ScanCursor, at: number): string | typeof SCAN_FAILED {
   const { text } = cursor;
   const letter = text.charCodeAt(at);
@@ -233,7 +233,7 @@ function scanEscape(cursor: ScanCursor, at: number): string | typeof SCAN_FAILED
   return String.fromCharCode(unit, low);
 }
 
-/** The UTF-16 code unit that the four hex digits at `at` stand for. */
+/** The UTF-16 code unit that the four hex digits at `at` denote; undefined if they are not hex digits. */
 function hexUnit(text: string, at: number): number | undefined {
   let unit = 0;
   for (let index = at; index < at + 4; index++) {
@@ -256,7 +256,7 @@ function skipDigits(text: string, at: number): number {
 function scanNumber(cursor: ScanCursor): number | typeof SCAN_FAILED {
   const { text, at: start } = cursor;
   const whole = text.charCodeAt(start) === MINUS ? start + 1 : start;
-  // A leading zero stands alone: "01" ends after the 0, and what follows is an error there.
+  // No digit may follow a leading zero: in "01" the number ends after the 0, and the caller rejects the 1.
   let at = text.charCodeAt(whole) === ZERO ? whole + 1 : skipDigits(text, whole);
   if (at === whole) return fail(cursor, 'syntax');
   if (text.charCodeAt(at) === POINT) {

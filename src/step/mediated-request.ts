@@ -1,4 +1,4 @@
-// The act as the mediated run is asked for it: complete, and nothing for anybody to reinterpret (S0-53).
+// The complete request of a mediated run. No later component has to interpret the proposal again (S0-53).
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
@@ -19,8 +19,8 @@ import { withRecordedNames } from './recorded-names.js';
 const contexts = new WeakMap<RunContext, { readonly run: RunContext; readonly lane_id: string | null }>();
 
 /**
- * The context of the run that will carry this action: in the action's own lane where policy names one (D12).
- * A step asks for it several times, and it is remembered until the agent's next one.
+ * The context of the mediated run of this action. It is in the action's own lane if the policy names one (D12).
+ * A step needs the context several times, so the last one of each agent run is cached.
  */
 export function mediatedContext(
   step: Pick<AuthorizationSubject, 'agent' | 'action' | 'mediated_run_id'>,
@@ -39,15 +39,15 @@ export function mediatedContext(
   return run;
 }
 
-/** Of one attempt at an action: the run that carries it, and of which run it is another attempt. */
+/** One attempt at an action: its mediated run, and for a retry the run of the earlier attempt. */
 export interface Attempt {
   readonly run: RunContext;
   readonly retry: RunCreated['retry'];
-  /** The key of the first attempt; null for that one, whose key is its own run id. */
+  /** The key of the first attempt. Null in the first attempt, whose key is its own run id. */
   readonly idempotency_key: string | null;
 }
 
-/** C54: every further attempt is a run of its own, a child of the first one, on behalf of the same agent. */
+/** C54: every retry is a separate run, a child of the first attempt's run, for the same agent. */
 export function retryAttempt(
   first: RunContext,
   run_id: string,
@@ -69,7 +69,7 @@ export const firstAttempt = (run: RunContext): Attempt => ({ run, retry: null, i
 export const requestHash = ({ name }: ActionDefinition, args: JsonObject, { case_id }: RunContext): string =>
   sha256(canonicalJson({ action: name, args, case_id }));
 
-/** The request of an action that has been judged. */
+/** The request of an action that AUTHORIZE has decided. @throws InvariantError if the action does not exist */
 export function mediatedRequest(step: AuthorizationSubject, { run, retry, idempotency_key }: Attempt, policy: Policy) {
   const { catalogue } = policy;
   const definition = catalogue.action(step.action ?? '');
@@ -99,11 +99,11 @@ export function mediatedRequest(step: AuthorizationSubject, { run, retry, idempo
   };
 }
 
-/** S4-65: what a lane does not permit is not kept. */
+/** S4-65: partial outputs are stored only if the lane permits them. */
 export const canLeavePartialOutputs = ({ lane_id }: RunContext, { lanes }: Policy): boolean =>
   lane_id !== null && lanes.get(lane_id)?.partial_outputs === true;
 
-/** The content of a written file is in the payload already: the reference names it, nothing is stored twice. */
+/** A reference to the content of a written file. The payload contains the content, so it is not stored again. */
 function writtenArtifact(
   definition: ActionDefinition,
   args: JsonObject,

@@ -4,14 +4,14 @@ import type { Json } from '../contract/json.js';
 import type { Policy } from '../policy/policy.js';
 import { scanJson, type NumberMode } from './json-scanner.js';
 
-/** What of a policy decides how a text is read. Members of `Reading` are all that a cached reading depends on. */
+/** Everything that the result of a parse depends on: the key of the cache. */
 interface ParseRequest {
   readonly text: string;
   readonly depth_max: number;
   readonly numbers: NumberMode;
 }
 
-/** The last text and what it was: a proposal is parsed for its id, and in its phase right after that. */
+/** The last parse. Each proposal is parsed twice in a row: for its id, and then in PARSE. */
 let cachedParse: { readonly of: ParseRequest; readonly parsed: CheckedValue<Json> } | null = null;
 
 /** PARSE: one strict JSON value, of any type (C14). @returns the value, or INVALID_JSON */

@@ -1,6 +1,6 @@
-// The whole policy at one glance: what each role may do in each lane. Decided by the same functions as every proposal,
-// for runs to which nothing is lacking but what role, lane and action decide: pins are there, every scope field is
-// filled, nothing has been read before, no overlay denies anything and nobody has approved anything yet.
+// The policy as a matrix: what each role may do in each lane. The functions that decide proposals decide each cell, for
+// a run whose verdict depends only on role, lane and action. Its pins are known and every scope field has a value; it
+// has read nothing, no overlay applies, and no request is approved.
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
 import { emptyBook, approvalRuleFor, APPROVAL_STATUS_RULES } from '../policy/approval/approval.js';
@@ -17,9 +17,9 @@ import type { Policy } from '../policy/policy.js';
 import type { Verdict } from '../policy/verdict.js';
 import { authorizeLane, UNDECIDED_AUTHORIZATION } from './authorization.js';
 
-/** One thing that could be done: an action of the policy, for a target where its arguments name one; or a run. */
+/** A row of the matrix: an action of the policy, with its target if the arguments name one, or a high-risk run. */
 export interface MatrixAction {
-  /** As the matrix calls it: `WRITE_FILE`, `CALL_TOOL mail.send`, `WRITE_RECORD facts append`, `export`. */
+  /** As the matrix shows it: `WRITE_FILE`, `CALL_TOOL mail.send`, `WRITE_RECORD facts append`, `export`. */
   readonly name: string;
   /** An action's name, `promotion` or `export`. */
   readonly action: string;
@@ -35,8 +35,8 @@ export interface MatrixCell {
 }
 
 /**
- * What the policy decides for every role, lane and act, in the order of the files. An agent that may not even run in a
- * lane is denied each act by the rule that denies its run.
+ * Returns the decision of the policy for every role, lane and matrix action, in the order of the files. If an agent may
+ * not run in a lane, the rule that denies its run denies every action there.
  */
 export function buildPolicyMatrix(policy: Policy): readonly MatrixCell[] {
   const matrixActions = listMatrixActions(policy);
@@ -51,7 +51,7 @@ export function buildPolicyMatrix(policy: Policy): readonly MatrixCell[] {
   );
 }
 
-/** Everything that the policy, or the catalogue, has a name for. */
+/** Lists every action, tool, table and high-risk run that the policy or the catalogue names. */
 export function listMatrixActions(policy: Policy): readonly MatrixAction[] {
   const actions = [...policy.actions.keys()].flatMap((action) =>
     isRecordAction(action) ? recordActions(action, policy) : [{ name: action, action, args: argsOf(action, policy) }],
@@ -73,7 +73,7 @@ export const fullScope = (policy: Policy): Readonly<Record<string, string>> =>
 
 const isRecordAction = (action: string): action is RecordActionName => Object.hasOwn(RECORD_ACTIONS, action);
 
-/** One act for each thing that the arguments could name. */
+/** Lists one matrix action for each tool, table or mode that the arguments can name. */
 function recordActions(action: RecordActionName, policy: Policy): readonly MatrixAction[] {
   switch (action) {
     case 'CALL_TOOL':
@@ -95,7 +95,7 @@ function recordActions(action: RecordActionName, policy: Policy): readonly Matri
   }
 }
 
-/** What is registered, and what lanes list without that; in this order, each once. */
+/** The registered names, then those that only lanes list, each once. */
 function targetNames({ catalogue, lanes }: Policy, kind: 'tools' | 'writes' | 'reads'): readonly string[] {
   const { registrations } = catalogue;
   const registered = (kind === 'tools' ? registrations.tools : registrations.targets).map(({ name }) => name);
@@ -105,7 +105,7 @@ function targetNames({ catalogue, lanes }: Policy, kind: 'tools' | 'writes' | 'r
   return [...new Set([...registered, ...listed])];
 }
 
-/** Path arguments with an ending that the policy allows: endings are not what the matrix is about. */
+/** Path arguments with an extension that the policy allows, because the matrix does not show extensions. */
 function argsOf(action: string, policy: Policy): JsonObject {
   const extensions = policy.actions.get(action)?.extensions ?? {};
   const { paths } = definitionOf(action, policy);
@@ -146,7 +146,7 @@ function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, pol
   if (agentVerdict.decision === 'deny') return agentVerdict;
   if (definitionOf(matrixAction.action, policy).run_kind === null) return agentVerdict;
   const { verdict } = authorizeLane(stepOf(runInLane, matrixAction), policy);
-  // Without a verdict it waits for facts: role, lane and action have let it pass.
+  // Without a verdict the step waits for facts: role, lane and action allow it.
   return denyUnlessApproved(
     verdict ?? { decision: 'allow', rule_id: 'lane.granted', cause: null },
     matrixAction.action,
@@ -154,7 +154,7 @@ function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, pol
   );
 }
 
-/** D7: what needs people's approval does not happen before it has it. */
+/** D7: an action that requires an approval is denied until it is approved. */
 const denyUnlessApproved = (verdict: Verdict, subject: string, { approvals }: Policy): Verdict =>
   verdict.decision === 'deny' || approvalRuleFor(approvals, subject) === undefined
     ? verdict
@@ -176,7 +176,7 @@ const stepOf = (agent: RunContext, { action, args }: MatrixAction): Parameters<t
   unsettled: [],
 });
 
-/** A clean insight for a target, or a bundle of the case. */
+/** The request of a promotion of a sanitized insight, or of an export of the case. */
 function highRiskRequest(run: RunContext, { action, args }: MatrixAction, { catalogue }: Policy): PrivilegedRequest {
   const emptyRequest = { tool: null, write: null, read: null, unregistered: null, label: EMPTY_LABEL };
   if (action === 'export') {

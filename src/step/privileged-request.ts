@@ -1,5 +1,5 @@
-// What an action asks to be allowed, as the policy sees it: the tool, the table, whose it is. For the three actions
-// whose target is an argument, the catalogue says what that target is; nothing here is an agent's word but the name.
+// Builds the request that the policy decides for an action: the tool, the table, and the case that owns it. Three
+// actions name their target in an argument. The catalogue defines that target; the agent supplies only its name.
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
 import { columnsOf, type Catalogue, type TargetDefinition } from '../contract/policy/catalogue.js';
@@ -38,9 +38,9 @@ export function privilegedRequest(
 }
 
 /**
- * Whether the arguments are what the schema of the tool or target says, beyond the schema of the action. A target that
- * is not registered has no schema: AUTHORIZE denies it.
- * @returns the refusal, or null
+ * Validates the arguments against the schema of the tool or target, after the schema of the action. A target that is
+ * not registered has no schema: AUTHORIZE denies it.
+ * @returns the rejection, or null
  */
 export function checkRegisteredArgs(
   definition: ActionDefinition,
@@ -69,19 +69,19 @@ export function checkRegisteredArgs(
   }
 }
 
-/** Whether the effect stays inside the ledger's own transaction: such a one is done before its commit, and with it. */
+/** Whether the effect runs inside the ledger's transaction: before its commit, so that both commit together. */
 export function isInCommit(definition: ActionDefinition, args: JsonObject, catalogue: Catalogue): boolean {
   if (definition.run_kind === 'tool_gateway') return definition.risk === 'read' && definition.paths.length > 0;
   return RECORD_ACTION_NAMES.includes(definition.name) && catalogue.target(textOf(args['target']))?.place === 'ledger';
 }
 
-/** Done twice with one key, is it done once? Records are: their database remembers the keys. */
+/** Whether a second execution with the same key has no further effect. Record stores deduplicate by key. */
 export function isIdempotent(definition: ActionDefinition, args: JsonObject, catalogue: Catalogue): boolean {
   if (definition.name === 'CALL_TOOL') return catalogue.tool(textOf(args['tool']))?.idempotent === true;
   return definition.idempotent || RECORD_ACTION_NAMES.includes(definition.name);
 }
 
-/** What whoever performed the action knows afterwards that it need not have known before (information flow). */
+/** The label that the result of the action adds to the run (information flow); null if the result adds none. */
 export function resultLabel(
   definition: ActionDefinition,
   args: JsonObject,
@@ -105,7 +105,7 @@ export function resultLabel(
 
 const RECORD_ACTION_NAMES = ['WRITE_RECORD', 'READ_RECORDS'];
 
-/** Written out: every step has one. */
+/** Lists every member instead of spreading, because every step builds this object. */
 const ownRequest = (
   { tool, write, read, outside }: ActionDefinition,
   run: RunContext,
@@ -164,7 +164,7 @@ function hasValidColumns(target: TargetDefinition, where: Json | undefined): boo
   });
 }
 
-/** Where a read goes on: the whole key, and nothing else. */
+/** Whether `after`, the position behind which a read continues, has exactly the key columns of the target. */
 const isWholeKey = (target: TargetDefinition, after: Json | undefined): boolean =>
   after === undefined ||
   (hasValidColumns(target, after) &&

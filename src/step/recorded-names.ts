@@ -1,4 +1,4 @@
-// Names that an agent gives: those that the platform knows stand in entries, all others only as hashes (S4-62, C90).
+// Names in a proposal: entries contain the names that the platform knows, and hashes of all others (S4-62, C90).
 
 import { FREE_TEXT } from '../contract/policy/flags.js';
 import { hashText } from '../contract/free-text.js';
@@ -11,7 +11,7 @@ export const shouldHashNames = ({ flags }: Policy): boolean => flags.has(FREE_TE
 
 const VERSION = /^\d{1,6}\.\d{1,6}\.\d{1,6}$/;
 
-/** What a trace says of the action and version that a payload names. */
+/** The action and schema version of a payload as its trace records them. */
 export function recordedIdentity(
   { action, schema_version }: Identity,
   policy: Policy,
@@ -24,14 +24,14 @@ export function recordedIdentity(
   };
 }
 
-/** The names of arguments that nothing has validated: those of the action's own schema, and hashes of all others. */
+/** Returns how to record names of unvalidated arguments: those in the action's schema stay, others are hashed. */
 export function argumentNameRecorder(action: string, policy: Policy): (name: string) => string {
   if (!shouldHashNames(policy)) return (name) => name;
   const properties = policy.catalogue.action(action)?.args.properties ?? {};
   return (name) => (Object.hasOwn(properties, name) ? name : hashText(name));
 }
 
-/** The request with hashes in the place of a tool or table that is not registered; it is denied for that. */
+/** The request with a hash in place of a tool or table that is not registered. AUTHORIZE denies such a request. */
 export function withRecordedNames(privileged: PrivilegedRequest, policy: Policy): PrivilegedRequest {
   if (!shouldHashNames(policy)) return privileged;
   const { unregistered, tool, write, read } = privileged;

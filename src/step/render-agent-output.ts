@@ -3,22 +3,22 @@ import { EXECUTION_CAUSES, type FaultCode } from '../contract/fault.js';
 import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
 import type { DecisionResponse, DetailedResponse, StepResponse } from '../contract/run/response.js';
 
-/** The envelope of S2-23: what the runtime said, and what an agent may tell its user about it. */
+/** The envelope of S2-23: the response of the runtime, and the sentence that an agent may show its user. */
 export interface RenderedResponse<Response extends StepResponse = StepResponse> {
   readonly runtime_response: Response;
   readonly agent_output: string;
 }
 
 /**
- * Says a response in a sentence, as an agent would to its user. For the command line and for examples: the runtime
- * itself never returns this (C10). File contents and names stand in it as they are.
+ * Renders a response as a sentence that an agent can show its user, with file contents and names unchanged. Only the
+ * command line and the examples use it: the runtime never returns this text (C10).
  */
 export function renderAgentOutput<Response extends StepResponse>(response: Response): RenderedResponse<Response> {
   const agent_output = 'decision' in response ? sentenceForDecision(response) : sentenceFor(response);
   return { runtime_response: response, agent_output };
 }
 
-/** Of a DENY nobody can tell whether the policy refused the action or the request was not valid (S2-12). */
+/** A DENY does not reveal whether the policy denied the action or the request was invalid (S2-12). */
 function sentenceForDecision({ action, decision, result }: DecisionResponse): string {
   if (decision === 'DENY') return 'The request was refused, so nothing was done.';
   return result === null ? FAILED : successSentence(action, isJsonObject(result) ? result : {});
@@ -39,7 +39,7 @@ function sentenceFor({ action, outcome, result, error }: DetailedResponse): stri
 
 const FAILED = 'The action could not be completed.';
 
-/** A response names no cause, but each cause has one constant message. */
+/** A response omits the cause, but each cause has one constant message. */
 const FAILURES: ReadonlyMap<string, string> = new Map([
   [EXECUTION_CAUSES.FILE_NOT_FOUND.message, 'The file could not be found.'],
   [EXECUTION_CAUSES.IS_A_DIRECTORY.message, 'The path names a directory, not a file.'],

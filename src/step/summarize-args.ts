@@ -4,17 +4,18 @@ import { sha256 } from '../contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
 import type { ArgsSummary } from '../contract/run/step-trace.js';
 
-/** How many names of arguments that nobody has validated are written down, and how much of each. */
+/** Limits for unvalidated arguments: the number of recorded names, and the UTF-16 code units of each. */
 export const SUMMARY_KEYS_MAX = 16;
 export const SUMMARY_KEY_CHARS_MAX = 64;
 
 /**
- * What a trace says about the arguments of a step (C37); never content (S4-62).
+ * Summarizes the arguments of a step for its trace (C37), without content (S4-62).
  *
- * `definition` is that of the action once VALIDATE_ARGS has passed: then paths stand verbatim and everything else as
- * hash and length. Null means that nothing has validated the arguments: then only some of their names are recorded,
- * each as `recorded` gives it.
- * @returns null where there are no arguments
+ * @param definition the action's definition once VALIDATE_ARGS has passed: the summary then contains paths verbatim,
+ *   and hash and length of every other argument. Null if the arguments are unvalidated: the summary then contains only
+ *   the first names.
+ * @param toRecordedName returns the name as the trace records it
+ * @returns null if there are no arguments
  */
 export function summarizeArgs(
   definition: ActionDefinition | null,
@@ -52,7 +53,7 @@ interface Digest {
 
 const digestOf = (text: string): Digest => ({ sha256: sha256(text), bytes: Buffer.byteLength(text) });
 
-/** Half a surrogate pair could not be written into the ledger. */
+/** Removes half a surrogate pair at the end, which the ledger could not store. */
 function truncateKey(key: string): string {
   const head = key.slice(0, SUMMARY_KEY_CHARS_MAX);
   return head.isWellFormed() ? head : head.slice(0, -1);

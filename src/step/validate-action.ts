@@ -3,8 +3,8 @@ import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import type { Policy } from '../policy/policy.js';
 
 /**
- * VALIDATE_ACTION: the action stands in the policy's allowlist and exists. Names are compared as they are: folding case
- * would let `ﬁnish` or `thınk` in (C16).
+ * VALIDATE_ACTION: checks that the policy's allowlist contains the action and that it exists. Names are compared
+ * exactly: case folding would accept `ﬁnish` or `thınk` (C16).
  *
  * @returns the definition, or ACTION_NOT_ALLOWED
  */

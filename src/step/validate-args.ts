@@ -9,7 +9,7 @@ import { canonicalizePath, isExtensionAllowed, pathOptionsOf, checkSandboxPath }
 
 const validators = new WeakMap<ActionDefinition, ReturnType<typeof Compile>>();
 
-/** Each definition is compiled once: compiling costs a hundred times what checking does. */
+/** Compiles each definition once: compilation takes a hundred times as long as a check. */
 function validatorOf(definition: ActionDefinition): ReturnType<typeof Compile> {
   const known = validators.get(definition);
   if (known !== undefined) return known;
@@ -19,10 +19,10 @@ function validatorOf(definition: ActionDefinition): ReturnType<typeof Compile> {
 }
 
 /**
- * VALIDATE_ARGS: the action's own schema, the length of content, and every path as text (S0-39 to S0-45). Whether a
- * path may be used is for AUTHORIZE to say; only where the policy says so are extensions judged here too (C23).
+ * VALIDATE_ARGS: checks the action's schema, the length of content, and the text of every path (S0-39 to S0-45).
+ * AUTHORIZE decides whether a path may be used. This phase checks extensions only if the policy says so (C23).
  *
- * @returns the arguments as they were proposed, or INVALID_ARGS
+ * @returns the proposed arguments, unchanged, or INVALID_ARGS
  */
 export function validateArgs(definition: ActionDefinition, args: JsonObject, policy: Policy): CheckedValue<JsonObject> {
   if (!hasValidSchema(definition, args, policy)) return rejectWith('INVALID_ARGS', 'args.schema');
@@ -44,13 +44,13 @@ export function validateArgs(definition: ActionDefinition, args: JsonObject, pol
   return passWith(args);
 }
 
-/** A schema that a service has registered is data of the tree, and is never made into code. */
+/** The schema of a registered action comes from the embedding service, so it is interpreted, never compiled to code. */
 const hasValidSchema = (definition: ActionDefinition, args: JsonObject, { catalogue }: Policy): boolean =>
   catalogue.registrations.actions.some(({ name }) => name === definition.name)
     ? isSchemaInstance(definition.args as unknown as RegisteredSchema, args)
     : validatorOf(definition).Check(args);
 
-/** Endings are judged on the canonical path (C26); one that AUTHORIZE will deny for its place is left to it. */
+/** Checks the extension of the canonical path (C26). A path without a canonical form passes: AUTHORIZE denies it. */
 function isEndingAllowed(definition: ActionDefinition, name: string, path: string, policy: Policy): boolean {
   const endings = policy.actions.get(definition.name)?.extensions?.[name];
   if (endings === undefined) return true;

@@ -8,27 +8,27 @@ import type { Policy } from '../policy/policy.js';
 import { parse } from './parse.js';
 import { receive } from './receive.js';
 
-/** Who proposed what, as far as it may be said to the agent and written into a trace. */
+/** The identifying fields of a payload that a response may echo and a trace may record. */
 export interface Identity {
   readonly proposal_id: string | null;
   readonly action: string | null;
   readonly schema_version: string | null;
-  /** Hash and length in code points; the text itself stands in the raw payload, and no decision reads it (S0-67). */
+  /** Hash, and length in code points. The text is only in the raw payload, and no decision reads it (S0-67). */
   readonly reasoning: { readonly sha256: string; readonly chars: number } | null;
 }
 
 export const UNKNOWN_IDENTITY: Identity = { proposal_id: null, action: null, schema_version: null, reasoning: null };
 
 const UUID = new RegExp(UUID_PATTERN);
-/** An unknown action is echoed only when it looks like one: it is attacker-controlled text (C06). */
+/** An unknown action is attacker-controlled text, so it is echoed only if it has the form of an action name (C06). */
 const ACTION_LIKE = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
-/** Well-formed, of a major that is not 1. */
+/** A well-formed version with a major other than 1. */
 const OTHER_MAJOR = /^(?:0|[2-9]|[1-9]\d+)\.\d+\.\d+$/;
 
 const proposalSchema = Compile(Proposal);
 const KEYS = Object.keys(Proposal.properties);
 
-/** What a parsed payload says of itself, whether it is valid or not: each field by itself (C05, C06). */
+/** Returns the identifying fields of a parsed payload, valid or not. Each field is checked separately (C05, C06). */
 export function identify(value: Json, policy: Policy): Identity {
   if (!isJsonObject(value)) return UNKNOWN_IDENTITY;
   const { id, action, schema_version, reasoning } = value;
@@ -43,7 +43,7 @@ export function identify(value: Json, policy: Policy): Identity {
 
 const canBeEchoed = (action: string, policy: Policy): boolean => policy.actions.has(action) || ACTION_LIKE.test(action);
 
-/** The scanner lets no lone surrogate through, so every low one ends a pair. */
+/** The scanner rejects lone surrogates, so every low surrogate ends a pair. */
 function countCodePoints(text: string): number {
   let count = text.length;
   for (let at = 0; at < text.length; at++) {
@@ -54,11 +54,11 @@ function countCodePoints(text: string): number {
 }
 
 /**
- * VALIDATE_SCHEMA: exactly the five fields, each of its type (S0-27 to S0-33).
- * Requires a value made by our scanner: TypeBox counts inherited members as present (C18).
+ * VALIDATE_SCHEMA: checks that the value has exactly the five fields, each of its type (S0-27 to S0-33).
+ * Requires a value from `scanJson`, because TypeBox counts inherited members as present (C18).
  *
- * @returns the proposal, SCHEMA_VERSION_INCOMPATIBLE for a well-formed version of another major whatever else it may
- *   hold (that major may have other fields), or SCHEMA_VIOLATION
+ * @returns the proposal; SCHEMA_VERSION_INCOMPATIBLE for a well-formed version with another major, which may define
+ *   other fields; or SCHEMA_VIOLATION
  */
 export function validateSchema(value: Json): CheckedValue<Proposal> {
   if (proposalSchema.Check(value)) return passWith(value);
@@ -74,7 +74,7 @@ export function validateSchema(value: Json): CheckedValue<Proposal> {
   return rejectWith('SCHEMA_VIOLATION', `schema.${problemOf(value)}`);
 }
 
-/** Told without the library's own error list, whose order and wording would become part of recorded history. */
+/** Does not use the error list of the library: its order and wording would become part of the recorded rule id. */
 function problemOf(value: JsonObject): string {
   const missing = KEYS.find((key) => value[key] === undefined);
   if (missing !== undefined) return `missing_${missing}`;
@@ -82,8 +82,9 @@ function problemOf(value: JsonObject): string {
 }
 
 /**
- * The last check of VALIDATE_SCHEMA: a proposal id is used once in a tree (C19).
- * @returns the step whose recorded response is to be given again, null for a new id, or DUPLICATE_PROPOSAL_ID
+ * The last check of VALIDATE_SCHEMA: a proposal id may occur once in a tree (C19).
+ * @returns the index of the step whose recorded response answers this proposal, null for a new id, or
+ *   DUPLICATE_PROPOSAL_ID
  */
 export function validateProposalId(
   seen: SeenProposal | null,
@@ -101,8 +102,8 @@ export function validateProposalId(
 }
 
 /**
- * The key under which a proposal id is remembered: lower case, since ids are compared without regard to case (C17).
- * @returns null for a payload that does not pass RECEIVE, PARSE and the schema: such ids are never remembered (C19)
+ * The key under which the ledger marks a proposal id as used: in lower case, because ids compare without case (C17).
+ * @returns null for a payload that fails RECEIVE, PARSE or the schema: the ledger does not mark its id (C19)
  */
 export function proposalKey(payload: Uint8Array, policy: Policy): string | null {
   const text = receive(payload, policy);

@@ -123,7 +123,7 @@ class ActionQueue {
 }
 
 function throwUnsupportedAction(machine: AnyStateMachine, name: string): never {
-  throw new InvariantError(`action ${name} of ${machine.id} is of a kind that no chart has`);
+  throw new InvariantError(`action ${name} of ${machine.id} is not supported by compiled machines`);
 }
 
 /** A side effect that an actor runs when the macrostep is over. */

@@ -58,9 +58,9 @@ export interface CompiledMachine {
   /** The states that are entered when the machine starts. */
   readonly initial: readonly MachineNode[];
   readonly output: OutputFunction | null;
-  /** The leaf state at this path. @throws InvariantError if there is none */
+  /** Returns the leaf state at this path. @throws InvariantError if it does not exist */
   nodeAt(path: readonly string[]): MachineNode;
-  /** The compiled machine of the children that this key spawns. @throws InvariantError if there is none */
+  /** Returns the compiled machine that this key spawns. @throws InvariantError if it does not exist */
   actor(src: string): CompiledMachine;
 }
 
@@ -192,7 +192,7 @@ function compileGuard(machine: AnyStateMachine, guard: unknown): Guard {
   const params = typeof guard === 'string' ? undefined : (guard as { readonly params?: unknown }).params;
   const predicate = implementationsOf(machine).guards[name];
   if (typeof predicate !== 'function' || isGuardCombinator(predicate) || typeof params === 'function') {
-    throw new InvariantError(`guard ${name} of ${machine.id} is of a kind that no chart has`);
+    throw new InvariantError(`guard ${name} of ${machine.id} is not supported by compiled machines`);
   }
   return (context, event) =>
     Boolean((predicate as (args: object, params: unknown) => unknown)({ context, event }, params));
@@ -204,5 +204,5 @@ function requireDefined<T>(value: T | undefined, description: string): T {
 }
 
 function throwUnsupportedState(state: AnyStateNode): never {
-  throw new InvariantError(`state ${state.id} is of a kind that no chart has`);
+  throw new InvariantError(`state ${state.id} uses a feature that compiled machines do not support`);
 }

@@ -168,12 +168,12 @@ class TableDrivenActor implements ActionContext, ObservedActor {
   }
 
   get #currentNode(): MachineNode {
-    if (this.#node === null) throw new InvariantError(`${this.#options.id} is nowhere`);
+    if (this.#node === null) throw new InvariantError(`actor ${this.#options.id} has no state`);
     return this.#node;
   }
 
   #restore({ status, output, value, children }: PersistedActor): void {
-    if (status === 'error') throw new InvariantError('an actor that broke cannot go on');
+    if (status === 'error') throw new InvariantError('an actor in the error state cannot be restored');
     this.#status = status;
     this.#output = output;
     this.#node = this.#options.chart.nodeAt(toStatePath(value));

@@ -1,5 +1,5 @@
-// What an agent run would be under another policy: the case that its lane leaves it, and the budget that it would have
-// been given out of a tree that had used up what it had used up, with the same agents at work.
+// The context and the budget of an agent run under another policy. The lane decides whether the run has a case. The
+// budget comes from the tree's recorded consumption at that time, with the same agents live.
 
 import { newChildContext } from '../../../machines/orchestrator.js';
 import { BUDGET_KINDS, type Account, type Amounts, type BudgetKind, type Limits } from '../../contract/run/budget.js';
@@ -10,14 +10,14 @@ import type { AgentStart } from './recorded-decision.js';
 
 interface AgentUnderPolicy {
   readonly run: RunContext;
-  /** What it would have been given; null where it would have been refused. */
+  /** The budget that the tree would have granted; null if it would have refused the start. */
   readonly grant: Limits | null;
   readonly exhausted: BudgetKind | null;
-  /** What its steps may use up. */
+  /** The budget for the steps of the run. */
   readonly limit: Limits;
 }
 
-/** Agents are asked about in the order of their starts, so that those beside one are known before it. */
+/** Callers query agents in the order of their starts, so the siblings of an agent are cached before it. */
 const agentsByPolicy = new WeakMap<Policy, WeakMap<AgentStart, AgentUnderPolicy>>();
 
 function agentUnderPolicy(start: AgentStart, policy: Policy): AgentUnderPolicy {
@@ -41,7 +41,7 @@ function decideAgentStart(start: AgentStart, policy: Policy): AgentUnderPolicy {
     run: newChildContext({ run: parent, children }, event, 'agent', policy),
     grant,
     exhausted: 'exhausted' in reservation ? reservation.exhausted : null,
-    // One that would have been refused was there all the same, with what it had asked for.
+    // If the other policy refuses the start, the recorded run still exists; its limit is the requested budget.
     limit: limitsOf({ steps: policy.limits.steps_per_run_max }, grant ?? requested),
   };
 }
@@ -60,7 +60,7 @@ export const agentContextUnder = (start: AgentStart, policy: Policy): RunContext
 export const exhaustedBudgetUnder = (start: AgentStart, policy: Policy): BudgetKind | null =>
   agentUnderPolicy(start, policy).exhausted;
 
-/** The account of the agent run after it has used up so much. */
+/** The account of the agent run after it has spent these amounts. */
 export const accountUnder = (start: AgentStart, spent: Amounts, policy: Policy): Account => ({
   limit: agentUnderPolicy(start, policy).limit,
   spent,

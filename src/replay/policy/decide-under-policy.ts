@@ -1,5 +1,5 @@
-// A recorded decision taken again under any policy, by the same functions as the machines use. What the decision went
-// by is as recorded; what is a policy's word (limits, lanes, grants of a budget, whether a lane has a case) is not.
+// Decides a recorded decision under any policy, with the functions that the machines use. Its facts are the recorded
+// ones. Everything that a policy sets (limits, lanes, budget grants, whether a lane has a case) is computed again.
 
 import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from '../../../machines/authorize-step.js';
 import { applyBallot, approvalPolicyFor } from '../../../machines/approval-ballot.js';
@@ -35,7 +35,7 @@ import type {
   WriteFacts,
 } from './recorded-decision.js';
 
-/** Another policy, with the behaviour flags of the tree that it is asked about: flags belong to the machines. */
+/** The other policy with the behaviour flags of the recorded tree, because flags belong to the machines. */
 function withFlags(policy: Policy, flags: Policy['flags']): Policy {
   const known = policiesWithFlags.get(policy);
   if (known?.flags === flags) return known;
@@ -45,7 +45,7 @@ function withFlags(policy: Policy, flags: Policy['flags']): Policy {
 }
 const policiesWithFlags = new WeakMap<Policy, Policy>();
 
-/** What `policy` says to it. @returns the verdict, or why the ledger does not tell */
+/** Decides under the policy `other`. @returns the verdict, or the reason why the recorded facts do not suffice */
 export function decideUnderPolicy({ facts, policy: recorded }: RecordedDecision, other: Policy): PolicyAnswer {
   const policy = withFlags(other, recorded.flags);
   switch (facts.kind) {
@@ -77,7 +77,7 @@ const denyVerdict = (rule_id: string): RecordedVerdict => ({ decision: 'deny', r
 function decideStepUnder(recorded: StepFacts, recordedPolicy: Policy, policy: Policy): PolicyAnswer {
   const { start, input } = recorded;
   if (input.raw === null && policy.limits.payload_bytes_max >= (input.payload.byte_size ?? 0)) return NOT_RECORDED;
-  // A proposal that was valid is valid under the same limits: only whether its action is listed is checked again.
+  // A valid proposal is also valid under the same limits, so only the allowlist of actions is checked again.
   const isKnown = recorded.act !== null && hasSameInputRules(recordedPolicy, policy);
   const known = isKnown ? { action: recorded.act.action, args: recorded.act.args } : {};
   const agent = agentContextUnder(start, policy);
@@ -98,13 +98,13 @@ function decideStepUnder(recorded: StepFacts, recordedPolicy: Policy, policy: Po
     : { undecidable: 'facts.not_gathered' };
 }
 
-/** C80: another limit would take a payload of which only a prefix was recorded. */
+/** C80: the other policy's limit would accept a payload of which only a prefix was recorded. */
 const NOT_RECORDED: PolicyAnswer = { undecidable: 'payload.not_recorded' };
 
 const LISTING_PHASES = ['VALIDATE_ACTION'] as const;
 const alikePolicies = new WeakMap<Policy, WeakMap<Policy, boolean>>();
 
-/** Whether both policies take the same payloads for the same proposals, but for the actions that they list. */
+/** Whether both policies parse payloads into the same proposals, apart from the actions that they list. */
 function hasSameInputRules(one: Policy, other: Policy): boolean {
   let known = alikePolicies.get(one);
   if (known === undefined) alikePolicies.set(one, (known = new WeakMap()));
@@ -118,7 +118,7 @@ function hasSameInputRules(one: Policy, other: Policy): boolean {
   return found;
 }
 
-/** A response is looked up where policy wants it given again, and only there. */
+/** The engine looks up an earlier response only if the recorded policy repeats responses. */
 const denyUnlessUnknown = (rule_id: string, recordedPolicy: Policy): PolicyAnswer =>
   rule_id === 'proposal.response_not_at_hand' && recordedPolicy.knobs.duplicate_proposal_ids === 'reject'
     ? { undecidable: 'response.not_at_hand' }
@@ -136,7 +136,7 @@ const isSameGatherRequest = (one: GatherRequest, other: GatherRequest): boolean 
   one.paths.length === other.paths.length &&
   one.paths.every((path, i) => path === other.paths[i]);
 
-/** A book was written under the rules of its time: where somebody has answered, it tells only of those. */
+/** An approval book applies to its own approval rule only. If it has a request under another rule, it cannot decide. */
 function verdictUnlessAnswered(
   step: StepMemory,
   { verdict, digest }: Authorization,
@@ -155,7 +155,7 @@ const hasSameApprovalRule = (name: string, recordedPolicy: Policy, policy: Polic
 const ruleText = (name: string, { approvals }: Policy): string =>
   canonicalJson(approvalRuleFor(approvals, name) ?? null);
 
-/** The first attempt's run, in the lane that the action has under this policy. */
+/** The context of the first attempt's run, in the lane of the action under this policy. */
 const runOf = ({ start, action, run_id }: MediatedAct, policy: Policy): RunContext =>
   mediatedContext({ agent: agentContextUnder(start, policy), action, mediated_run_id: run_id }, policy);
 
@@ -200,7 +200,7 @@ function decideRunUnder(started: StartedRun, policy: Policy): PolicyAnswer {
   return input.approval === null ? toVerdict(verdict) : denyVerdict('approval.required');
 }
 
-/** Without a rule of its own, the policy would not have let anybody wait: it says what it says without people. */
+/** A policy without an approval rule for this run would not have waited, so its verdict without approvals counts. */
 function decideApprovalUnder(
   { of, approval, event }: ApprovalFacts,
   recordedPolicy: Policy,
@@ -232,7 +232,7 @@ function decideBallotUnder({ book, event, nth }: BallotFacts, recordedPolicy: Po
   return { decision: counted && rule_id !== 'approval.rejected' ? 'allow' : 'deny', rule_id };
 }
 
-/** Rules that look at the voter alone. */
+/** Rules that depend only on the voter. */
 const VOTER_RULES: ReadonlySet<string> = new Set([
   'approval.by_agent',
   'approval.role_unknown',

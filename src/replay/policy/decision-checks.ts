@@ -1,6 +1,6 @@
-// The checks that a recorded decision passed, in their order. A denial names the first check that does not hold, so the
-// rule that decided tells of every other check whether it passed or was never reached. The lists are those of the live
-// decision; only the checks of a ballot are described here.
+// The checks that a recorded decision passed, in order. A denial names the first check that does not hold. Its rule
+// therefore determines whether every other check passed or was not reached. The lists are those of the live decision;
+// only the checks of a ballot are described here.
 
 import { BUDGET_CHECK, AGENT_START_CHECKS, REQUEST_CHECKS } from '../../policy/authorize-with-overlay.js';
 import { PIN_CHECK } from '../../policy/authorize-run.js';

@@ -1,5 +1,5 @@
-// The decisions of a recorded tree, as its entries come: an entry that records one is handed out with what it was
-// decided by. The tree is folded as it was recorded, whatever another policy would have said to an earlier decision.
+// Extracts the decisions of a recorded tree, entry by entry: each decision comes with the facts that it depended on.
+// The tree is folded as recorded, even if another policy would have decided an earlier decision differently.
 
 import { checkAvailable, type Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
@@ -16,7 +16,7 @@ import { DecisionNotes } from './decision-notes.js';
 
 type PlacedDecision = Omit<RecordedDecision, 'log_index'>;
 
-/** One tree, given its entries in their order. */
+/** Extracts the decisions of one tree from its entries, which must arrive in order. */
 export class DecisionFold {
   readonly #tree: Tree;
   readonly #fold: Fold;
@@ -29,7 +29,7 @@ export class DecisionFold {
   }
 
   /**
-   * The tree's next entry, with the content that it brought.
+   * Folds the tree's next entry. `artifacts` is the content of that entry.
    * @returns the decision that it records, or null
    * @throws LedgerError LEDGER_TAMPERED for an entry that the machines would not have written
    */
@@ -91,15 +91,15 @@ export class DecisionFold {
   }
 }
 
-/** What was read so far. */
+/** The numbers of trees and entries read so far. */
 export interface ReadCount {
   trees: number;
   entries: number;
-  /** Trees whose later decisions were not read: content that they rest on is not to be had. */
+  /** Trees whose later decisions were not read, because content that they need is withheld or erased. */
   not_recomputed: number;
 }
 
-/** Every decision of a ledger, or of one tree of it, in its order. Memory: the trees that have not ended. */
+/** Yields every decision of a ledger, or of one of its trees, in log order. Memory grows with the number of trees. */
 export async function* decisionsIn(
   source: ReplaySource,
   tree_id: string | undefined,
@@ -141,7 +141,7 @@ const identityIn = ({ run_id, actor, role_id, lane_id }: AuditEvent) => ({
   lane_id: lane_id ?? null,
 });
 
-/** A run that must wait for people is not allowed yet, though policy has nothing else against it. */
+/** A run that waits for an approval counts as denied, although the policy allows it otherwise. */
 const verdictIn = ({ authz, target }: AuditEvent): RecordedVerdict => {
   const { decision, rule_id } = authz ?? { decision: 'deny' as const, rule_id: null };
   const waits = rule_id === 'approval.required' && target?.name !== 'approval';

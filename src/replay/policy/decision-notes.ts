@@ -1,5 +1,5 @@
-// What the decisions of a tree are taken by, noted just before they are taken, while the tree is folded as it was
-// recorded. Nothing here moves the machines.
+// Collects the facts of each decision of a tree just before the machines decide, while the recorded tree is folded. It
+// only observes and does not affect the machines.
 
 import type { AgentMemory } from '../../../machines/agent-memory.js';
 import type { MediatedInput } from '../../../machines/mediated.js';
@@ -27,7 +27,7 @@ export interface OpenStep {
   gathered: GatherRequest | null;
 }
 
-/** What one tree's decisions are taken by, until they are written down. */
+/** The facts of one tree's decisions, each until the entry that records the decision. */
 export class DecisionNotes implements TransitionObserver {
   readonly #starts = new Map<string, AgentStart>();
   readonly #steps = new Map<string, OpenStep>();
@@ -63,7 +63,7 @@ export class DecisionNotes implements TransitionObserver {
     else this.#noteWrite(parent.memory as unknown as MediatedMemory, id);
   }
 
-  /** What a run is judged by, or an answer that it has waited for. */
+  /** Returns the facts of the next decision about a run: the answer to its approval request, or else its start. */
   takeFacts(run_id: string): DecisionFacts | undefined {
     const answer = this.#answers.get(run_id);
     this.#answers.delete(run_id);
@@ -75,7 +75,7 @@ export class DecisionNotes implements TransitionObserver {
     return ballot === undefined ? undefined : { kind: 'ballot', ...ballot, nth };
   }
 
-  /** The step of this agent run, which ends without a mediated run. */
+  /** Removes and returns the step of this agent run, for a step that ends without a mediated run. */
   takeStep(run_id: string): StepFacts | undefined {
     const [openStep, start] = [this.#steps.get(run_id), this.#starts.get(run_id)];
     this.#steps.delete(run_id);
@@ -120,7 +120,7 @@ export class DecisionNotes implements TransitionObserver {
     this.#runs.set(id, start);
   }
 
-  /** A mediated run of a step: its verdict, or the verdict on another attempt. */
+  /** Notes the facts of a step's mediated run: those of the first attempt, or of a retry. */
   #noteAct({ memory, event }: ObservedActor, id: string, overlay: OverlayFact | null): void {
     const step = memory as unknown as StepMemory;
     const { agent, approvals, attempts } = step;

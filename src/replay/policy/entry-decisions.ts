@@ -1,4 +1,4 @@
-// The decisions that one entry of a ledger is about.
+// The decisions that one entry of a ledger records or belongs to.
 
 import { requireContent } from '../../ledger/require-content.js';
 import type { ReplayEntry, ReplaySource } from '../replay.js';
@@ -6,15 +6,16 @@ import { DecisionFold } from './decision-fold.js';
 import type { RecordedDecision } from './recorded-decision.js';
 
 export interface EntryDecisions {
-  /** Whether the tree has such an entry. */
+  /** Whether the tree has a matching entry. */
   readonly found: boolean;
-  /** The decision that the entry records; where it records none, those that came of the same input. */
+  /** The decision that the entry records; if it records no decision, all decisions of the same input. */
   readonly decisions: readonly RecordedDecision[];
 }
 
 /**
- * Folds a tree up to an entry. `pause` is awaited between entries, so that others have their turns.
- * @throws LedgerError LEDGER_TAMPERED, and LEDGER_ERASED where content is needed that is not to be had
+ * Folds a tree up to an entry and returns the decisions of its input. Awaits `pause` between entries, so that a service
+ * can process other requests.
+ * @throws LedgerError LEDGER_TAMPERED, or LEDGER_ERASED if content that the fold needs is withheld or erased
  */
 export async function readDecisionsAt(
   source: Pick<ReplaySource, 'tree' | 'artifactsOf'>,

@@ -1,5 +1,5 @@
-// Why one decision of a ledger came out as it did, and what would have to be otherwise in the policy for it not to.
-// The changes are found by making them and deciding again.
+// Explains one recorded decision: its checks, and the single policy changes that would reverse it. Each change is found
+// by editing the policy and deciding again.
 
 import { CHECK_TOOLS, EXPORT_TOOL } from '../../../machines/high-risk-run.js';
 import type { Json, JsonObject } from '../../contract/json.js';
@@ -10,17 +10,17 @@ import type { MediatedAct, PolicyAnswer, RecordedDecision } from './recorded-dec
 import { editsOf, type EditScope, type PolicyEdit } from './policy-edits.js';
 import { adjustableLimitsOf, limitEdits } from './limit-edits.js';
 
-/** A single change of the policy under which the decision comes out otherwise. */
+/** A single change of the policy that changes the decision. */
 export interface PolicyChange {
   readonly text: string;
-  /** What it would be; of what nobody has looked at, only that this check would be passed. */
+  /** The answer after the change. Without gathered facts it is undecidable: only the failed check would pass. */
   readonly gives: PolicyAnswer;
 }
 
 export interface Explanation {
   readonly decision: RecordedDecision;
   readonly checks: readonly DecisionCheck[];
-  /** The smallest first; none where no single change flips it. */
+  /** The smallest change first; empty if no single change reverses the decision. */
   readonly changes: readonly PolicyChange[];
 }
 
@@ -32,7 +32,7 @@ export function explain(decision: RecordedDecision): Explanation {
   }
 }
 
-/** The same, for whoever serves others meanwhile: `pause` is awaited between the policies that are tried. */
+/** Like `explain`, but awaits `pause` between the tested policies, so that a service can process other requests. */
 export async function explainWithPauses(
   decision: RecordedDecision,
   pause: () => Promise<void> | undefined,
@@ -45,7 +45,7 @@ export async function explainWithPauses(
   }
 }
 
-/** Comes back after each change that was tried. */
+/** Yields after each tested change. */
 function* searchChanges(decision: RecordedDecision): Generator<undefined, readonly PolicyChange[]> {
   const { policy, said } = decision;
   const answers = new Map<Policy, PolicyAnswer>();
@@ -68,11 +68,11 @@ function* searchChanges(decision: RecordedDecision): Generator<undefined, readon
     text,
     gives: answers.get(edited) ?? decideUnderPolicy(decision, edited),
   }));
-  // What certainly flips it stands before what only leads on to the sandbox.
+  // Changes with a verdict precede changes after which the verdict depends on facts that were not gathered.
   return changes.toSorted((a, b) => Number('undecidable' in a.gives) - Number('undecidable' in b.gives));
 }
 
-/** Whom and what a decision is about, by name. */
+/** The names of the role, lanes, action, tools and tables of a decision. */
 function editScopeOf({ facts, role_id, lane_id, action, policy }: RecordedDecision): EditScope {
   const base = { role_id, lane_ids: lane_id === null ? [] : [lane_id], action, tools: [], tables: [], endings: {} };
   switch (facts.kind) {

@@ -1,20 +1,20 @@
-// Changes of numbers: of each limit the nearest value at which a decision comes out otherwise.
+// Finds for each limit of a policy the nearest value that changes a decision.
 
 import { AMOUNT_MAX, BUDGET_KINDS } from '../../contract/run/budget.js';
 import type { Policy } from '../../policy/policy.js';
 import { isValidPolicy, type PolicyEdit } from './policy-edits.js';
 
-/** One number of a policy: from its present value up to the largest, and down to the smallest that it may have. */
+/** One numeric limit of a policy, with its current value and the range of valid values. */
 export interface AdjustableLimit {
   readonly name: string;
-  /** Null is unlimited. */
+  /** Null means unlimited. */
   readonly now: number | null;
   readonly least: number;
   readonly most: number;
   readonly set: (value: number) => Policy;
 }
 
-/** The nearest values of one limit with which `flips`; a larger change of it flips it as well. */
+/** Yields the nearest higher and lower value for which `flips` holds. It must then also hold for larger changes. */
 export function* limitEdits(
   { name, now, least, most, set }: AdjustableLimit,
   flips: (policy: Policy) => boolean,
@@ -34,7 +34,7 @@ export function* limitEdits(
     };
 }
 
-/** The value nearest to `from`, on the way to `end`, that holds; null where not even the end does. */
+/** Bisects for the value nearest to `from`, towards `end`, for which `isFlipped` holds; null if it fails at `end`. */
 function findNearest(from: number, end: number, isFlipped: (value: number) => boolean): number | null {
   if (from === end || !isFlipped(end)) return null;
   let [failing, passing] = [from, end];

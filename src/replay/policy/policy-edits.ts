@@ -1,5 +1,5 @@
-// Single changes of a policy, the narrowest first: what a person might change who wants one decision to come out
-// otherwise. Each is a whole policy, as valid as the one that it was made from.
+// Single changes of a policy that could change one decision, the narrowest first. Each change is a complete, valid
+// policy.
 
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import { LABEL_REFUSALS } from '../../contract/policy/labels.js';
@@ -10,12 +10,12 @@ import type { Policy } from '../../policy/policy.js';
 import { PROHIBITION_NAMES } from '../../policy/prohibitions.js';
 
 export interface PolicyEdit {
-  /** What would have to be so. */
+  /** Describes the change, for example `action X would have to be listed`. */
   readonly text: string;
   readonly policy: Policy;
 }
 
-/** Whom and what the edits are about. */
+/** The names that the edits may change rules for. */
 export interface EditScope {
   readonly role_id: string;
   readonly lane_ids: readonly string[];
@@ -23,7 +23,7 @@ export interface EditScope {
   readonly action: string;
   readonly tools: readonly string[];
   readonly tables: readonly string[];
-  /** The endings of the paths that were named, by argument. */
+  /** The extension of each path argument, keyed by argument. */
   readonly endings: Readonly<Record<string, string>>;
 }
 
@@ -115,7 +115,7 @@ function toggleListed<T>(
     : [`${verb} ${what}`, createLane([...list, value])];
 }
 
-/** C55: a grant stands in both files or nowhere, so it is one change. */
+/** C55: a grant is valid only in both files, so both changes are one edit. */
 function* grantEdits(policy: Policy, lane: Lane, { role_id }: EditScope): Generator<PolicyEdit> {
   const role = policy.roles.get(role_id) ?? newRole(role_id);
   const granted = role.privileges.lanes.includes(lane.lane_id);
@@ -173,7 +173,7 @@ function* approvalEdits(policy: Policy, action: string): Generator<PolicyEdit> {
   const { approvals, roles } = policy;
   const others = approvals.filter((rule) => rule.for !== action);
   if (others.length < approvals.length) {
-    yield { text: `${action} would have to need nobody's approval`, policy: { ...policy, approvals: others } };
+    yield { text: `${action} would have to need no approval`, policy: { ...policy, approvals: others } };
     return;
   }
   const person = [...roles.values()].find((role) => role.class === 'human');
@@ -204,7 +204,7 @@ const KNOBS = {
 
 const HEADER = { version: 'v1', contract_version: 'v1', last_updated: '2026-01-01' } as const;
 
-/** As `policy check` has it. */
+/** Whether `policy check` would find no inconsistency. */
 export function isValidPolicy(policy: Policy): boolean {
   const { lanes, roles, actions, limits, sandbox, exposure, budgets, approvals, retries, knobs } = policy;
   const catalogue: Catalogue = policy.catalogue;

@@ -1,5 +1,5 @@
-// A decision as a ledger holds it: what was decided, and everything that it was decided by. The facts are those of the
-// moment, and none of them is a policy's word, so that another policy can be asked with them.
+// A recorded decision and the facts that it depended on. The facts have the values at the time of the decision, and no
+// policy sets any of them, so another policy can decide with the same facts.
 
 import type { RequiredApproval, VoteEvent } from '../../../machines/mediated-memory.js';
 import type { OrchestratorMemory, StartAgentEvent } from '../../../machines/orchestrator.js';
@@ -14,19 +14,20 @@ import type { OverlayFact } from '../../contract/policy/overlay.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import type { Policy } from '../../policy/policy.js';
 
-/** What was said. No rule where nothing had to be granted: a thought, or the response to a repeated proposal. */
+/** A verdict. It has no rule if the policy had nothing to grant, as for THINK or a repeated proposal. */
 export interface RecordedVerdict {
   readonly decision: 'allow' | 'deny';
   readonly rule_id: string | null;
 }
 
-/** Why a decision cannot be taken again: the ledger does not hold what the other policy would go by. */
+/** Why another policy cannot decide: the ledger lacks facts that this policy needs. */
 export const UNDECIDABLE = {
-  'facts.not_gathered': 'It would look at the sandbox, and nobody looked there, or not in that way.',
+  'facts.not_gathered': 'It would need facts about the sandbox that were not gathered.',
   'approval.other_rule': 'People answered under another approval rule.',
-  'payload.not_recorded': 'It was over the limit of then, and only its first bytes were recorded.',
-  'response.not_at_hand': 'It would give an earlier response again, and whether that was at hand is not recorded.',
-  'policy.invalid': 'It is no valid policy over the actions, tools and targets that the run tree has registered.',
+  'payload.not_recorded': 'The payload exceeded the limit at that time, and only its first bytes were recorded.',
+  'response.not_at_hand':
+    'It would repeat an earlier response, and the ledger does not record whether that response was available.',
+  'policy.invalid': 'The policy is not valid for the actions, tools and targets that the run tree has registered.',
 } as const satisfies Record<string, string>;
 export type UndecidableReason = keyof typeof UNDECIDABLE;
 
@@ -36,10 +37,10 @@ export type PolicyAnswer = RecordedVerdict | { readonly undecidable: Undecidable
 export interface AgentStart {
   readonly kind: 'agent';
   readonly parent: RunContext;
-  /** How many child runs there were before it. */
+  /** The number of child runs that the parent had before. */
   readonly children: number;
   readonly event: Pick<StartAgentEvent, 'actor' | 'person' | 'role_id' | 'lane_id' | 'budget' | 'overlay'>;
-  /** What the tree had used up by then, and the agents that were at work. */
+  /** The amounts that the tree had spent by then, and the agents that were live. */
   readonly spent: Amounts;
   readonly siblings: readonly AgentStart[];
 }
@@ -51,23 +52,23 @@ export interface StartedRun {
   readonly event: StartRunEvent;
 }
 
-/** One proposal, from its bytes to the verdict on it. */
+/** One proposal, from its bytes to its verdict. */
 export interface StepFacts {
   readonly kind: 'step';
   readonly input: StepInput;
   readonly start: AgentStart;
-  /** As it counted when the verdict fell. */
+  /** The approval book at the time of the verdict. */
   readonly approvals: ApprovalBook;
-  /** What was asked about the sandbox, and the answer; null where nobody asked, or it never came. */
+  /** The query of the sandbox and its result; each null if it does not exist. */
   readonly gathered: GatherRequest | null;
   readonly facts: SandboxFacts | null;
-  /** Called off before the answer came. */
+  /** Whether the step was cancelled before the facts arrived. */
   readonly ending: boolean;
-  /** What was proposed; null where it came to no mediated run. */
+  /** The proposed action; null if the step has no mediated run. */
   readonly act: MediatedAct | null;
 }
 
-/** What an agent does through a mediated run. */
+/** An action that an agent requests through a mediated run. */
 export interface MediatedAct {
   readonly start: AgentStart;
   readonly agent: RunContext;
@@ -78,7 +79,7 @@ export interface MediatedAct {
   readonly run_id: string;
 }
 
-/** Another attempt at what has failed. */
+/** A retry of a failed attempt. */
 export interface RetryFacts {
   readonly kind: 'retry';
   readonly act: MediatedAct;
@@ -91,12 +92,12 @@ export interface WriteFacts {
   readonly kind: 'write';
   readonly of: StepFacts | RetryFacts | StartedRun;
   readonly run_id: string;
-  /** Of the run that delegates. */
+  /** The id of the delegating run. */
   readonly parent_run_id: string;
   readonly overlay: OverlayFact | null;
 }
 
-/** The end of waiting for people's approval: a ballot that decided, or time that ran out. */
+/** The end of a pending approval: a ballot that decided it, or its expiry if `event` is null. */
 export interface ApprovalFacts {
   readonly kind: 'approval';
   readonly of: StartedRun;
@@ -104,12 +105,12 @@ export interface ApprovalFacts {
   readonly event: VoteEvent | null;
 }
 
-/** Somebody's answer to one request. */
+/** One person's vote on one request. */
 export interface BallotFacts {
   readonly kind: 'ballot';
   readonly book: ApprovalBook;
   readonly event: VoteEvent;
-  /** Which of the ballot's digests. */
+  /** The index among the ballot's digests. */
   readonly nth: number;
 }
 
@@ -130,10 +131,10 @@ export interface RecordedDecision {
   readonly actor_id: string;
   readonly role_id: string;
   readonly lane_id: string | null;
-  /** What was to be done: an action, `promotion`, `export`, or the start of a run. */
+  /** The subject of the decision: an action, `promotion`, `export`, or the start of a run. */
   readonly action: string;
   readonly said: RecordedVerdict;
   readonly facts: DecisionFacts;
-  /** The policy that it was taken under. */
+  /** The policy that decided. */
   readonly policy: Policy;
 }

@@ -1,5 +1,5 @@
-// A whole ledger decided again under another policy. Each decision by itself: that an earlier one would have gone
-// another way, and so perhaps everything after it, changes nothing here.
+// Decides every decision of a ledger again under another policy. Each decision is independent: a different result of an
+// earlier decision does not change the facts of later ones.
 
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { Policy } from '../../policy/policy.js';
@@ -11,11 +11,11 @@ import type { PolicyAnswer, RecordedDecision, RecordedVerdict, UndecidableReason
 export const FLIP_KINDS = ['new-allow', 'new-deny', 'other-rule'] as const;
 export type FlipKind = (typeof FLIP_KINDS)[number];
 
-/** A decision that comes out otherwise, or cannot be taken again. */
+/** A decision that another policy changes, or cannot decide. */
 export interface SimulationFinding extends Omit<RecordedDecision, 'said' | 'facts' | 'policy'> {
   readonly kind: FlipKind | 'undecidable';
   readonly was: RecordedVerdict;
-  /** Null where it cannot be taken again. */
+  /** Null if the other policy cannot decide. */
   readonly now: RecordedVerdict | null;
   readonly undecidable: UndecidableReason | null;
 }
@@ -23,7 +23,7 @@ export interface SimulationFinding extends Omit<RecordedDecision, 'said' | 'fact
 export interface Simulation {
   readonly trees: number;
   readonly entries: number;
-  /** Trees of which only the earlier decisions were taken again: content that the others rest on is not to be had. */
+  /** Trees of which only the earlier decisions were simulated: content that later ones need is withheld or erased. */
   readonly not_recomputed: number;
   readonly decisions: number;
   readonly same: number;
@@ -31,12 +31,13 @@ export interface Simulation {
   readonly undecidable: Readonly<Partial<Record<UndecidableReason, number>>>;
 }
 
-/** The policy over what a run tree has registered; null where it is no valid one there. */
+/** Returns the policy with the registrations of a run tree; null if the policy is not valid with them. */
 export type PolicyResolver = (catalogue: Catalogue) => Policy | null;
 
 /**
- * @param onFinding told of every flip, and of every decision that cannot be taken again, in the order of the log
- * @throws LedgerError LEDGER_TAMPERED for a ledger that the machines have not written
+ * Decides every decision of a ledger, or of one of its trees, under the policy that `resolvePolicy` returns.
+ * @param onFinding receives every changed and every undecidable decision, in log order
+ * @throws LedgerError LEDGER_TAMPERED for a ledger that the machines would not have written
  */
 export async function simulate(
   source: ReplaySource,
@@ -63,7 +64,7 @@ export async function simulate(
   return { ...read, decisions, same, flips, undecidable };
 }
 
-/** One decision, taken again. @returns null where it stays as it is */
+/** Decides one decision under another policy. @returns the difference, or null if the verdict stays the same */
 export function compareDecision(decision: RecordedDecision, policy: Policy | null): SimulationFinding | null {
   const { said: was } = decision;
   const answer: PolicyAnswer =
@@ -89,14 +90,14 @@ const placeOf = ({ tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, 
   action,
 });
 
-/** Findings alike in everything but where they are. */
+/** Findings that differ only in their place in the ledger. */
 export interface FindingGroup extends Omit<SimulationFinding, 'tree_id' | 'seq' | 'log_index' | 'run_id' | 'actor_id'> {
   readonly count: number;
   /** The first of them. */
   readonly first: readonly Pick<SimulationFinding, 'tree_id' | 'seq' | 'log_index'>[];
 }
 
-/** By kind, lane, role, action and rules; a group keeps so many places. */
+/** Groups findings by kind, lane, role, action and rules. Each group stores at most `placesMax` places. */
 export class FindingGroups {
   readonly #groups = new Map<string, { finding: SimulationFinding; count: number; first: SimulationFinding[] }>();
   readonly #placesMax: number;
@@ -114,7 +115,7 @@ export class FindingGroups {
     this.#groups.set(key, group);
   }
 
-  /** New allows first, then new denials, other rules, and what cannot be decided; the largest of each first. */
+  /** New allows first, then new denials, other rules, undecidable decisions; in each kind, the largest group first. */
   get list(): readonly FindingGroup[] {
     const order = [...FLIP_KINDS, 'undecidable'];
     return [...this.#groups.values()]
