@@ -25,7 +25,7 @@ export {
   SandboxError,
   UsageError,
 } from './errors.js';
-export type { Inspector } from './kernel/interpreter/inert-inspection.js';
+export type { Inspector } from './kernel/interpreter/inert-inspector.js';
 export type { Interpreter } from './kernel/interpreter/interpreter.js';
 export type { LedgerVerdict } from './ledger/verification/ledger-verdict.js';
 export type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn } from './ports/agent.js';

@@ -128,7 +128,12 @@ function sentenceFindings(): readonly Finding[] {
   });
 }
 
-const stem = (word: string): string => word.replace(/(?:ies|y)$/, 'i').replace(/(?:es|s|ed|ing|e)$/, '');
+/** The ending that is left may have doubled a consonant: `pinned` has the stem of `pin`. */
+const stem = (word: string): string =>
+  word
+    .replace(/(?:ies|y)$/, 'i')
+    .replace(/(?:es|s|ed|ing|e)$/, '')
+    .replace(/([bdgmnprt])\1$/, '$1');
 
 function fileNameFindings(): readonly Finding[] {
   const glossary = tableOf('docs/glossary.md', 'terms').flatMap(([term = '', meaning = '']) => [term, meaning]);

@@ -1,7 +1,7 @@
 // Shared by `step` and `run`: the options of an agent run, the run itself, and the report of its end.
 
 import { EXPOSURES, type Exposure } from '../contract/run/response.js';
-import type { ControlAgentOptions } from '../runtime/control/control-protocol.js';
+import type { ControlAgentOptions } from '../runtime/control/control-messages.js';
 import { quoteArgument, commandUsageError } from './arguments.js';
 import type { CommandArguments, CliCommand, ExitCode, CommandOption } from './command.js';
 import { ProposalLoop, type ProposalLoopResult, proposalCountText } from './proposal-loop.js';

@@ -8,7 +8,7 @@ import { UPSTREAMS_FILE } from '../contract/policy/upstreams.js';
 import { LedgerError } from '../errors.js';
 import type { AgentRun } from '../runtime/agents/agent-run.js';
 import { connectControl } from '../runtime/control/control-client.js';
-import type { ControlAgentOptions } from '../runtime/control/control-protocol.js';
+import type { ControlAgentOptions } from '../runtime/control/control-messages.js';
 import { isVacant, type HomePaths } from '../runtime/home/home.js';
 import { contractFolder } from '../runtime/shipped-contract.js';
 import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';

@@ -10,7 +10,7 @@ import { isJsonObject } from '../contract/json.js';
 import { InvariantError, PolicyError } from '../errors.js';
 import { loadPolicy } from '../policy/files/check-policy.js';
 import type { Policy } from '../policy/policy.js';
-import { scanJson } from '../step/json-scanner.js';
+import { scanJson } from '../step/scan-json.js';
 
 /** Few policies are in use at the same time: the current one, and those of older trees. */
 const POLICIES_MAX = 64;

@@ -1,6 +1,6 @@
 import { usageError } from '../errors.js';
 import { DEFAULT_INTERPRETER } from '../kernel/interpreter/default-interpreter.js';
-import { inertInspector } from '../kernel/interpreter/inert-inspection.js';
+import { inertInspector } from '../kernel/interpreter/inert-inspector.js';
 import { INTERPRETERS, type Interpretation } from '../kernel/interpreter/interpreter.js';
 import type { Log } from '../ports/log.js';
 import type { TurnpikeOptions } from './turnpike-options.js';

@@ -2,7 +2,7 @@
 
 import { type WallMode } from '../adapters/commands/command-runner.js';
 import type { EngineFactory } from '../engine/tree-engine.js';
-import type { Inspector } from '../kernel/interpreter/inert-inspection.js';
+import type { Inspector } from '../kernel/interpreter/inert-inspector.js';
 import type { Interpreter } from '../kernel/interpreter/interpreter.js';
 import type { Clock } from '../ports/clock.js';
 import type { Sandbox } from '../ports/effects/sandbox.js';

@@ -19,8 +19,8 @@ import {
 import { crc32 } from 'node:zlib';
 import { openBagZip } from '../../src/adapters/bag/bag-zip.js';
 import { centralHeader, endRecords, localHeader } from '../../src/adapters/bag/zip-format.js';
-import { createBagFolder } from '../../src/adapters/bag/bag-folder-sink.js';
-import { createBagZip } from '../../src/adapters/bag/bag-zip-sink.js';
+import { createBagFolder } from '../../src/adapters/bag/create-bag-folder.js';
+import { createBagZip } from '../../src/adapters/bag/create-bag-zip.js';
 import { writeBag, type PayloadFile } from '../../src/bagit/write-bag.js';
 import { sized } from '../fixtures/campaign.js';
 import { character } from '../fixtures/characters.js';

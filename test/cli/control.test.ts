@@ -14,7 +14,7 @@ import { LedgerError, PolicyError, RunError, SandboxError, UsageError, type Code
 import { splitLines } from '../../src/runtime/control/split-lines.js';
 import { connectControl, type ControlClient } from '../../src/runtime/control/control-client.js';
 import { fromWireError, toWireError } from '../../src/runtime/control/control-errors.js';
-import { ControlRequest, decodePayload, parseMessage } from '../../src/runtime/control/control-protocol.js';
+import { ControlRequest, decodePayload, parseMessage } from '../../src/runtime/control/control-messages.js';
 import { PENDING_REQUESTS_MAX } from '../../src/runtime/control/control-session.js';
 import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 import { finish, initialised, line, tempFolder, think, write } from './fake-io.js';

@@ -10,7 +10,7 @@ import { CONTENT_READ } from '../../src/contract/run/run-state.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import type { Route } from '../../src/service/http/routes/route.js';
 import { ROUTES } from '../../src/service/http/routes/routes.js';
-import { homeInspectorSource } from '../../src/service/inspector/ledger-view-source.js';
+import { homeInspectorSource } from '../../src/service/inspector/ledger-inspector-source.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { turnpike as command } from '../cli/fake-io.js';
 import { HttpBench } from '../service/http/http-harness.js';

@@ -6,7 +6,7 @@ import { artifactRef } from '../../src/contract/artifact-ref.js';
 import { RIGHTS, type Right } from '../../src/contract/token.js';
 import { ROUTES } from '../../src/service/http/routes/routes.js';
 import type { Route } from '../../src/service/http/routes/route.js';
-import { homeInspectorSource } from '../../src/service/inspector/ledger-view-source.js';
+import { homeInspectorSource } from '../../src/service/inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../../src/service/inspector/inspector-source.js';
 import { HttpBench } from '../service/http/http-harness.js';
 import { CASE, SPEC, type CanaryWorld } from './canary-world.js';

@@ -9,7 +9,7 @@ import { artifactRef } from '../../src/contract/artifact-ref.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { watchLedger } from '../../src/runtime/ledger/watch-ledger.js';
 import { renderOneFile } from '../../src/service/inspector/one-file.js';
-import { homeInspectorSource } from '../../src/service/inspector/ledger-view-source.js';
+import { homeInspectorSource } from '../../src/service/inspector/ledger-inspector-source.js';
 import { createOffer } from '../../src/service/mcp/offer.js';
 import { clientOf, serviceOn } from '../service/mcp/mcp-harness.js';
 import type { Output } from './canary-http.js';

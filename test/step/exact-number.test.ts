@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { scanJson } from '../../src/step/json-scanner.js';
+import { scanJson } from '../../src/step/scan-json.js';
 
 const exactly = (text: string) => scanJson(text, 8, 'exact');
 const refused = { ok: false, problem: 'number_not_exact' };

@@ -20,7 +20,7 @@ import {
 import { SqliteBackend } from './sqlite-backend.js';
 import { EFFECTS_TABLE, SqlStatements } from './sql-statements.js';
 import { tablesOf } from './sql-table.js';
-import { openTables } from './sql-catalog.js';
+import { openTables } from './sql-open-tables.js';
 import { usageError } from '../system/usage-error.js';
 
 /** An upsert that collides with a concurrent insert of the same new row is retried, and then finds the row. */

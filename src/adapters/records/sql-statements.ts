@@ -129,7 +129,7 @@ export class SqlStatements {
 
   /**
    * A column for comparison by bytes. A SQLite table may have a case-insensitive collation, and a case must not see
-   * rows of another; for PostgreSQL the collation is checked before (sql-catalog.ts).
+   * rows of another; for PostgreSQL the collation is checked before (sql-open-tables.ts).
    */
   #comparedColumn({ name, kind }: Column): RawBuilder<unknown> {
     const { sql } = kysely();

@@ -13,7 +13,7 @@ import { doneRecordResult, failedRecordResult, recordFailureOf, isRowError, read
 import { createSqliteExecutor } from './sqlite-backend.js';
 import { SqlStatements } from './sql-statements.js';
 import { tablesOf } from './sql-table.js';
-import { missingTables } from './sql-catalog.js';
+import { missingTables } from './sql-open-tables.js';
 import type { SqliteConnection } from '../sqlite/sqlite-database.js';
 
 /** The part of the ledger's writer that records use. */

@@ -1,6 +1,6 @@
 // The sandbox on the host's file system: one directory for each case, below one root. Every access starts from an open
 // descriptor. It resolves one name at a time (`sandbox-walk.ts`) or verifies the result afterwards
-// (`sandbox-direct.ts`). Everything outside, other cases included, does not exist for an agent.
+// (`read-directly.ts`). Everything outside, other cases included, does not exist for an agent.
 
 import { lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import type { ActionName } from '../../contract/policy/actions.js';
@@ -8,7 +8,7 @@ import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../co
 import { SandboxError } from '../../errors.js';
 import { requireCapability } from '../../ports/effects/capability.js';
 import type { Sandbox } from '../../ports/effects/sandbox.js';
-import { lookDirectly, readDirectly } from './sandbox-direct.js';
+import { lookDirectly, readDirectly } from './read-directly.js';
 import {
   createDirectory,
   deleteFile,

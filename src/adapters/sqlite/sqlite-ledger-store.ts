@@ -31,7 +31,7 @@ import type { ArchiveTable } from '../../ports/ledger/archives.js';
 import type { LedgerRecords } from '../../ports/effects/records.js';
 import type { EndedTree, RunRecordTable } from '../../ports/ledger/run-records.js';
 import type { SqliteArchives } from './content/sqlite-archives.js';
-import { vacuum, removeArchived, sweepContents } from './content/sqlite-archive-removal.js';
+import { vacuum, removeArchived, sweepContents } from './content/sqlite-remove-archived.js';
 import type { BlockContent } from './sqlite-blocks.js';
 import { asLedgerError, checkWritable, createDatabase, truncateWal, type SqliteConnection } from './sqlite-database.js';
 import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';

@@ -32,7 +32,7 @@ import { upgradeSchema, type SqliteConnection, type SqliteStatement } from './sq
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { batchMarksOf, marksText, findNewMarks, type MarkIndexKey, type BatchMarks } from './sqlite-marks.js';
 import type { SqliteReader } from './sqlite-reader.js';
-import { eraseCaseContent } from './content/sqlite-erasure.js';
+import { eraseCaseContent } from './content/sqlite-erase-content.js';
 import type { RecordTransaction } from '../records/sqlite-ledger-records.js';
 import { createLruMap, type LruMap } from '../system/lru-map.js';
 import { writerReplacedError, unavailableError } from '../ledger/store-errors.js';

@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { Json } from '../../contract/json.js';
-import { scanJson } from '../../step/json-scanner.js';
+import { scanJson } from '../../step/scan-json.js';
 import { usageError, type Io } from '../io.js';
 import { filePayloads } from '../payloads.js';
 

@@ -3,7 +3,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import type { EventDetails, LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
 import { toAccessProblem, type FeedConnection, type Feed, type AccessProblem } from '../data/feed.js';
-import { isTextOfRow } from '../data/row-match.js';
+import { isTextOfRow } from '../data/row-text.js';
 import { fetchEarlierRows, loadNewest, applyLivePage } from '../data/load-rows.js';
 import { FIRST_VIEW, type Tab, type PageView } from './address.js';
 import { Courses } from './courses.js';

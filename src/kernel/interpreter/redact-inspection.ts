@@ -5,7 +5,7 @@ import type { InspectionEvent } from 'xstate';
 import { sha256 } from '../../contract/hash.js';
 import type { Policy } from '../../policy/policy.js';
 import { hasWithholdingLane } from '../../policy/content/withheld-content.js';
-import { InertCopies } from './inert-inspection.js';
+import { InertCopies } from './inert-inspector.js';
 import type { Interpretation } from './interpreter.js';
 
 /** The interpretation of a tree under this policy, with redaction if the policy requires it. */

@@ -22,12 +22,12 @@ export interface RecordedVerdict {
 
 /** Why another policy cannot decide: the ledger lacks facts that this policy needs. */
 export const UNDECIDABLE = {
-  'facts.not_gathered': 'It would need facts about the sandbox that were not gathered.',
-  'approval.other_rule': 'People answered under another approval rule.',
-  'payload.not_recorded': 'The payload exceeded the limit at that time, and only its first bytes were recorded.',
+  'facts.not_gathered': 'The decision needs facts of the sandbox that the recorded run did not gather, or gathered in another way.',
+  'approval.other_rule': 'The votes were given under another approval rule.',
+  'payload.not_recorded': 'The payload exceeded the limit of its time, and only its first bytes were recorded.',
   'response.not_at_hand':
-    'It would repeat an earlier response, and the ledger does not record whether that response was available.',
-  'policy.invalid': 'The policy is not valid for the actions, tools and targets that the run tree has registered.',
+    'The step would return an earlier response again, and whether that was available is not recorded.',
+  'policy.invalid': 'The policy is invalid for the actions, tools and targets that the run tree has registered.',
 } as const satisfies Record<string, string>;
 export type UndecidableReason = keyof typeof UNDECIDABLE;
 

@@ -23,7 +23,7 @@ import {
   VoteResult,
   type ControlAgentOptions,
   type ControlRequest,
-} from './control-protocol.js';
+} from './control-messages.js';
 import { fromWireError } from './control-errors.js';
 import type { EraseOptions, ErasureReport } from '../ledger/erase-case.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';

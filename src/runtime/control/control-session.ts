@@ -13,7 +13,7 @@ import {
   REQUEST_BYTES_MAX,
   type ControlAgentOptions,
   type ControlResponse,
-} from './control-protocol.js';
+} from './control-messages.js';
 import { toWireError } from './control-errors.js';
 import type { EraseOptions, ErasureReport } from '../ledger/erase-case.js';
 import type {

@@ -1,9 +1,9 @@
 // Assembles the bag of one case for an export run. The run handles authorization, approvals and audit.
 
 import { basename } from 'node:path';
-import { createBagFolder, releaseBagFolder } from '../../adapters/bag/bag-folder-sink.js';
+import { createBagFolder, releaseBagFolder } from '../../adapters/bag/create-bag-folder.js';
 import { openBagFolder } from '../../adapters/bag/bag-folder.js';
-import { createBagZip } from '../../adapters/bag/bag-zip-sink.js';
+import { createBagZip } from '../../adapters/bag/create-bag-zip.js';
 import { hashBagZip, openBagZip } from '../../adapters/bag/bag-zip.js';
 import { writeBag } from '../../bagit/write-bag.js';
 import { canonicalJson } from '../../contract/canonical-json.js';

@@ -5,7 +5,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js
 import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
 import { ActionFailedError } from '../../errors.js';
 import { encodeOutput, type ConvertedSchema } from './convert-schema.js';
-import { isConformingValue } from './bounded-conformance.js';
+import { isConformingValue } from './conforming-value.js';
 import type { WalkedSchema } from './weaken-schema.js';
 
 const CONTENT_MAX = 1_000;

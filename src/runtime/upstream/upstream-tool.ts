@@ -13,7 +13,7 @@ import type { UpstreamToolDefinition } from './tool-definitions.js';
 import { decodeInput, anyJsonSchema, convertInputSchema, convertOutputSchema } from './convert-schema.js';
 import { toToolResult, toolResultSchema } from './tool-result.js';
 import type { UpstreamServerClient } from './upstream-server-client.js';
-import { isConformingValue } from './bounded-conformance.js';
+import { isConformingValue } from './conforming-value.js';
 import { printableText, weakenSchema, type WalkedSchema } from './weaken-schema.js';
 
 const TIMEOUT_MS_DEFAULT = 30_000;

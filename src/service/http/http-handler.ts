@@ -12,7 +12,7 @@ import { MESSAGE_BYTES_MAX } from '../mcp/read-message.js';
 import { createRefusal, type Refusal, sendRefusal } from '../problems.js';
 import { BODY_BYTES_MAX, createFastify, STEP_BYTES_MAX, type AdmitRequest, type EnteredRoute } from './http-plugin.js';
 import type { Metrics } from './metrics.js';
-import { PAGE_METHODS, sendPage, createServedPage, type Page } from './static-page.js';
+import { PAGE_METHODS, sendPage, createServedPage, type Page } from './served-page.js';
 import { RequestSlot } from './request-slot.js';
 import { RouteIndex, BinaryBody, methodsOf } from './routes/route.js';
 

@@ -19,7 +19,7 @@ export {
 } from '../admission/admission-limits.js';
 export type { InspectorSource } from '../inspector/inspector-source.js';
 export type { HttpServer } from './http-server.js';
-export { pageFiles } from './static-page.js';
+export { pageFiles } from './served-page.js';
 export { serveSource, type ServeSourceOptions } from './serve-source.js';
 export { serveTurnpike, type ServeOptions } from './serve.js';
 export type { Access, AccessAudit } from './http-service.js';

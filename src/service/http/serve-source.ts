@@ -15,7 +15,7 @@ import { createHandler } from './http-handler.js';
 import { LEDGER_ROUTES } from './routes/ledger-routes.js';
 import { startHttpServer, type HttpServer } from './http-server.js';
 import { Metrics } from './metrics.js';
-import { createOpenCheck } from './static-page.js';
+import { createOpenCheck } from './served-page.js';
 import type { AccessAudit, InspectionService } from './http-service.js';
 import { EventStreams } from './event-streams.js';
 

@@ -15,7 +15,7 @@ import type { Turnpike } from '../../runtime/turnpike.js';
 import { AdmissionController } from '../admission/admission-controller.js';
 import type { AdmissionOptions } from '../admission/admission-limits.js';
 import { checkMethod, createRequestGuard } from '../request-guard.js';
-import { homeInspectorSource } from '../inspector/ledger-view-source.js';
+import { homeInspectorSource } from '../inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import { createSessionTools, mcpService, type SessionOptions, type McpService } from '../mcp/mcp-service.js';
 import type { AgentIdentity } from '../mcp/run-gateway.js';
@@ -27,7 +27,7 @@ import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHa
 import { ledgerAudit } from './routes/ledger-audit.js';
 import { KeyedSteps } from './routes/keyed-steps.js';
 import { Metrics } from './metrics.js';
-import { createOpenCheck } from './static-page.js';
+import { createOpenCheck } from './served-page.js';
 import { ROUTES } from './routes/routes.js';
 import { RunAccess } from './routes/run-access.js';
 import type { AccessAudit, HttpService } from './http-service.js';

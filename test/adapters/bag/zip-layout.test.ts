@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import { createBagZip } from '../../../src/adapters/bag/bag-zip-sink.js';
+import { createBagZip } from '../../../src/adapters/bag/create-bag-zip.js';
 import { openBagZip } from '../../../src/adapters/bag/bag-zip.js';
 import { localHeader } from '../../../src/adapters/bag/zip-format.js';
 import { writeBag } from '../../../src/bagit/write-bag.js';

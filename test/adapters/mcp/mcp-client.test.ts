@@ -10,7 +10,7 @@ import { IDEMPOTENCY_KEY, connectMcp } from '../../../src/adapters/mcp/mcp-clien
 import type { Json } from '../../../src/contract/json.js';
 import type { UpstreamLink } from '../../../src/ports/effects/upstream.js';
 import { listDefinitions } from '../../../src/runtime/upstream/tool-definitions.js';
-import { scanJson } from '../../../src/step/json-scanner.js';
+import { scanJson } from '../../../src/step/scan-json.js';
 import { startHttpUpstream, type HttpUpstream } from '../../fixtures/http-upstream.js';
 import { UpstreamGround, until, type Server } from '../../fixtures/upstreams.js';
 import { textOf } from '../../sources.js';

@@ -10,7 +10,7 @@ import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import { homePaths, openHome } from '../../../src/runtime/home/home.js';
 import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import { serveSource } from '../../../src/service/http/serve-source.js';
-import { bundleInspectorSource, homeInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
+import { bundleInspectorSource, homeInspectorSource } from '../../../src/service/inspector/ledger-inspector-source.js';
 import { renderOneFile } from '../../../src/service/inspector/one-file.js';
 import type { InspectorSource } from '../../../src/service/inspector/inspector-source.js';
 import { dropGuards, withDatabase } from '../../adapters/sqlite/sqlite-harness.js';

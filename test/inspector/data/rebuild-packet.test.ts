@@ -8,7 +8,7 @@ import type { Packet, PacketMaterial, SessionView } from '../../../src/contract/
 import type { NextStep, SessionAnswer } from '../../../src/contract/session/session-answer.js';
 import type { SessionSpec } from '../../../src/contract/session/session-spec.js';
 import { rebuildPacket } from '../../../src/inspector/data/rebuild-packet.js';
-import { homeInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
+import { homeInspectorSource } from '../../../src/service/inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../../../src/service/inspector/inspector-source.js';
 import { Bench } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';

@@ -8,7 +8,7 @@ import { appendLeaf, leafHash, rootOf } from '../../../src/ledger/proof/merkle.j
 import { notePrivateKey, noteSigner } from '../../../src/ledger/proof/signed-note.js';
 import { signCheckpoint } from '../../../src/ledger/proof/checkpoint.js';
 import { InlineFeed, type InlineData } from '../../../src/inspector/data/inline-feed.js';
-import { isTextOfRow, hasContentHash } from '../../../src/inspector/data/row-match.js';
+import { isTextOfRow, hasContentHash } from '../../../src/inspector/data/row-text.js';
 import { ProofTracker, type ProofSource } from '../../../src/inspector/store/proof-tracker.js';
 import { Rows } from '../../../src/inspector/store/rows/rows.js';
 import { Store } from '../../../src/inspector/store/store.js';

@@ -7,7 +7,7 @@ import { CONTENT_READ } from '../../../src/contract/run/run-state.js';
 import { ApprovalsClient } from '../../../src/inspector/data/approvals-client.js';
 import { HttpFeed } from '../../../src/inspector/data/http-feed.js';
 import type { Access } from '../../../src/service/http/http-service.js';
-import { homeInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
+import { homeInspectorSource } from '../../../src/service/inspector/ledger-inspector-source.js';
 import { Bench } from '../../fixtures/bench.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';

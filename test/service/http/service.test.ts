@@ -12,7 +12,7 @@ import { systemClock } from '../../../src/adapters/system/system-clock.js';
 import { mintToken, singleTokenBook, TokenFile, tokenBook } from '../../../src/adapters/keys/token-book.js';
 import { UsageError } from '../../../src/errors.js';
 import { createDeferred } from '../../../src/runtime/deferred.js';
-import { homeInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
+import { homeInspectorSource } from '../../../src/service/inspector/ledger-inspector-source.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { traces } from '../mcp/mcp-harness.js';

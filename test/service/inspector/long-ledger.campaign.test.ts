@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createHomeView, type LedgerView } from '../../../src/service/inspector/ledger-view.js';
-import { homeInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
+import { homeInspectorSource } from '../../../src/service/inspector/ledger-inspector-source.js';
 import { ENTRY_BYTES_MAX, type InspectorSource } from '../../../src/service/inspector/inspector-source.js';
 import { explainDecisionAt } from '../../../src/service/inspector/explain-decision.js';
 import { readDecisionsAt } from '../../../src/replay/policy/entry-decisions.js';

@@ -4,7 +4,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { InlineFeed, type InlineData } from '../../../src/inspector/data/inline-feed.js';
-import { bundleInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
+import { bundleInspectorSource } from '../../../src/service/inspector/ledger-inspector-source.js';
 import { renderOneFile } from '../../../src/service/inspector/one-file.js';
 import { turnpike as command } from '../../cli/fake-io.js';
 import { Bench } from '../../fixtures/bench.js';

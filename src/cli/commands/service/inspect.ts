@@ -48,7 +48,7 @@ export const inspectCommand: CliCommand = {
 };
 
 async function inspectBundle(file: string, args: CommandArguments, io: Io): Promise<ExitCode> {
-  const { bundleInspectorSource: bundleSource } = await import('../../../service/inspector/ledger-view-source.js');
+  const { bundleInspectorSource: bundleSource } = await import('../../../service/inspector/ledger-inspector-source.js');
   const key = readTrustedKey(args, io);
   const source = await bundleSource(file, key);
   try {
@@ -67,7 +67,7 @@ async function inspectBundle(file: string, args: CommandArguments, io: Io): Prom
 
 async function inspectHome(turnpike: Turnpike | null, args: CommandArguments, io: Io): Promise<ExitCode> {
   if (turnpike === null) return 0;
-  const { homeInspectorSource: homeSource } = await import('../../../service/inspector/ledger-view-source.js');
+  const { homeInspectorSource: homeSource } = await import('../../../service/inspector/ledger-inspector-source.js');
   const { ledgerAudit } = await import('../../../service/http/routes/ledger-audit.js');
   const source = homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys, false);
   try {

@@ -8,7 +8,7 @@ import { JsonView } from '../common/json-view.js';
 import { formatBytes as size, shortenHash, UntrustedText } from '../common/text.js';
 import { useAnswer } from '../common/use-answer.js';
 import { parseJson } from '../../text/json-lines.js';
-import { hasContentHash } from '../../data/row-match.js';
+import { hasContentHash } from '../../data/row-text.js';
 import { hexDump, decodeUtf8 } from '../../text/untrusted.js';
 import type { Store } from '../../store/store.js';
 import { hex, browserSha256 } from '../../worker/merkle.js';

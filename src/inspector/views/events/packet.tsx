@@ -8,7 +8,7 @@ import { isReadingAllowed, useStore } from '../common/context.js';
 import { READING_NOTICE, showContent, WithheldNotice } from './artifact-content.js';
 import { shortenHash, UntrustedText, VisibleText } from '../common/text.js';
 import { useAnswer } from '../common/use-answer.js';
-import { hasContentHash } from '../../data/row-match.js';
+import { hasContentHash } from '../../data/row-text.js';
 import { rebuildPacket } from '../../data/rebuild-packet.js';
 import type { Store } from '../../store/store.js';
 import { hex, browserSha256 } from '../../worker/merkle.js';

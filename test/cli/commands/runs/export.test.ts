@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createBagFolder } from '../../../../src/adapters/bag/bag-folder-sink.js';
-import { createBagZip } from '../../../../src/adapters/bag/bag-zip-sink.js';
+import { createBagFolder } from '../../../../src/adapters/bag/create-bag-folder.js';
+import { createBagZip } from '../../../../src/adapters/bag/create-bag-zip.js';
 import { writeBag } from '../../../../src/bagit/write-bag.js';
 import { signer } from '../../../runtime/export/bag-forging.js';
 import { assembleBundle, filesOf, writeFiles, ledgerOf, requestFor, sealed } from '../../../runtime/export/material.js';

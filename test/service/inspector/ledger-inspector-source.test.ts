@@ -15,7 +15,7 @@ import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import type { EntryPlace, StoredEntry } from '../../../src/ports/ledger/ledger-store.js';
 import { leafHash } from '../../../src/ledger/proof/merkle.js';
 import { noteVerifier } from '../../../src/ledger/proof/signed-note.js';
-import { bundleInspectorSource, homeInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
+import { bundleInspectorSource, homeInspectorSource } from '../../../src/service/inspector/ledger-inspector-source.js';
 import { ENTRY_BYTES_MAX, ROWS_MAX, type InspectorSource } from '../../../src/service/inspector/inspector-source.js';
 import { turnpike as command } from '../../cli/fake-io.js';
 import { example } from '../../docs/built.js';

@@ -1,3 +1,3 @@
 // More JSON, valid and damaged.
 
-import './json-scanner.test.js';
+import './scan-json.test.js';

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../src/contract/json.js';
 import type { UpstreamLink } from '../../../src/ports/effects/upstream.js';
 import { listDefinitions } from '../../../src/runtime/upstream/tool-definitions.js';
-import { isConformingValue } from '../../../src/runtime/upstream/bounded-conformance.js';
+import { isConformingValue } from '../../../src/runtime/upstream/conforming-value.js';
 import { weakenSchema, type WalkedSchema } from '../../../src/runtime/upstream/weaken-schema.js';
 
 const times = <T>(count: number, one: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => one(i));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { scanJson, type JsonProblem } from '../../src/step/json-scanner.js';
+import { scanJson, type JsonProblem } from '../../src/step/scan-json.js';
 import { sized } from '../fixtures/campaign.js';
 import { character } from '../fixtures/characters.js';
 

@@ -1,4 +1,4 @@
-// The fast path to a file (`sandbox-direct.ts`): that it is used, and that each of its checks is needed. Another
+// The fast path to a file (`read-directly.ts`): that it is used, and that each of its checks is needed. Another
 // program acts at chosen moments: just before the named calls of `node:fs`, one after the other.
 
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
