@@ -22,7 +22,8 @@ export interface RecordedVerdict {
 
 /** Why another policy cannot decide: the ledger lacks facts that this policy needs. */
 export const UNDECIDABLE = {
-  'facts.not_gathered': 'The decision needs facts of the sandbox that the recorded run did not gather, or gathered in another way.',
+  'facts.not_gathered':
+    'The decision needs facts of the sandbox that the recorded run did not gather, or gathered in another way.',
   'approval.other_rule': 'The votes were given under another approval rule.',
   'payload.not_recorded': 'The payload exceeded the limit of its time, and only its first bytes were recorded.',
   'response.not_at_hand':
