@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { isExactNumber } from '../../src/step/exact-number.js';
 import { scanJson } from '../../src/step/scan-json.js';
 
 const exactly = (text: string) => scanJson(text, 8, 'exact');
@@ -38,6 +39,43 @@ describe('C89 numbers', () => {
       expect(exactly(text)).toEqual({ ok: true, value: Number(text) });
     },
   );
+
+  test.each([
+    '9007199254740994.0',
+    '9007199254740994.00',
+    '90071992547409940e-1',
+    '900719925474099400E-2',
+    '9.007199254740994e15',
+    '9.007199254740994E+15',
+    '0.9007199254740994e16',
+    '0.009007199254740994e18',
+    '-0.009007199254740994e18',
+    '100e19',
+    '1000000000000000000000',
+    '-1000000000000000000000.000',
+    '0.001e24',
+  ])('%s is another spelling of a number that a double holds, and is accepted', (text) => {
+    expect(isExactNumber(text, Number(text))).toBe(true);
+    expect(exactly(text)).toEqual({ ok: true, value: Number(text) });
+  });
+
+  test('the limit is 2^53: below it a double may round, and from there on it may not', () => {
+    const [below, limit] = ['9007199254740991.4', '9007199254740992'];
+    expect(isExactNumber(below, Number(below))).toBe(true);
+    expect(isExactNumber(limit, Number(limit))).toBe(true);
+    expect(isExactNumber(`${limit}.4`, Number(limit))).toBe(false);
+    expect(isExactNumber(`-${limit}.4`, -Number(limit))).toBe(false);
+  });
+
+  test.each([
+    ['9007199254740994', -9007199254740994],
+    ['-9007199254740994', 9007199254740994],
+    ['9007199254740994', 90071992547409940],
+    ['0.09007199254740994e16', 9007199254740994],
+    ['9007199254740994e1', 9007199254740994],
+  ])('%s does not mean %d: sign and size count', (text, value) => {
+    expect(isExactNumber(text, value)).toBe(false);
+  });
 
   test('a whole number of any size is accepted exactly if a double can represent it', () => {
     fc.assert(
