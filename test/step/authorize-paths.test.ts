@@ -3,7 +3,7 @@ import { ACTIONS, type ActionName } from '../../src/contract/policy/actions.js';
 import { FAULTS } from '../../src/contract/fault.js';
 import type { PathFact, RefusedKind, SandboxFacts } from '../../src/contract/run/effect.js';
 import type { JsonObject } from '../../src/contract/json.js';
-import { authorizePaths, gatherRequestFor } from '../../src/step/authorize-paths.js';
+import { authorizePaths, gatherRequestFor, PATH_CHECKS } from '../../src/step/authorize-paths.js';
 import { policyWithExtensions, testPolicy } from '../fixtures/policy.js';
 import { factsOf, fileFact } from './judge.js';
 
@@ -30,6 +30,42 @@ const authorize = (
 ) => authorizePaths({ definition: ACTIONS[name], args, facts, policy: under });
 
 const denied = (rule_id: string, cause: string) => ({ ok: false, fault: { code: 'POLICY_VIOLATION', cause, rule_id } });
+
+describe('the checks of path arguments', () => {
+  test('have these claims and rules, in this order', () => {
+    expect(PATH_CHECKS.map(({ claim, rules }) => [claim, ...rules])).toEqual([
+      ['the paths lead into the sandbox', 'sandbox.*'],
+      ['the extensions of the paths are allowed', 'extension.not_allowed'],
+      [
+        'nothing at the paths is of a refused kind',
+        'sandbox.no_facts',
+        'sandbox.symlink',
+        'sandbox.hard_link',
+        'sandbox.fifo',
+        'sandbox.socket',
+        'sandbox.device',
+        'sandbox.other_file_system',
+        'sandbox.name_twin',
+      ],
+      ['the sandbox has room for it', 'sandbox.depth', 'quota.*'],
+    ]);
+  });
+
+  const [, extensions, , room] = PATH_CHECKS;
+  const write = { definition: ACTIONS.WRITE_FILE, args: PATHS.WRITE_FILE, policy };
+
+  test('leave a path that leads outside to the first of them', () => {
+    const flat = testPolicy({ sandbox: { depth_max: 0 } });
+    const outside = { ...write, args: { path: '/etc/tool.sh', content: 'x' }, facts: null, policy: flat };
+    expect(extensions!.findDenial(outside)).toBeNull();
+    expect(room!.findDenial(outside)).toBeNull();
+  });
+
+  test.each([null, factsOf(), { paths: [fileFact()], usage: null }])('leave the facts %j to the third', (facts) => {
+    const full = testPolicy({ sandbox: { bytes_max: 0, files_max: 0 } });
+    expect(room!.findDenial({ ...write, facts, policy: full })).toBeNull();
+  });
+});
 
 describe('the facts to gather', () => {
   test('canonical paths in the order of the definition, and the quota only if the sandbox can grow', () => {
@@ -68,6 +104,29 @@ describe('the facts to gather', () => {
   });
 });
 
+describe('an action that the policy does not list', () => {
+  test('has no extension rules, so its facts are gathered', () => {
+    const unlisted = testPolicy({ actions: new Map() });
+    const { paths } = gatherRequestFor(ACTIONS.DELETE_FILE, { path: '/sandbox/run.sh' }, 'case_1', unlisted)!;
+    expect(paths).toEqual(['/sandbox/run.sh']);
+  });
+});
+
+describe('an action that writes nothing in the sandbox', () => {
+  test('cannot make it grow, whatever its risk', () => {
+    const definition = { ...ACTIONS.READ_FILE, risk: 'write' } as const;
+    expect(gatherRequestFor(definition, PATHS.READ_FILE, 'case_1', policy)?.usage).toBe(false);
+  });
+
+  test('creates none of its paths, at whatever depth', () => {
+    const flat = testPolicy({ sandbox: { depth_max: 0 } });
+    const definition = { ...ACTIONS.RENAME_FILE, write: null };
+    const facts = factsOf(fileFact(), fileFact());
+    expect(authorize('READ_FILE', PATHS.READ_FILE, filesFor('READ_FILE'), flat)).toMatchObject({ ok: true });
+    expect(authorizePaths({ definition, args: PATHS.RENAME_FILE, facts, policy: flat })).toMatchObject({ ok: true });
+  });
+});
+
 describe('allowed:', () => {
   test.each(NAMES)('S0-46 S0-53 S2-17: %s, with the arguments as proposed', (name) => {
     expect(authorize(name)).toEqual({ ok: true, value: PATHS[name] });
@@ -79,6 +138,12 @@ describe('allowed:', () => {
       ok: true,
       value: { path: '/sandbox/b.txt', content: 'hello' },
     });
+  });
+
+  test('an argument that is missing stays missing, and one that the action does not define is left out', () => {
+    const { path } = PATHS.WRITE_FILE;
+    expect(authorize('WRITE_FILE', { path: path! })).toStrictEqual({ ok: true, value: { path } });
+    expect(authorize('READ_FILE', { path: path!, mode: 'all' })).toStrictEqual({ ok: true, value: { path } });
   });
 
   test.each(['THINK', 'FINISH'] as const)('%s needs no facts', (name) => {
@@ -272,6 +337,17 @@ describe('quota', () => {
       authorize('CREATE_DIRECTORY', { path: '/sandbox/d' }, with_(absent, 0, files), small);
     expect(make(2)).toMatchObject({ ok: true });
     expect(make(3)).toEqual(denied('quota.files', 'QUOTA'));
+  });
+
+  test('a directory that exists already adds none, and a full sandbox can be read and emptied', () => {
+    const there: PathFact = { status: 'directory', inode: '1', mtime_ns: '1' };
+    const make = (fact: PathFact) => authorize('CREATE_DIRECTORY', { path: '/sandbox/d' }, with_(fact, 0, 3), small);
+    expect(make(there)).toMatchObject({ ok: true });
+    expect(make({ status: 'no_parent' })).toEqual(denied('quota.files', 'QUOTA'));
+    for (const name of ['READ_FILE', 'LIST_FILES', 'DELETE_FILE'] as const) {
+      const args = { path: '/sandbox/a.txt' };
+      expect(authorize(name, args, with_(fileFact(0), 101, 4), small)).toMatchObject({ ok: true });
+    }
   });
 
   test('S0-50 S0-51: nothing is created below the greatest depth, but existing files can be read and deleted', () => {
