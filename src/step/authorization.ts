@@ -82,7 +82,7 @@ export function authorizeWithFacts(
   const args = checked.value;
   if (step.unsettled.length > 0 && isUnsettled(step, definition, args, policy)) return deniedAuthorization(UNSETTLED);
   const allowed: Authorization = { verdict: GRANTED, args, before: facts?.paths ?? [], digest: null };
-  return policy.approvals.length === 0 ? allowed : requireApproval(step, definition.name, allowed, policy);
+  return requireApproval(step, definition.name, allowed, policy);
 }
 
 /** The checks of a step that follow those of its lane, in order. The functions above run them. */
@@ -152,4 +152,4 @@ function definitionOf({ action }: AuthorizationSubject, { catalogue }: Policy): 
 }
 
 const asPolicyCause = (cause: Fault['cause']): Verdict['cause'] =>
-  cause === 'SANDBOX' || cause === 'EXTENSION' || cause === 'QUOTA' || cause === 'LIFECYCLE' ? cause : 'LANE';
+  cause === 'SANDBOX' || cause === 'EXTENSION' || cause === 'QUOTA' ? cause : 'LANE';
