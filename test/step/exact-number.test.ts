@@ -77,6 +77,13 @@ describe('C89 numbers', () => {
     expect(isExactNumber(text, value)).toBe(false);
   });
 
+  test.each(['x9007199254740994', '9007199254740994x', '9007199254740994 '])(
+    '%j is no decimal, so it is not exact',
+    (text) => {
+      expect(isExactNumber(text, 9007199254740994)).toBe(false);
+    },
+  );
+
   test('a whole number of any size is accepted exactly if a double can represent it', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), fc.nat(6), (whole, zeros) => {
