@@ -92,6 +92,22 @@ describe('VALIDATE_SCHEMA', () => {
     },
   );
 
+  test.each(['2.10.0', '2.0.10', '10.10.10', `2.0.${'9'.repeat(28)}`])(
+    'S0-33: schema_version %s is another major version, with the rule schema.other_major',
+    (schema_version) => {
+      expect(validate({ schema_version })).toMatchObject({ fault: { rule_id: 'schema.other_major' } });
+    },
+  );
+
+  test.each(['2.0.0-beta', '2.0.0.0', '2.0', '02.0.0', `2.0.${'9'.repeat(29)}`, '1.x', 2])(
+    'S0-33: schema_version %j is not a version, with the rule schema.invalid_field',
+    (schema_version) => {
+      expect(validate({ schema_version })).toMatchObject({
+        fault: { code: 'SCHEMA_VIOLATION', rule_id: 'schema.invalid_field' },
+      });
+    },
+  );
+
   test.each([
     ID,
     ID.toUpperCase(),
@@ -173,6 +189,15 @@ describe('the identity in the response and the record', () => {
     });
   });
 
+  test.each([
+    ['the first pair of surrogates', '\u{10000}', 1],
+    ['the last low surrogate', '\u{103ff}', 1],
+    ['characters after the surrogates', '\ue000\ufb01\uffff', 3],
+    ['a character before the surrogates', '\ud7ff', 1],
+  ])('S0-71: counts %s of the reasoning as characters', (_what, reasoning, chars) => {
+    expect(who({ reasoning })).toMatchObject({ reasoning: { sha256: sha256(reasoning), chars } });
+  });
+
   test('S0-70: echoes the id as received, even if everything else is wrong', () => {
     expect(identify(read(`{"id":"${ID.toUpperCase()}"}`), policy)).toEqual({
       ...UNKNOWN_IDENTITY,
@@ -239,6 +264,7 @@ describe('a repeated id', () => {
   };
   const replaying = testPolicy({ knobs: { duplicate_proposal_ids: 'replay' } });
   const DUPLICATE = refusedAs('DUPLICATE_PROPOSAL_ID');
+  const ruled = (rule_id: string) => ({ fault: { code: 'DUPLICATE_PROPOSAL_ID', rule_id } });
 
   test('S0-33: a new id is not a repetition, under either policy', () => {
     expect(validateProposalId(null, HASH, policy)).toEqual({ ok: true, value: { replay_of: null } });
@@ -247,6 +273,7 @@ describe('a repeated id', () => {
 
   test('S0-33: is rejected by default, even with the same bytes', () => {
     expect(validateProposalId(seen, HASH, policy)).toMatchObject(DUPLICATE);
+    expect(validateProposalId(seen, HASH, policy)).toMatchObject(ruled('proposal.id_used'));
   });
 
   test('gets the recorded response of that step for the same bytes, if policy replays', () => {
@@ -254,11 +281,15 @@ describe('a repeated id', () => {
   });
 
   test('S0-33: is rejected with other bytes, even if policy replays', () => {
-    expect(validateProposalId(seen, sha256('other'), replaying)).toMatchObject(DUPLICATE);
+    expect(validateProposalId(seen, sha256('other'), replaying)).toMatchObject(
+      ruled('proposal.id_used_by_another_payload'),
+    );
   });
 
   test('S0-33: gets no response of a step that has none yet, even if policy replays', () => {
-    expect(validateProposalId({ ...seen, response: null }, HASH, replaying)).toMatchObject(DUPLICATE);
+    expect(validateProposalId({ ...seen, response: null }, HASH, replaying)).toMatchObject(
+      ruled('proposal.response_not_at_hand'),
+    );
   });
 
   test('is remembered in lower case, and only if the proposal was valid', () => {
