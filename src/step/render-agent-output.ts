@@ -67,6 +67,7 @@ const SUCCESSES: Readonly<Record<ActionName, (result: JsonObject) => string>> = 
 };
 
 function successSentence(action: string | null, result: JsonObject): string {
+  // Stryker disable next-line ConditionalExpression: no action is called null
   return action !== null && Object.hasOwn(SUCCESSES, action)
     ? SUCCESSES[action as ActionName](result)
     : 'The action was carried out.';

@@ -108,6 +108,34 @@ describe('the sentence for the agent', () => {
     expect(say(failed('EXECUTION_ERROR', 'IO_ERROR'))).toBe('The action could not be completed.');
   });
 
+  test.each<readonly [ExecutionCause, string]>([
+    ['FILE_NOT_FOUND', 'The file could not be found.'],
+    ['IS_A_DIRECTORY', 'The path names a directory, not a file.'],
+    ['NOT_A_DIRECTORY', 'The path does not name a directory.'],
+    ['ALREADY_EXISTS', 'Something of that name already exists.'],
+    ['NOT_TEXT', 'The file is not a text file.'],
+    ['TOO_LARGE', 'The file is too large to be read.'],
+    ['OUTCOME_UNKNOWN', 'It is not known whether the action was carried out.'],
+    ['INTERNAL', 'The action could not be completed.'],
+  ])('S2-22: for a failure because of %s', (cause, sentence) => {
+    expect(say(failed('EXECUTION_ERROR', cause))).toBe(sentence);
+  });
+
+  test('S2-22: for a failure without an error', () => {
+    expect(say({ ...failed('EXECUTION_ERROR'), error: null })).toBe('The action could not be completed.');
+  });
+
+  test('S2-22: for a success without an action', () => {
+    expect(say({ ...succeeded('THINK', {}), action: null })).toBe('The action was carried out.');
+  });
+
+  test('S2-22: omits parts of a result that are not texts, and entries that are not objects', () => {
+    expect(say(succeeded('FINISH', { response: 7 }))).toBe('');
+    expect(say(succeeded('READ_FILE', {}))).toBe('The file content is:\n\n');
+    const entries = ['x', { name: 'a.txt', type: 'file' }, null, { name: 7, type: 'directory' }];
+    expect(say(succeeded('LIST_FILES', { entries }))).toBe('The directory contains:\n\na.txt\n/');
+  });
+
   test.each<readonly [string, string, JsonObject | null, string]>([
     ['DENY', 'DELETE_FILE', null, 'The request was refused, so nothing was done.'],
     ['ALLOW', 'READ_FILE', null, 'The action could not be completed.'],
