@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { ACTIONS, type ActionDefinition, type ActionName } from '../../src/contract/policy/actions.js';
+import { createCatalogue, type RegisteredAction } from '../../src/contract/policy/catalogue.js';
 import { FAULTS } from '../../src/contract/fault.js';
 import type { JsonObject } from '../../src/contract/json.js';
 import { parse } from '../../src/step/parse.js';
@@ -85,6 +86,7 @@ describe('the schema of each action', () => {
     expect(write('x'.repeat(49_153))).toMatchObject(INVALID);
     expect(write('é'.repeat(24_576))).toMatchObject({ ok: true });
     expect(write(`${'é'.repeat(24_576)}x`)).toMatchObject(INVALID);
+    expect(write('x'.repeat(49_153))).toMatchObject({ fault: { rule_id: 'args.content_bytes_max' } });
   });
 
   test('a definition is compiled once, and two definitions with one name are distinguished', () => {
@@ -99,7 +101,71 @@ describe('the schema of each action', () => {
 
   test('a path argument whose schema does not require a string is rejected nevertheless', () => {
     const loose: ActionDefinition = { ...ACTIONS.READ_FILE, args: Type.Object({ path: Type.Unknown() }) };
-    expect(validateArgs(loose, argsOf({ path: ['/sandbox/a'] }), policy)).toMatchObject(INVALID);
+    expect(validateArgs(loose, argsOf({ path: ['/sandbox/a'] }), policy)).toMatchObject({
+      ok: false,
+      fault: { code: 'INVALID_ARGS', rule_id: 'args.path_type' },
+    });
+  });
+});
+
+describe('the schemas that a service has registered', () => {
+  const amount = (type: string) => ({
+    type: 'object',
+    properties: { amount: { type } },
+    required: ['amount'],
+    additionalProperties: false,
+  });
+  const code = { idempotent: false, timeout_ms: 1_000, result_bytes_max: 100, outside: false, confidentiality: [] };
+  const registered = (name: string, args: RegisteredAction['args']): RegisteredAction => ({
+    name,
+    summary: 'An action.',
+    risk: 'read',
+    args,
+    needs: { tool: 'billing.charge' },
+    ...code,
+  });
+  const charge = { name: 'billing.charge', summary: 'Charge.', input: amount('integer'), output: amount('integer') };
+  const servedWith = (args: RegisteredAction['args']) => {
+    const actions = [registered('OTHER', amount('boolean')), registered('CHARGE', args)];
+    return testPolicy({ catalogue: createCatalogue({ actions, tools: [{ ...charge, ...code }], targets: [] }) });
+  };
+  const checkNamed = (name: string, args: JsonObject, under: ReturnType<typeof testPolicy>) => {
+    const definition = under.catalogue.action(name);
+    if (definition === undefined) throw new Error(`no action ${name}`);
+    return validateArgs(definition, argsOf(args), under);
+  };
+
+  test('S0-39: a registered action accepts what its own schema describes', () => {
+    const served = servedWith(amount('integer'));
+    expect(checkNamed('CHARGE', { amount: 1 }, served)).toEqual({ ok: true, value: { amount: 1 } });
+    for (const args of [{}, { amount: true }, { amount: 1, more: 1 }]) {
+      expect(checkNamed('CHARGE', args, served)).toMatchObject({ ok: false, fault: { rule_id: 'args.schema' } });
+    }
+    expect(checkNamed('OTHER', { amount: true }, served)).toMatchObject({ ok: true });
+  });
+
+  test('the schema of a registered action is read at each check, since it is data and never compiled', () => {
+    const schema = amount('integer');
+    const served = servedWith(schema);
+    expect(checkNamed('CHARGE', { amount: 'x' }, served)).toMatchObject(INVALID);
+    schema.properties.amount.type = 'string';
+    expect(checkNamed('CHARGE', { amount: 'x' }, served)).toMatchObject({ ok: true });
+  });
+
+  test('the schema of any other action is compiled at its first check', () => {
+    const schema = amount('integer');
+    const definition: ActionDefinition = { ...ACTIONS.THINK, args: schema as unknown as ActionDefinition['args'] };
+    const served = servedWith(amount('integer'));
+    expect(validateArgs(definition, argsOf({ amount: 'x' }), served)).toMatchObject(INVALID);
+    schema.properties.amount.type = 'string';
+    expect(validateArgs(definition, argsOf({ amount: 'x' }), served)).toMatchObject(INVALID);
+  });
+
+  test('S0-39: the input of a tool that does not match the schema of the tool is rejected', () => {
+    const served = servedWith(amount('integer'));
+    const call = (input: JsonObject) => checkNamed('CALL_TOOL', { tool: 'billing.charge', input }, served);
+    expect(call({ amount: 1 })).toMatchObject({ ok: true });
+    expect(call({ amount: 'x' })).toMatchObject({ ok: false, fault: { rule_id: 'args.tool_input' } });
   });
 });
 
@@ -181,6 +247,11 @@ describe('extensions', () => {
     const both = testPolicy({ knobs: { extensions_stage: 'validate', dotdot: 'defer' } });
     expect(check('DELETE_FILE', { path: '/sandbox/a.txt/../b.sh' }, both)).toMatchObject(INVALID);
     expect(check('DELETE_FILE', { path: '/sandbox/../etc/passwd' }, both)).toMatchObject({ ok: true });
+  });
+
+  test('do not restrict an action that policy does not list', () => {
+    const unlisted = testPolicy({ actions: new Map(), knobs: { extensions_stage: 'validate' } });
+    expect(check('DELETE_FILE', { path: '/sandbox/a.sh' }, unlisted)).toMatchObject({ ok: true });
   });
 
   test('do not restrict an argument that policy does not name', () => {
