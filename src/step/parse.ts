@@ -17,11 +17,10 @@ let cachedParse: { readonly of: ParseRequest; readonly parsed: CheckedValue<Json
 /** PARSE: one strict JSON value, of any type (C14). @returns the value, or INVALID_JSON */
 export function parse(text: string, { limits, flags }: Policy): CheckedValue<Json> {
   const depth_max = limits.payload_depth_max;
+  // Stryker disable next-line StringLiteral: the scanner asks only whether the mode is 'rounded'
   const numbers = flags.has(EXACT_NUMBERS) ? 'exact' : 'rounded';
-  const known = cachedParse?.of;
-  if (cachedParse !== null && known?.text === text && known.depth_max === depth_max && known.numbers === numbers) {
-    return cachedParse.parsed;
-  }
+  const known = cachedParse;
+  if (known?.of.text === text && known.of.depth_max === depth_max && known.of.numbers === numbers) return known.parsed;
   const scanned = scanJson(text, depth_max, numbers);
   const parsed = scanned.ok ? passWith(scanned.value) : rejectWith('INVALID_JSON', `json.${scanned.problem}`);
   cachedParse = { of: { text, depth_max, numbers }, parsed };

@@ -56,6 +56,13 @@ describe('PARSE', () => {
     }
   });
 
+  test('returns the same value when it parses the same text again, since a proposal is parsed twice', () => {
+    const text = '{"once":[1]}';
+    const parsed = parse(text, policy);
+    expect(parse(text, policy)).toBe(parsed);
+    expect(parse('{"once":[2]}', policy)).toEqual({ ok: true, value: { once: [2] } });
+  });
+
   test.each([
     ['two proposals, one behind the other', `${proposal()}\n${proposal()}`, 'INVALID_JSON'],
     ['two proposals in an array', `[${proposal()},${proposal()}]`, 'SCHEMA_VIOLATION'],
