@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { scanJson, type JsonProblem } from '../../src/step/scan-json.js';
+import { findErrorPosition, scanJson, type JsonProblem } from '../../src/step/scan-json.js';
 import { sized } from '../fixtures/campaign.js';
 import { character } from '../fixtures/characters.js';
 
@@ -41,6 +41,30 @@ describe('what RFC 8259 allows and a proposal must not contain', () => {
     ['an exponent without digits', '[1e]', 'syntax'],
     ['a fraction without digits', '[1.]', 'syntax'],
     ['nothing at all', '', 'syntax'],
+    ['a word that is no value', 'x', 'syntax'],
+    ['a word that ends too early', '[tru]', 'syntax'],
+    ['a minus without digits', '[-]', 'syntax'],
+    ['a key without a colon', '{"a" 1}', 'syntax'],
+    ['a key without quotes', '{a:1}', 'syntax'],
+    ['a member without a comma', '{"a":1 "b":2}', 'syntax'],
+    ['an item without a comma', '[1 2]', 'syntax'],
+    ['a string without an end', '["a', 'syntax'],
+    ['a string that ends in an escape', String.raw`["\n`, 'syntax'],
+    ['an unknown escape', String.raw`["\q"]`, 'syntax'],
+    ['an escape without four digits', String.raw`["\u12"]`, 'syntax'],
+    ['an escape with other characters', String.raw`["\uzzzz"]`, 'syntax'],
+    ['an escape with a colon, the character after 9', String.raw`["\u00:0"]`, 'syntax'],
+    ['an escape with a slash, the character before 0', String.raw`["\u00/0"]`, 'syntax'],
+    ['an escape with the character before A', String.raw`["\u00@0"]`, 'syntax'],
+    ['an escape with the character before a', '["\\u00`0"]', 'syntax'],
+    ['an escape with the character after f', String.raw`["\u00g0"]`, 'syntax'],
+    ['an escape with the character after F', String.raw`["\u00G0"]`, 'syntax'],
+    ['the last low surrogate alone, escaped', String.raw`["\udfff"]`, 'lone_surrogate'],
+    ['the last low surrogate alone, raw', '["\udfff"]', 'lone_surrogate'],
+    ['a high surrogate before digits without backslash', String.raw`["\ud83dxude00"]`, 'lone_surrogate'],
+    ['a high surrogate before digits after another escape', String.raw`["\ud83d\nde00"]`, 'lone_surrogate'],
+    ['a high surrogate before digits alone', String.raw`["\ud83dxxde00"]`, 'lone_surrogate'],
+    ['an error before a lone surrogate', '["\ud83d\ude00", x "\ud800"]', 'syntax'],
   ])('S0-22 S1-01: %s is rejected', (_what, text, why) => {
     expect(scan(text)).toEqual(refusedAs(why));
   });
@@ -56,6 +80,46 @@ describe('what RFC 8259 allows and a proposal must not contain', () => {
     expect(Object.getPrototypeOf(value)).toBeNull();
     expect(Object.getPrototypeOf(value['inner'])).toBeNull();
     expect(Object.keys(value)).toEqual(['constructor', 'toString', 'hasOwnProperty', 'inner']);
+  });
+});
+
+test('S0-22: the characters around the surrogates are ordinary ones', () => {
+  expect(scan(String.raw`["\ud7ff\ue000"]`)).toEqual({ ok: true, value: ['\ud7ff\ue000'] });
+  expect(scan('["\ud7ff\ue000\uffff"]')).toEqual({ ok: true, value: ['\ud7ff\ue000\uffff'] });
+  expect(scan(String.raw`["\ud800\udc00\udbff\udfff"]`)).toEqual({ ok: true, value: ['\u{10000}\u{10ffff}'] });
+});
+
+describe('exact numbers', () => {
+  const exact = (text: string) => scanJson(text, 32, 'exact');
+
+  test('C89: a number is judged by its own digits, wherever it stands', () => {
+    const value = [9_007_199_254_740_992, 1e300, -9_007_199_254_740_994];
+    expect(exact('[9007199254740992, 1e300, -9007199254740994]')).toEqual({ ok: true, value });
+    expect(exact('[9007199254740992, 9007199254740993]')).toEqual(refusedAs('number_not_exact'));
+  });
+
+  test('C89: a number that a double changes is rounded unless it must be exact', () => {
+    expect(scan('[9007199254740993]')).toEqual({ ok: true, value: [9_007_199_254_740_992] });
+    expect(scanJson('[9007199254740993]', 32, 'rounded')).toEqual({ ok: true, value: [9_007_199_254_740_992] });
+  });
+});
+
+describe('the position of an error', () => {
+  test.each([
+    ['a word that is no value', '[1, x]', 4],
+    ['an item after white space', '[1,   x]', 6],
+    ['text after the value', '{}  x', 4],
+    ['an end that is too early', '[1', 2],
+    ['white space after an unknown escape', String.raw`"\q   "`, 3],
+    ['a word after a number that a double changes', '[9007199254740993,x]', 18],
+    ['nothing at all', '', 0],
+  ])('is the index of %s', (_what, text, position) => {
+    expect(findErrorPosition(text, 32)).toBe(position);
+  });
+
+  test('is the bracket that is too deep', () => {
+    expect(findErrorPosition('[[[1]]]', 2)).toBe(2);
+    expect(findErrorPosition('[[[x]]]', 3)).toBe(3);
   });
 });
 
