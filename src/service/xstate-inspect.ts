@@ -44,7 +44,10 @@ const NO_TOKENS = { find: () => null };
 export async function serveXstateInspect(options: XstateInspectOptions): Promise<XstateInspectServer> {
   const { hub, host = '127.0.0.1', port = 0, token = drawToken(), origins = [], log = winstonLog('warn') } = options;
   if (!isLoopback(host)) {
-    throw new UsageError({ code: 'USAGE', message: `${host} is not a loopback address: viewers must run on this machine` });
+    throw new UsageError({
+      code: 'USAGE',
+      message: `${host} is not a loopback address: viewers must run on this machine`,
+    });
   }
   const socket = xstateInspectSocket(hub);
   const path = sha256(`/${token}`);

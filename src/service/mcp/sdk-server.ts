@@ -34,7 +34,8 @@ export function sdkServer(connection: AgentConnection, version: string, log: Log
   });
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { requestId }) => {
     const key = params._meta?.[IDEMPOTENCY_KEY] ?? null;
-    if (key !== null && !isKey(key)) throw new McpError(ErrorCode.InvalidParams, `${IDEMPOTENCY_KEY} is not a valid key`);
+    if (key !== null && !isKey(key))
+      throw new McpError(ErrorCode.InvalidParams, `${IDEMPOTENCY_KEY} is not a valid key`);
     const args = (params.arguments ?? {}) as JsonObject;
     const answer = await connection.call({ name: params.name, args, request_id: requestId, key });
     if (answer === null) throw new McpError(ErrorCode.InvalidParams, 'Unknown tool');
