@@ -166,6 +166,12 @@ describe('VALIDATE_SCHEMA', () => {
     },
   );
 
+  test('S0-33: a value that is not an object is rejected with the rule schema.not_an_object', () => {
+    for (const text of ['null', '[]', '"x"']) {
+      expect(validateSchema(read(text))).toMatchObject({ fault: { rule_id: 'schema.not_an_object' } });
+    }
+  });
+
   test('S0-30: does not check whether an action exists', () => {
     for (const action of ['', 'read_file', 'LAUNCH']) expect(validate({ action })).toMatchObject({ ok: true });
   });
