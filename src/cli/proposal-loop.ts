@@ -75,7 +75,7 @@ export class ProposalLoop {
     return this.#toResult(ending, !this.#io.stop().aborted && (await this.#hasMore()));
   }
 
-  /** The next payload, or null if there is none or the run ended while waiting. */
+  /** The next payload; null if no payload is left or the run ended while waiting. */
   #nextPayload(): Promise<Uint8Array | null> {
     if (this.#hasRunEnded) return Promise.resolve(null);
     return new Promise((resolve, reject) => {

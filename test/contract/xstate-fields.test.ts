@@ -79,7 +79,7 @@ describe.each(Object.entries(VERSIONS))('XState %s', (_version, { and, createAct
     expect(actionNamed(childMachine, 'report')).toMatchObject({ kind: 'sendTo', to: PARENT_TARGET });
   });
 
-  test('U-01: actors and guards are found by name, and combinators are told from predicates', () => {
+  test('U-01: actors and guards are found by name, and combinators are distinguished from predicates', () => {
     const { actors, guards } = implementationsOf(parentMachine);
     expect(actors['child']).toBe(childMachine);
     expect(isGuardCombinator(guards['both'] as object)).toBe(true);

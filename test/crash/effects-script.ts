@@ -3,7 +3,7 @@
 import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
 import { proposalOf } from './script.js';
 
-/** One action, and how its effect is told apart from all others. */
+/** One action, and how its effect is recognized. */
 export interface Act {
   /** A text in the traces of the effect; null if it changes nothing. */
   readonly what: string | null;

@@ -149,7 +149,7 @@ describe('S4-78 two names of one person', () => {
     expect(missed.map(([source]) => source)).toEqual([]);
   });
 
-  test('persons with and without looks cannot be told apart; without looks, the comparison is as before', () => {
+  test('persons with and without looks cannot be distinguished; without looks, the comparison is as before', () => {
     const [one, other] = [known('paul ida'), known('PAUL lDA')];
     expect(compareNames(withoutLooks(one), withoutLooks(other))).toBe('other');
     expect(compareNames(withoutLooks(one), other)).toBe('unknown');
@@ -180,7 +180,7 @@ describe('S4-78 two names of one person', () => {
     }
   });
 
-  test('persons of other tables, or of none, cannot be told apart', () => {
+  test('persons of other tables, or of none, cannot be distinguished', () => {
     const [anna, berta] = [personOf('anna'), personOf('berta')];
     if (typeof anna === 'string' || typeof berta === 'string') throw new Error('a name');
     expect(compareNames(anna, { ...berta, tables: 'unicode-17.0.0' })).toBe('unknown');

@@ -1,4 +1,4 @@
-// A temporary failure to read the ledger is not a failure to write it: no caller is told that a run has stopped while
+// A temporary failure to read the ledger is not a failure to write it: no caller learns that a run has stopped while
 // it continues.
 
 import { mkdirSync, rmSync } from 'node:fs';

@@ -137,7 +137,7 @@ export class AdmissionSchedule {
     return false;
   }
 
-  /** The next request that may run or continue, or is refused at its deadline; null if there is none. */
+  /** The next request that may run or continue, or is refused at its deadline; null if no request waits. */
   next(now: number): ScheduledRequest | null {
     const expired = this.#refuseExpired(now);
     if (expired !== null) return expired;

@@ -42,7 +42,7 @@ export interface HttpService extends InspectionService {
   readonly tokens: TokenBook;
   /** Defaults for lane, case and limits of agents. */
   readonly agent: AgentIdentity;
-  /** The sessions for a caller, or null if there are none. */
+  /** The sessions for a caller, or null without sessions. */
   readonly sessionTools: (principal: Principal) => SessionToolsOptions | null;
   /** The folder for exported bags. */
   readonly exports: string;

@@ -134,6 +134,6 @@ function voted({ person, byPerson }: Subject, by: string, names: readonly string
   return approvalStatus(book, DIGEST, AT, RULE);
 }
 
-/** Escapes every character that is not ASCII, so that look-alikes can be told apart. */
+/** Escapes every character that is not ASCII, so that look-alikes can be distinguished. */
 const quoted = (text: string): string =>
   JSON.stringify(text).replaceAll(/[^\x20-\x7e]/gu, (point) => `\\u{${(point.codePointAt(0) ?? 0).toString(16)}}`);

@@ -97,7 +97,7 @@ function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
 
 /**
  * Renames lanes and roles consistently in all files. The platform's own role keeps its name. A role of an agent keeps
- * that word: without it, a person who uses these tools cannot be told from a model.
+ * that word: without it, a person who uses these tools cannot be distinguished from a model.
  */
 function renamed({ texts, expected }: DrawnPolicy, random: Random): DrawnPolicy {
   let all = texts;
