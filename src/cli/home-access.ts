@@ -73,7 +73,8 @@ export async function withHomeAccess<T>(
 
 /**
  * Opens the home that the arguments name.
- * @throws UsageError if no home directory exists; LedgerError LEDGER_LOCKED if the process that owns it cannot be reached
+ * @throws UsageError if no home directory exists; LedgerError LEDGER_LOCKED if the process that owns it cannot be
+ *   reached
  */
 export async function openHomeAccess(
   args: CommandArguments,
