@@ -23,14 +23,13 @@ const suites = {
 /** These decide no input of a tree, or do it to test something else: another interpreter shows nothing in them. */
 const WITHOUT_TREES = [
   // Documents, schemas and costs: pure functions.
-  'runtime/(definitions|sessions/parse-spec|upstream/(costs|schemas)|agent-loop/(conversation|next-turn|schemas))',
+  'runtime/(sessions/spec/parse-spec|agent-loop/(conversation|agent-schemas))',
   // Parts that are tested by themselves, on entries that are written by hand.
-  'engine/(case-reservations|head-writer|timers)',
-  'runtime/(case/case-history|export/(verify|hostile)-bundle|high-risk/content-search|sessions/check-effects)',
+  'engine/(reservations/case-reservations|head-writer|timers)',
+  'runtime/(case/case-history|export/verify/verify-bag|high-risk/content-search|sessions/checks/check-effects)',
   'runtime/storage/storage-guard',
-  // What a machine offers: the kernel of a disk, connections to servers.
+  // What a machine offers: the kernel of a disk.
   'crash/mount-namespace',
-  'runtime/upstream/servers',
 ];
 
 const config: Config = {
