@@ -12,9 +12,8 @@ import {
   type LanguageModelUsage,
   type ModelMessage,
 } from 'ai';
-import { AgentError } from '../errors.js';
+import { AgentError, usageError } from '../errors.js';
 import type { Agent, AgentProposal, AgentTurn } from '../ports/agent.js';
-import { usageError } from './system/usage-error.js';
 
 /** Options of an agent that calls a model through the AI SDK. */
 export interface AiSdkAgentOptions {

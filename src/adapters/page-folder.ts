@@ -1,9 +1,9 @@
 // The built files of a page, all loaded at once: no request reads from the disk.
 
+import { usageError } from '../errors.js';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { usageError } from './system/usage-error.js';
 
 export interface PageFile {
   readonly bytes: Uint8Array;

@@ -1,7 +1,7 @@
+import { usageError } from '../errors.js';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { errorCode } from '../adapters/system/error-code.js';
 import { COMMON_OPTIONS, type CommandArguments, type CliCommand } from './command.js';
-import { usageError } from './io.js';
 
 /**
  * The arguments of a command.

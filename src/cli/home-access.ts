@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UPSTREAMS_FILE } from '../contract/policy/upstreams.js';
-import { LedgerError } from '../errors.js';
+import { LedgerError, usageError } from '../errors.js';
 import type { AgentRun } from '../runtime/agents/agent-run.js';
 import { connectControl } from '../runtime/control/control-client.js';
 import type { ControlAgentOptions } from '../runtime/control/control-messages.js';
@@ -14,7 +14,7 @@ import { contractFolder } from '../runtime/shipped-contract.js';
 import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';
 import type { CommandArguments } from './command.js';
 import { findContractFolder, homeOf, type ContractFolder } from './options/folders.js';
-import { usageError, type Io } from './io.js';
+import { type Io } from './io.js';
 import { countText } from './text/terminal.js';
 
 /**

@@ -1,6 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
 import { errorCode } from '../adapters/system/error-code.js';
-import { UsageError } from '../errors.js';
 import type { Log } from '../ports/log.js';
 
 /** The environment of a command: everything it uses except the files that its arguments name. */
@@ -62,5 +61,3 @@ export class Output {
 
 const isClosedError = (error: Error): boolean =>
   ['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED'].includes(errorCode(error));
-
-export const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

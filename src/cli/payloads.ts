@@ -1,5 +1,6 @@
 // Reads raw payloads as bytes, without decoding them.
 
+import { usageError } from '../errors.js';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -8,7 +9,7 @@ import { openRegular } from '../adapters/files/open-file.js';
 import { splitLines } from '../runtime/control/split-lines.js';
 import { PAYLOAD_BYTES_CEILING } from '../runtime/agents/payload-bytes.js';
 import { quoteArgument } from './arguments.js';
-import { usageError, type Io } from './io.js';
+import { type Io } from './io.js';
 
 /** Payloads in order, each read on request. */
 export interface Payloads {

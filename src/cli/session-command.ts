@@ -1,5 +1,6 @@
 // Shared by the session commands: the caller, the session, and the input of reports and specs.
 
+import { usageError } from '../errors.js';
 import { OVERRIDE_REASONS, SESSION_ROLES, type OverrideReason, type SessionRole } from '../contract/session/session.js';
 import type { SessionAnswer } from '../contract/session/session-answer.js';
 import { SpecId, SPEC_BYTES_MAX, type SessionSpec } from '../contract/session/session-spec.js';
@@ -16,7 +17,7 @@ import { quoteArgument, commandUsageError } from './arguments.js';
 import type { CommandArguments, CliCommand, ExitCode, CommandOption } from './command.js';
 import { withLedger } from './options/folders.js';
 import { withHomeAccess, type HomeAccess } from './home-access.js';
-import { type Io, usageError } from './io.js';
+import { type Io } from './io.js';
 import { requireOption } from './options/person-options.js';
 import { sessionRows, printAnswer } from './text/session-text.js';
 import { countText, createPainter, table } from './text/terminal.js';

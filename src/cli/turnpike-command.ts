@@ -1,6 +1,7 @@
 // The command line as a function: it finds the command, checks its arguments, runs it, and turns errors into a line and
 // an exit code.
 
+import { usageError } from '../errors.js';
 import { parseArguments, quoteArgument } from './arguments.js';
 import type { CliCommand, ExitCode } from './command.js';
 import { actions } from './commands/policy/actions.js';
@@ -38,7 +39,7 @@ import { upstreamList } from './commands/service/upstream-list.js';
 import { upstreamPin } from './commands/service/upstream-pin.js';
 import { version } from './commands/version.js';
 import { errorLine, exitCodeOf } from './exit-code.js';
-import { OutputClosedError, usageError, type Io } from './io.js';
+import { OutputClosedError, type Io } from './io.js';
 
 /** Every command, in the order of the help. */
 export const COMMANDS: readonly CliCommand[] = [

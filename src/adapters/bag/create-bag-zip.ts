@@ -4,12 +4,11 @@ import { existsSync } from 'node:fs';
 import { link, mkdtemp, open, rm, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { BagError } from '../../errors.js';
+import { BagError, usageError } from '../../errors.js';
 import type { BagSink } from '../../ports/bag-tree.js';
 import { errorCode } from '../system/error-code.js';
 import { centralHeader, endRecords, localHeader, localHeaderBytes, ZIP_FILE_BYTES_MAX } from './zip-format.js';
 import type { ZipRecord } from './zip-format.js';
-import { usageError } from '../system/usage-error.js';
 import { fsyncDirectory } from '../files/fsync-directory.js';
 
 /** Size of the pieces in which the central directory is written. */

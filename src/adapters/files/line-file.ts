@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { UsageError } from '../../errors.js';
+import { UsageError, usageError } from '../../errors.js';
 import type { BoundaryLineLimits, BoundaryLines, LineFile, LinePlace } from '../../ports/ledger/line-file.js';
 import { errorCode } from '../system/error-code.js';
 import { NotAFile, openRegular, readPieces } from './open-file.js';
-import { usageError } from '../system/usage-error.js';
 
 const NEWLINE = 0x0a;
 const LINE_BYTES_MAX = 256 * 1024 * 1024;

@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { TOKENS_MAX, TokenList, type Right, type TokenRecord } from '../../contract/token.js';
 import { isConforming } from '../../contract/validators.js';
-import { UsageError } from '../../errors.js';
+import { UsageError, usageError } from '../../errors.js';
 import { isLookAlike, NAME_PROBLEMS, nameProblem } from '../../identity/person.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
@@ -13,7 +13,6 @@ import { nanoidIds } from '../system/nanoid-ids.js';
 import { readSmallFile, replaceFile } from '../files/small-file.js';
 import { withFileLock } from '../sqlite/writer-lock.js';
 import { systemClock } from '../system/system-clock.js';
-import { usageError } from '../system/usage-error.js';
 
 const BYTES_MAX = 1_048_576;
 const MODE = 0o600;

@@ -5,14 +5,13 @@ import { createHash } from 'node:crypto';
 import { existsSync, linkSync, rmSync, statSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { UsageError } from '../../errors.js';
+import { UsageError, usageError } from '../../errors.js';
 import type { ArchiveDraft } from '../../ports/ledger/archives.js';
 import type { LineFile } from '../../ports/ledger/line-file.js';
 import { errorCode } from '../system/error-code.js';
 import { openLineFile } from '../files/line-file.js';
 import { openRegular, readPieces } from '../files/open-file.js';
 import { fsyncDirectorySync } from '../files/fsync-directory.js';
-import { usageError } from '../system/usage-error.js';
 
 /** Lines are buffered up to this length before they are written. */
 const CHUNK_CHARS = 1_024 * 1_024;

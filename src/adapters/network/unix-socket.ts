@@ -7,9 +7,8 @@ import { constants } from 'node:fs';
 import { chmod, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { basename, dirname, join } from 'node:path';
-import { UsageError } from '../../errors.js';
+import { UsageError, usageError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
-import { usageError } from '../system/usage-error.js';
 
 /** Bytes of a socket address, without its final null byte. A longer path would be truncated silently. */
 export const SOCKET_PATH_BYTES_MAX = 107;

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import type { PolicyFile } from '../../contract/policy/pins.js';
-import { PolicyError } from '../../errors.js';
+import { PolicyError, usageError } from '../../errors.js';
 import { NotAFile, openRegular } from '../files/open-file.js';
-import { usageError } from '../system/usage-error.js';
 
 /** Largest policy file, in bytes. The policy loader has the same limit; here it prevents reading a larger file. */
 export const POLICY_BYTES_MAX = 1_048_576;

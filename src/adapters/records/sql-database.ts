@@ -2,7 +2,7 @@
 
 import type { TargetDefinition } from '../../contract/policy/catalogue.js';
 import type { EffectResult } from '../../contract/run/effect.js';
-import { RecordsError } from '../../errors.js';
+import { RecordsError, usageError } from '../../errors.js';
 import type { RecordDatabase, RecordRead, RecordWrite } from '../../ports/effects/records.js';
 import { settleOnce, writeOnce, type TransactionResult } from './sql-effect-table.js';
 import type { SqlBackend } from './sql-backend.js';
@@ -21,7 +21,6 @@ import { SqliteBackend } from './sqlite-backend.js';
 import { EFFECTS_TABLE, SqlStatements } from './sql-statements.js';
 import { tablesOf } from './sql-table.js';
 import { openTables } from './sql-open-tables.js';
-import { usageError } from '../system/usage-error.js';
 
 /** An upsert that collides with a concurrent insert of the same new row is retried, and then finds the row. */
 const UPSERTS_MAX = 3;

@@ -5,7 +5,7 @@
 import { lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import type { ActionName } from '../../contract/policy/actions.js';
 import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../contract/run/effect.js';
-import { SandboxError } from '../../errors.js';
+import { SandboxError, usageError } from '../../errors.js';
 import { requireCapability } from '../../ports/effects/capability.js';
 import type { Sandbox } from '../../ports/effects/sandbox.js';
 import { lookDirectly, readDirectly } from './read-directly.js';
@@ -24,7 +24,6 @@ import { SandboxUsage } from './sandbox-usage.js';
 import { descriptorAccess, causeOfError, openDirectory, errnoOf, errorFact, factAt } from './sandbox-walk.js';
 import type { SandboxRoot, FileAccess, PathHandle, Obstacle } from './sandbox-walk.js';
 import { unsafeAccess } from './unsafe-access.js';
-import { usageError } from '../system/usage-error.js';
 
 /** Maximum number of open case directories with their cached usage; the least recently used one is closed first. */
 const CASES_OPEN_MAX = 256;

@@ -1,3 +1,4 @@
+import { usageError } from '../../errors.js';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../adapters/policy/manifest-policy-source.js';
@@ -8,7 +9,7 @@ import { generateLedgerKey } from '../../runtime/home/ledger-key.js';
 import { commandUsageError } from '../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../command.js';
 import { CONTRACT_DEFAULT, homeOf, displayPath } from '../options/folders.js';
-import { usageError, type Io } from '../io.js';
+import { type Io } from '../io.js';
 import { escapeText, jsonLine } from '../text/terminal.js';
 
 /** `turnpike init`: creates a home directory and a contract folder to edit. */

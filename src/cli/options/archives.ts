@@ -3,14 +3,14 @@
 import { resolve } from 'node:path';
 import { hashFile } from '../../adapters/ledger/archive-file.js';
 import { openLineFile } from '../../adapters/files/line-file.js';
-import { LedgerError } from '../../errors.js';
+import { LedgerError, usageError } from '../../errors.js';
 import type { LineFile } from '../../ports/ledger/line-file.js';
 import type { OpenedArchive } from '../../runtime/evidence/joined-log.js';
 import { openEvidence } from '../../runtime/evidence/open-evidence.js';
 import { readLedgerVerifier } from '../../runtime/home/ledger-key.js';
 import type { CommandArguments, CommandOption } from '../command.js';
 import { homeOf } from './folders.js';
-import { usageError, type Io } from '../io.js';
+import { type Io } from '../io.js';
 
 export const ARCHIVE_OPTION: CommandOption = {
   name: 'archive',

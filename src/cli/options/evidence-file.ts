@@ -1,5 +1,6 @@
 // Opens an evidence bundle for a command that can also work on a home directory.
 
+import { usageError } from '../../errors.js';
 import { resolve } from 'node:path';
 import { openLineFile } from '../../adapters/files/line-file.js';
 import { readSmallFile } from '../../adapters/files/small-file.js';
@@ -7,7 +8,7 @@ import { noteVerifier, type NoteVerifier } from '../../ledger/proof/signed-note.
 import { openEvidence, type EvidenceBundle } from '../../runtime/evidence/open-evidence.js';
 import { quoteArgument } from '../arguments.js';
 import type { CommandArguments, CommandOption } from '../command.js';
-import { usageError, type Io } from '../io.js';
+import { type Io } from '../io.js';
 
 const KEY_BYTES_MAX = 1_024;
 

@@ -13,7 +13,7 @@ import {
 } from '../../contract/policy/catalogue.js';
 import type { PolicyFile } from '../../contract/policy/pins.js';
 import { isConforming } from '../../contract/validators.js';
-import { PolicyError } from '../../errors.js';
+import { PolicyError, usageError } from '../../errors.js';
 import type { LintMessage } from '../../policy/lint/lint-rules.js';
 import { checkPolicy, formatFinding, type PolicyCheck } from '../../policy/files/check-policy.js';
 import { lintPolicy } from '../../policy/lint/lint-policy.js';
@@ -22,7 +22,7 @@ import { homePaths, openHome, type HomePaths, type HomeStores } from '../../runt
 import { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
 import type { CommandArguments, CommandOption } from '../command.js';
-import { usageError, type Io } from '../io.js';
+import { type Io } from '../io.js';
 import { readJsonFile } from './json-argument.js';
 import { countText } from '../text/terminal.js';
 

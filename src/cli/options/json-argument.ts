@@ -1,9 +1,10 @@
 // Parses JSON from the command line or a file, as strictly as a proposal.
 
+import { usageError } from '../../errors.js';
 import { isUtf8 } from 'node:buffer';
 import type { Json } from '../../contract/json.js';
 import { scanJson } from '../../step/scan-json.js';
-import { usageError, type Io } from '../io.js';
+import { type Io } from '../io.js';
 import { filePayloads } from '../payloads.js';
 
 const DEPTH_MAX = 32;

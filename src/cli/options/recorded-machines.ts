@@ -1,5 +1,6 @@
 // Finds machine definitions by name: a recorded hash, a run, a file, or the present definitions.
 
+import { usageError } from '../../errors.js';
 import { machineDefinitions } from '../../../machines/index.js';
 import { FLAGS, flagsOf } from '../../../machines/flags.js';
 import type { JsonObject } from '../../contract/json.js';
@@ -8,7 +9,7 @@ import { isDefinitions } from '../../replay/walk-machine.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import type { CommandArguments } from '../command.js';
 import { findContractFolder, loadContract, requireValidPolicy, withLedger } from './folders.js';
-import { usageError, type Io } from '../io.js';
+import { type Io } from '../io.js';
 import { readJsonFile } from './json-argument.js';
 
 const HASH_PREFIX = /^[0-9a-f]{6,64}$/u;

@@ -1,5 +1,6 @@
 // The upstream servers of a contract folder, for commands: connects to them, reads their tools and closes them.
 
+import { usageError } from '../../errors.js';
 import { join } from 'node:path';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import { UPSTREAMS_FILE, type UpstreamPins } from '../../contract/policy/upstreams.js';
@@ -11,7 +12,7 @@ import {
 import { readUpstreams } from '../../runtime/upstream/upstream-files.js';
 import type { CommandArguments } from '../command.js';
 import { findContractFolder, displayPath } from './folders.js';
-import { usageError, type Io } from '../io.js';
+import { type Io } from '../io.js';
 import { escapeText } from '../text/terminal.js';
 
 export interface UpstreamState {

@@ -2,6 +2,7 @@
 // therefore determines whether every other check passed or was not reached. The lists are those of the live decision;
 // only the checks of a ballot are described here.
 
+import { isPrivileged } from '../../../machines/authorize-step.js';
 import { BUDGET_CHECK, AGENT_START_CHECKS, REQUEST_CHECKS } from '../../policy/authorize-with-overlay.js';
 import { PIN_CHECK } from '../../policy/authorize-run.js';
 import { indexOfCheck, type CheckDescription } from '../../policy/ordered-check.js';
@@ -32,7 +33,7 @@ const BALLOT_CHECKS: readonly CheckDescription[] = [
   { claim: 'the vote approves', rules: ['approval.rejected'] },
 ];
 
-function checkListOf({ facts, said }: RecordedDecision, { catalogue }: Policy): readonly CheckDescription[] {
+function checkListOf({ facts, said }: RecordedDecision, policy: Policy): readonly CheckDescription[] {
   switch (facts.kind) {
     case 'orchestrator':
       return [PIN_CHECK];
@@ -48,7 +49,7 @@ function checkListOf({ facts, said }: RecordedDecision, { catalogue }: Policy): 
     case 'ballot':
       return BALLOT_CHECKS;
     case 'step': {
-      const privileged = facts.act !== null && catalogue.action(facts.act.action)?.run_kind !== null;
+      const privileged = facts.act !== null && isPrivileged(facts.act, policy);
       if (facts.input.seen !== null && said.rule_id === null) return VALIDATION_CHECKS.slice(0, 4);
       return privileged || (said.rule_id !== null && indexOfCheck(VALIDATION_CHECKS, said.rule_id) >= 0)
         ? [...VALIDATION_CHECKS, ...REQUEST_CHECKS, ...STEP_CHECKS]

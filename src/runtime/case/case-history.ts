@@ -3,8 +3,8 @@
 //   C1. Each tree is a hash chain, which is verified while it is read. The first pass records its length and last hash.
 //       Every later pass returns the same entries, or fails.
 //   C2. `readConfirmed` reads the whole log once, in addition to the trees. It checks that the root matches the head,
-//       that each entry of the case stands in the log where its tree says, and that the log has no other entry of the
-//       case. An export reads the case this way first.
+//       that each entry of the case has the log index that its tree records, and that the log has no other entry of
+//       the case. An export reads the case this way first.
 //   C3. A promotion, and a decision about an export, do not read the whole log. They compare the end of each tree with
 //       what the engine or the run records know of it, so they detect a tree that lost its last entries.
 

@@ -1,3 +1,4 @@
+import { usageError } from '../../../errors.js';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createArchiveDraft } from '../../../adapters/ledger/archive-file.js';
@@ -12,7 +13,7 @@ import { quoteArgument, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import { homeOf } from '../../options/folders.js';
-import { usageError, type Io } from '../../io.js';
+import { type Io } from '../../io.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike ledger archive`: moves the oldest entries of a ledger to a file that proves what they were. */

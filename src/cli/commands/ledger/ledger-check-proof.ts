@@ -1,10 +1,10 @@
+import { usageError } from '../../../errors.js';
 import { resolve } from 'node:path';
 import { readSmallFile } from '../../../adapters/files/small-file.js';
 import { verifyProofFile, PROOF_BYTES_MAX, type ProofVerdict } from '../../../ledger/proof/proof-file.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand } from '../../command.js';
 import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
-import { usageError } from '../../io.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike ledger check-proof`: needs neither a home directory nor a ledger. */

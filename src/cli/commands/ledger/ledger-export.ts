@@ -1,3 +1,4 @@
+import { usageError } from '../../../errors.js';
 import { createWriteStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { finished } from 'node:stream/promises';
@@ -9,7 +10,6 @@ import { requireSignedHead } from '../../../runtime/ledger/ledger-proofs.js';
 import type { CliCommand, ExitCode } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import { homeOf, withLedger, type OpenLedger } from '../../options/folders.js';
-import { usageError } from '../../io.js';
 import { countText, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike ledger export`: writes one file with all that a third party needs to verify the ledger. */

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { readSmallFile } from '../../../adapters/files/small-file.js';
 import { openCheckpoint } from '../../../ledger/proof/checkpoint.js';
-import { LedgerError } from '../../../errors.js';
+import { LedgerError, usageError } from '../../../errors.js';
 import { integratedLog } from '../../../ledger/integrated-log.js';
 import { EMPTY_HEAD } from '../../../ledger/proof/merkle.js';
 import { NOTE_BYTES_MAX } from '../../../ledger/proof/signed-note.js';
@@ -20,7 +20,7 @@ import { quoteArgument, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { homeOf, withLedger, type OpenLedger } from '../../options/folders.js';
 import { exitOneIfTampered } from '../../exit-code.js';
-import { usageError, type Io } from '../../io.js';
+import { type Io } from '../../io.js';
 
 /** `turnpike ledger prove`: writes an inclusion or consistency proof for anyone who has the public key. */
 export const ledgerProve: CliCommand = {

@@ -1,3 +1,4 @@
+import { usageError } from '../../../errors.js';
 import { overlayFiles, type OverlayFiles } from '../../../adapters/policy/overlay-file.js';
 import { readOverlay, writeOverlay } from '../../../adapters/policy/overlay-writer.js';
 import { systemClock } from '../../../adapters/system/system-clock.js';
@@ -21,7 +22,7 @@ import {
   type CommandOption,
 } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
-import { usageError, type Io } from '../../io.js';
+import { type Io } from '../../io.js';
 import { countText, escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
 
 const MATCHER_OPTIONS = {

@@ -1,3 +1,4 @@
+import { usageError } from '../../../errors.js';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 import { gitPolicySource } from '../../../adapters/policy/git-policy-source.js';
@@ -22,7 +23,7 @@ import {
   requireValidPolicy,
   type ContractFolder,
 } from '../../options/folders.js';
-import { usageError, type Io } from '../../io.js';
+import { type Io } from '../../io.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike policy pin`: writes pins.json, which gives runs the version of every policy file. */

@@ -1,10 +1,11 @@
+import { usageError } from '../../../errors.js';
 import { systemClock } from '../../../adapters/system/system-clock.js';
 import type { PendingApproval } from '../../../runtime/ledger/ledger-reader.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { withLedger } from '../../options/folders.js';
 import { withHomeAccess } from '../../home-access.js';
-import { usageError, type Io } from '../../io.js';
+import { type Io } from '../../io.js';
 import { parsePerson, PERSON_OPTIONS } from '../../options/person-options.js';
 import { escapeText, jsonLine, createPainter, table, type TextCell, type Paint } from '../../text/terminal.js';
 

@@ -1,3 +1,4 @@
+import { usageError } from '../../../errors.js';
 import { BALLOT_DIGESTS_MAX } from '../../../contract/run/approval.js';
 import { APPROVAL_RULES } from '../../../policy/approval/approval.js';
 import type { Ballot, BallotResult, HighRiskRun } from '../../../runtime/high-risk/high-risk-options.js';
@@ -5,7 +6,7 @@ import type { Turnpike } from '../../../runtime/turnpike.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { withHomeAccess, type HomeAccess } from '../../home-access.js';
-import { usageError, type Io } from '../../io.js';
+import { type Io } from '../../io.js';
 import { waitForEnd, parsePerson, PERSON_OPTIONS } from '../../options/person-options.js';
 import { escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
 

@@ -1,9 +1,10 @@
+import { usageError } from '../../../errors.js';
 import { isJsonObject, type JsonObject } from '../../../contract/json.js';
 import { WRITE_MODES, type WriteMode } from '../../../contract/policy/lanes.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../command.js';
 import { withHomeAccess } from '../../home-access.js';
-import { usageError, type Io } from '../../io.js';
+import { type Io } from '../../io.js';
 import { readJsonFile, parseJsonArgument } from '../../options/json-argument.js';
 import { requireOption, reportHighRiskRun, parseStarter, STARTER_OPTIONS } from '../../options/person-options.js';
 

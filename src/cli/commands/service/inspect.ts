@@ -1,3 +1,4 @@
+import { usageError } from '../../../errors.js';
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { readBuiltPage, readBuiltTemplate, type PageFile } from '../../../adapters/page-folder.js';
@@ -10,7 +11,7 @@ import { parsePort, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
 import { withHomeAccess } from '../../home-access.js';
-import { usageError, type Io } from '../../io.js';
+import { type Io } from '../../io.js';
 
 const PORT_DEFAULT = '7392';
 /** Size limit of an HTML file, because a browser parses it in one piece. */

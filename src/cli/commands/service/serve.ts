@@ -1,3 +1,4 @@
+import { usageError } from '../../../errors.js';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -13,7 +14,7 @@ import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } fr
 import { homeOf } from '../../options/folders.js';
 import { withHomeAccess } from '../../home-access.js';
 import type { XstateInspectServer } from '../../../service/xstate-inspect.js';
-import { usageError, type Io } from '../../io.js';
+import { type Io } from '../../io.js';
 
 const HOST_DEFAULT = '127.0.0.1';
 const PORT_DEFAULT = '7391';

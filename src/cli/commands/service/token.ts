@@ -1,3 +1,4 @@
+import { usageError } from '../../../errors.js';
 import { nanoidIds } from '../../../adapters/system/nanoid-ids.js';
 import { systemClock } from '../../../adapters/system/system-clock.js';
 import { TokenFile } from '../../../adapters/keys/token-book.js';
@@ -6,7 +7,7 @@ import { isVacant, makeFolder } from '../../../runtime/home/home.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
-import { usageError, type Io } from '../../io.js';
+import { type Io } from '../../io.js';
 import { parsePerson, PERSON_OPTIONS } from '../../options/person-options.js';
 import { escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
 
