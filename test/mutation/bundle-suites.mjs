@@ -2,7 +2,6 @@
 
 import { build } from 'esbuild';
 import { readFile } from 'node:fs/promises';
-
 import { pathToFileURL } from 'node:url';
 
 /** In the bundle a module's own URL has to be that of its source: fixtures look for files beside them. */
