@@ -11,6 +11,8 @@ import {
   type InputFrom,
 } from 'xstate';
 import type { Emission } from '../../machines/emission.js';
+import { implementationsOf } from '../../src/contract/inspection/xstate-fields.js';
+import { compileAction, type ActorEvent, type ActorMemory } from '../../src/kernel/interpreter/compiled-action.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { SHIPPED } from '../fixtures/tree.js';
 
@@ -101,3 +103,57 @@ export function stateText(snapshot: unknown): string {
 }
 
 export const topState = (actor: { getSnapshot(): unknown }): string => stateText(actor.getSnapshot()).split('.')[0]!;
+
+/** The effects of one action. `context` has the members that it assigned. */
+export interface ActionEffects {
+  readonly context: ActorMemory;
+  readonly emissions: readonly Emission[];
+  /** The recipient is a child's id, or null for the parent. */
+  readonly sent: readonly (readonly [to: string | null, event: ActorEvent])[];
+  readonly spawned: readonly (readonly [src: string, id: string, input: unknown])[];
+  readonly stopped: readonly string[];
+}
+
+/** Executes one action of a machine by its name, with any event. */
+export function runAction(
+  machine: AnyStateMachine,
+  name: string,
+  context: object,
+  event: { readonly type: string },
+): ActionEffects {
+  const assigned: ActorMemory = {};
+  const emissions: Emission[] = [];
+  const sent: [string | null, ActorEvent][] = [];
+  const spawned: [string, string, unknown][] = [];
+  const stopped: string[] = [];
+  compileAction(machine, name)(
+    {
+      memory: context as ActorMemory,
+      assign: (update) => void Object.assign(assigned, update),
+      emit: (emission) => void emissions.push(emission),
+      send: (to, message) => void sent.push([to, message]),
+      spawn: (src, id, input) => void spawned.push([src, id, input]),
+      stop: (id) => void stopped.push(id),
+    },
+    event,
+  );
+  return { context: assigned, emissions, sent, spawned, stopped };
+}
+
+/** An object without one of its members, as an older snapshot may have it. */
+export const without = (object: object, name: string): object =>
+  Object.fromEntries(Object.entries(object).filter(([member]) => member !== name));
+
+/** The effects of an action that does nothing. */
+export const NO_EFFECTS: ActionEffects = { context: {}, emissions: [], sent: [], spawned: [], stopped: [] };
+
+/** Evaluates one guard of a machine by its name, with any event. */
+export function testGuard(
+  machine: AnyStateMachine,
+  name: string,
+  context: object,
+  event: { readonly type: string },
+): boolean {
+  const guard = implementationsOf(machine).guards[name] as (args: object, params: object) => boolean;
+  return guard({ context, event }, {});
+}
