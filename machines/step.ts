@@ -288,6 +288,7 @@ const producedArtifacts = ({ action, fault, replay_of, payload, produced = [] }:
 function applyRunResult(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
   const done = output.done;
   if (done?.result) {
+    // Stryker disable next-line StringLiteral: neither name is an action
     const isRead = policy.catalogue.action(step.action ?? '')?.risk === 'read';
     const produced = isRead ? [] : (output.outputs ?? []);
     return { result: done.result, result_ref: done.result_ref, produced, unknown: null };

@@ -1,0 +1,222 @@
+// The actions and guards of a step one by one: with events of another kind, and with memory that is nearly empty.
+
+import { describe, expect, test } from '@jest/globals';
+import { RUN_ENDING_DENIAL } from '../../machines/authorize-step.js';
+import { createMachines } from '../../machines/index.js';
+import type { StepMemory } from '../../machines/step-memory.js';
+import { artifactRef } from '../../src/contract/artifact-ref.js';
+import type { OverlayFact } from '../../src/contract/policy/overlay.js';
+import type { SeenProposal } from '../../src/contract/run/entry.js';
+import { UNDECIDED_AUTHORIZATION } from '../../src/step/authorization.js';
+import { CASE, proposal } from '../fixtures/tree.js';
+import {
+  attempting,
+  CALL,
+  doneEvent,
+  failedOutput,
+  NO_OUTCOME,
+  PROPOSER,
+  READ,
+  RECEIVED_AT,
+  RETRYING_POLICY,
+} from './attempts.js';
+import { NO_EFFECTS, recordMachine, runAction, stateText, testGuard, without } from './chart.js';
+
+const { step } = createMachines(RETRYING_POLICY);
+const LATER = '2026-01-01T00:01:00.000Z';
+const OVERLAY: OverlayFact = { epoch: 3, rules: [] };
+const REF = artifactRef({ kind: 'result', case_id: CASE, bytes: Buffer.from('{"a":1}') });
+const DENIAL = { decision: 'deny', rule_id: 'lane.tool_not_allowed', cause: 'LANE' } as const;
+
+/** Runs an action of a step whose first attempt is running. */
+const act = (name: string, over: Partial<StepMemory>, event: { readonly type: string }) =>
+  runAction(step, name, attempting(over), event);
+const withOutcome = (over: object) => doneEvent(failedOutput({ done: { ...NO_OUTCOME, ...over } }));
+
+describe('S0-12: an event of another kind changes nothing', () => {
+  test.each([
+    ['weigh', { facts: { paths: [], usage: null } }],
+    ['noteAttempt', { output: failedOutput() }],
+    ['noteBook', { approvals: { run_id: PROPOSER.run_id, entries: [] } }],
+    ['noteResult', { output: failedOutput() }],
+  ])('in %s', (action, event) => {
+    expect(act(action, READ, { type: 'OTHER', ...event })).toEqual(NO_EFFECTS);
+  });
+
+  test('and wakes no step, and repeats no attempt', () => {
+    const output = failedOutput();
+    expect(testGuard(step, 'due', attempting(), { type: 'OTHER', time: LATER } as never)).toBe(false);
+    expect(testGuard(step, 'mayTryAgain', attempting(CALL), { type: 'OTHER', output } as never)).toBe(false);
+    expect(testGuard(step, 'mayTryAgain', attempting(CALL), doneEvent(output))).toBe(true);
+  });
+
+  test('D1: and brings no overlay to the next attempt; a WAKE does', () => {
+    const again = { reason: 'IO_ERROR', at: RECEIVED_AT };
+    const memory = { ...CALL, again, mediated_run_id: 'run_agent.5', overlay: OVERLAY };
+    const overlay = { epoch: null, problem: 'invalid' } as const;
+    const spawnedBy = (type: string) => {
+      const { context, spawned, sent } = act('tryAgain', memory, { type, overlay } as never);
+      return [context['overlay'], spawned, sent];
+    };
+    const request = (given: object) =>
+      expect.objectContaining({ request: expect.objectContaining({ overlay: given }) });
+    const spawned = (given: object) => [['tool_gateway', 'run_agent.6', request(given)]];
+    const sent = (given: object) => [['run_agent.6', expect.objectContaining({ type: 'AUTHORIZE', overlay: given })]];
+    expect(spawnedBy('OTHER')).toEqual([OVERLAY, spawned(OVERLAY), sent(OVERLAY)]);
+    expect(spawnedBy('WAKE')).toEqual([overlay, spawned(overlay), sent(overlay)]);
+  });
+});
+
+describe('C54: a step that waits for its next attempt', () => {
+  const again = { reason: 'IO_ERROR', at: LATER };
+  test.each([
+    ['2026-01-01T00:00:59.999Z', false],
+    [LATER, true],
+  ])('is woken at %s: %p', (time, due) => {
+    expect(testGuard(step, 'due', attempting({ again }), { type: 'WAKE', time } as never)).toBe(due);
+  });
+
+  test('is due at once, and sets the timer of its proposal, without a time of its own', () => {
+    expect(testGuard(step, 'due', attempting(), { type: 'WAKE', time: RECEIVED_AT } as never)).toBe(true);
+    const timer = (at: string) => ({ type: 'timer', run_id: PROPOSER.run_id, at });
+    expect(act('sayAgain', {}, { type: 'WAKE' }).emissions).toEqual([timer(RECEIVED_AT)]);
+    expect(act('sayAgain', { again }, { type: 'WAKE' }).emissions).toEqual([timer(LATER)]);
+  });
+});
+
+describe('S5: an approval is reported as used', () => {
+  test('with its digest, action and time', () => {
+    const used = { type: 'APPROVAL_USED', digest: 'd', name: 'READ_FILE', at: RECEIVED_AT };
+    const authorization = { ...UNDECIDED_AUTHORIZATION, digest: 'd' };
+    expect(act('tellApprovalUsed', { ...READ, authorization }, { type: 'STARTED' }).sent).toEqual([[null, used]]);
+  });
+
+  test('without a digest or an action as empty texts', () => {
+    const used = { type: 'APPROVAL_USED', digest: '', name: '', at: RECEIVED_AT };
+    expect(act('tellApprovalUsed', {}, { type: 'STARTED' }).sent).toEqual([[null, used]]);
+  });
+});
+
+describe('S0-13 C52: a mediated run that ended before its start', () => {
+  const ending = { code: 'POLICY_VIOLATION', rule_id: 'lifecycle.run_ending', cause: 'LIFECYCLE' };
+  test.each([
+    ['names the rule that denied it', withOutcome({ denied_by: DENIAL }), { rule_id: DENIAL.rule_id, cause: 'LANE' }],
+    ['was ended with its agent if no rule denied it', withOutcome({}), ending],
+    ['was ended with its agent if it has no outcome', doneEvent(failedOutput({ done: null })), ending],
+    ['was ended with its agent by another event', { type: 'OTHER', output: failedOutput() }, ending],
+  ])('%s', (_what, event, fault) => {
+    const { context } = act('noteDenial', READ, event);
+    expect(context).toEqual({ fault: { code: 'POLICY_VIOLATION', ...fault }, phase_failed_at: 'AUTHORIZE' });
+  });
+
+  test('C53: a cancelled step has the verdict that its agent run is ending', () => {
+    const { context } = act('giveUp', READ, { type: 'CANCEL' });
+    expect(context).toEqual({ authorization: { ...UNDECIDED_AUTHORIZATION, verdict: RUN_ENDING_DENIAL } });
+  });
+});
+
+describe('S2-17: the end of a mediated run', () => {
+  const RESULT = { result: { a: 1 }, result_ref: REF };
+  const applied = (over: Partial<StepMemory>, event: { readonly type: string }) =>
+    act('noteResult', { unknown: 'before', ...over }, event).context;
+  const completed = (outputs?: readonly unknown[]) => {
+    const output = failedOutput({ state: 'completed', done: { ...NO_OUTCOME, ...RESULT } });
+    return doneEvent(outputs === undefined ? output : ({ ...output, outputs } as typeof output));
+  };
+
+  test('with a result settles what was unknown, and lists what was produced, except for a read', () => {
+    expect(applied(CALL, completed([REF]))).toEqual({ ...RESULT, produced: [REF], unknown: null });
+    expect(applied(CALL, completed())).toEqual({ ...RESULT, produced: [], unknown: null });
+    expect(applied(READ, completed([REF]))).toEqual({ ...RESULT, produced: [], unknown: null });
+    expect(applied({ action: null }, completed([REF]))).toEqual({ ...RESULT, produced: [REF], unknown: null });
+  });
+
+  test('by a denial is a denial of the step', () => {
+    expect(applied(READ, withOutcome({ denied_by: DENIAL }))).toEqual({
+      fault: { code: 'POLICY_VIOLATION', rule_id: DENIAL.rule_id, cause: 'LANE' },
+      phase_failed_at: 'AUTHORIZE',
+      unknown: 'before',
+    });
+  });
+
+  test.each([
+    ['with a cause', withOutcome({ cause: 'TIMEOUT' }), 'TIMEOUT'],
+    ['without a cause', withOutcome({}), 'INTERNAL'],
+    ['without an outcome', doneEvent(failedOutput({ done: null })), 'INTERNAL'],
+  ])('%s is a failure of EXECUTE', (_what, event, cause) => {
+    expect(applied(READ, event)).toEqual({
+      fault: { code: 'EXECUTION_ERROR', rule_id: `execute.${cause.toLowerCase()}`, cause },
+      phase_failed_at: 'EXECUTE',
+      unknown: 'before',
+    });
+  });
+});
+
+describe('S4-14: an action has a mediated run of its own kind', () => {
+  test.each([
+    ['CALL_TOOL', CALL.args, 'tool_gateway'],
+    ['WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-1' } }, 'db_write'],
+    ['READ_RECORDS', { target: 'facts' }, 'db_read'],
+  ])('%s', (action, args, kind) => {
+    const { context, spawned } = act('mediate', { action, args }, { type: 'FACTS' });
+    expect(spawned.map(([src, id]) => [src, id])).toEqual([[kind, 'run_agent.5']]);
+    expect(context).toEqual({ attempts: 1 });
+  });
+});
+
+/** Starts a step of this proposal. */
+function start(machine: typeof step, payload: object, over: Partial<StepMemory>) {
+  const raw = Buffer.from(JSON.stringify(payload));
+  const ref = artifactRef({ kind: 'raw_payload', case_id: CASE, bytes: raw });
+  const seen = over.seen == null ? null : { ...over.seen, payload_sha256: ref.hash_sha256 };
+  const input = { ...attempting(over), payload: ref, raw, seen };
+  const { actor, errors } = recordMachine(machine, 'run_agent/step', input);
+  expect(errors).toEqual([]);
+  return { actor, payload: ref };
+}
+
+describe('S0-04: the output of a step', () => {
+  const outputOf = (payload: object, over: Partial<StepMemory> = {}, machine = step) => {
+    const { actor, payload: ref } = start(machine, payload, over);
+    expect(stateText(actor.getSnapshot())).toBe('RESPOND');
+    return { output: actor.getSnapshot().output, ref };
+  };
+  const NOTHING = { step: true, mediated: 0, denied: false, read: null, unknown: null, requested: null };
+
+  test('of a FINISH ends the run, and has produced its response', () => {
+    const { output, ref } = outputOf(proposal('FINISH', { response: 'Done.' }));
+    expect(output).toMatchObject({ ...NOTHING, invalid: false, finished: true, produced: [ref] });
+  });
+
+  test('of a rejected FINISH does neither', () => {
+    const { output } = outputOf(proposal('FINISH', { answer: 1 }));
+    expect(output).toMatchObject({ ...NOTHING, invalid: true, finished: false, produced: [] });
+  });
+
+  test('C19: of a repeated FINISH does neither', () => {
+    const replaying = { ...RETRYING_POLICY.knobs, duplicate_proposal_ids: 'replay' } as const;
+    const machine = createMachines({ ...RETRYING_POLICY, knobs: replaying }).step;
+    const seen: SeenProposal = {
+      step_index: 1,
+      run_id: PROPOSER.run_id,
+      payload_sha256: '',
+      outcome: 'SUCCESS',
+      error_code: null,
+      response: REF,
+    };
+    const over = { seen, recorded_response: '{}' };
+    const { output } = outputOf(proposal('FINISH', { response: 'Done.' }), over, machine);
+    expect(output).toMatchObject({ ...NOTHING, invalid: false, finished: false, produced: [] });
+  });
+
+  test('D16: of a step from a snapshot without products lists none', () => {
+    const memory = without(attempting(CALL), 'produced');
+    const output = step.config.output as unknown as (args: object) => { readonly produced: unknown };
+    expect(output({ context: memory }).produced).toEqual([]);
+  });
+
+  test('a reply without a response is empty', () => {
+    const reply = { run_id: PROPOSER.run_id, input_id: 'in-1', response: '' };
+    expect(act('sayReply', {}, { type: 'OTHER' }).emissions).toEqual([{ type: 'reply', reply }]);
+  });
+});
