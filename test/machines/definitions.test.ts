@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createMachine, type AnyStateMachine } from 'xstate';
+import { flagsOf, FLAGS } from '../../machines/flags.js';
 import { machineDefinitions } from '../../machines/index.js';
 import { createCatalogue, NO_REGISTRATIONS } from '../../src/contract/policy/catalogue.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
@@ -17,6 +18,39 @@ test('U-01: the definitions are canonical JSON of the five machines and of the r
   expect(canonicalJson(parsed)).toBe(text);
   expect(Object.keys(parsed)).toEqual(['agent', 'mediated', 'orchestrator', 'registrations', 'session', 'step']);
   expect(parsed['registrations']).toEqual(NO_REGISTRATIONS);
+});
+
+test('U-06: they are the ones that existing ledgers pin: never change a definition, add a flag', () => {
+  expect(sha256(text)).toBe('fc8e035fbbb6b25aa77451c9a00856c3a0a6bf898c0a4b71d41e173b88e0476e');
+});
+
+test('U-06: they name the flags in force, in ascending order, and no flags without any', () => {
+  const definitionsWith = (flags: readonly number[]): unknown =>
+    JSON.parse(machineDefinitions(machines, createCatalogue(NO_REGISTRATIONS), new Set(flags)));
+  expect(definitionsWith([])).toEqual(parsed);
+  expect(definitionsWith([10, 2, 13, 1])).toEqual({ ...parsed, flags: [1, 2, 10, 13] });
+  expect(definitionsWith([1, 2, 10, 13])).toEqual({ ...parsed, flags: [1, 2, 10, 13] });
+  expect(definitionsWith([10, 2])).toEqual({ ...parsed, flags: [2, 10] });
+  expect(definitionsWith([13, 10, 2, 1])).toEqual({ ...parsed, flags: [1, 2, 10, 13] });
+});
+
+test('U-06: the flags have consecutive numbers, and the texts with which they were published', () => {
+  expect([...flagsOf(FLAGS)]).toEqual(FLAGS.map((_flag, index) => index + 1));
+  expect(FLAGS.map(({ number, what }) => [number, sha256(what).slice(0, 16)])).toEqual([
+    [1, '0ee0586382b7e6da'],
+    [2, '05c8a8af43b6fd74'],
+    [3, '74a8a1514041cd9d'],
+    [4, '7555f0c8981f4e20'],
+    [5, 'ee824205686d2523'],
+    [6, '9c4a46b8087558bd'],
+    [7, 'd3b8923790a09f33'],
+    [8, 'b722299519b503e9'],
+    [9, 'b9f54ec1fe760e5e'],
+    [10, '78068c97df53ac67'],
+    [11, '531913dd57b709b1'],
+    [12, '354ea62af978ce96'],
+    [13, 'e8ebc6744e3d0dc6'],
+  ]);
 });
 
 test('S2-06: they are the same under any policy, so that their pin identifies only the machines', () => {
