@@ -161,11 +161,8 @@ export const outcomeEmissions = (context: MediatedMemory): readonly Emission[] =
     ? [exportEmission(context, 'assemble'), exportEmission(context, 'finalize')]
     : [actionEmission(context, auditTargetOf(context))];
 
-/** The first event of an export comes before its execution, so it has no result. */
-function exportEmission(context: MediatedMemory, operation: 'authorize' | 'assemble' | 'finalize'): Emission {
-  const target = { ...auditTargetOf(context), operation };
-  return actionEmission(operation === 'authorize' ? { ...context, end: null } : context, target);
-}
+const exportEmission = (context: MediatedMemory, operation: 'authorize' | 'assemble' | 'finalize'): Emission =>
+  actionEmission(context, { ...auditTargetOf(context), operation });
 
 function actionEmission({ run, request, done }: MediatedMemory, target: AuditTarget): Emission {
   return {
