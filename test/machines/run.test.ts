@@ -1,4 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
+import { authzEmission, FINAL_STATES, isDoneEvent, verdictOf, type MediatedOutcome } from '../../machines/run.js';
+import { artifactRef } from '../../src/contract/artifact-ref.js';
+import { RUN } from '../fixtures/privileged.js';
 import { edgesOf, edgeText, machines, nodesOf, topEdges } from './chart.js';
 
 const { orchestrator, agent, mediated, step } = machines;
@@ -85,4 +88,66 @@ test('S2-06: no machine invokes anything, waits for a time, or has a transition 
     const wild = edgesOf(machine).filter(({ event }) => event.includes('*') && event !== 'xstate.done.actor.*');
     expect(wild).toEqual([]);
   }
+});
+
+describe('R1: a run without a decision is denied', () => {
+  const NO_VERDICT = { decision: 'deny', rule_id: 'run.no_verdict', cause: 'LIFECYCLE' };
+  const verdict = { decision: 'allow', rule_id: 'lane.granted', cause: null } as const;
+  const event = { verdict, overlay: { epoch: 3, rules: [] }, digest: 'd'.repeat(64) };
+  const target = { target_type: 'tool', name: 'slow.tool' } as const;
+
+  test('an event of another kind carries no verdict, whatever its members', () => {
+    expect(verdictOf({ type: 'OTHER', ...event })).toEqual(NO_VERDICT);
+    expect(verdictOf({ type: 'AUTHORIZE', ...event })).toEqual(verdict);
+  });
+
+  test('its audit event is a denial without an overlay or a digest', () => {
+    const policy_ref = `lanes@${'a'.repeat(40)} roles@${'b'.repeat(40)} actions@${'c'.repeat(40)}`;
+    expect(authzEmission(RUN, { type: 'OTHER', ...event }, target)).toMatchObject({
+      body: {
+        outcome: 'deny',
+        target,
+        request_hash_sha256: undefined,
+        authz: { decision: 'deny', rule_id: 'run.no_verdict', policy_ref },
+      },
+    });
+    expect(authzEmission(RUN, { type: 'AUTHORIZE', ...event })).toMatchObject({
+      body: {
+        outcome: 'allow',
+        target: undefined,
+        request_hash_sha256: event.digest,
+        authz: { decision: 'allow', rule_id: 'lane.granted', policy_ref: `${policy_ref} overlay@3` },
+      },
+    });
+  });
+});
+
+test('only the end of a child is one', () => {
+  expect(isDoneEvent({ type: 'xstate.done.actor.run_a.1' })).toBe(true);
+  for (const type of ['RESULT', 'xstate.done.state.x', 'x.xstate.done.actor.run_a.1'])
+    expect(isDoneEvent({ type })).toBe(false);
+});
+
+describe('S4-61: the products in the output of a run', () => {
+  const ref = (text: string) => artifactRef({ kind: 'result', case_id: 'case_1', bytes: Buffer.from(text) });
+  const done = (result: MediatedOutcome['result']): MediatedOutcome => ({
+    result,
+    result_ref: ref('result'),
+    cause: null,
+    denied_by: null,
+    at: null,
+  });
+  const outputsOf = (over: object) =>
+    FINAL_STATES.completed.output({ context: { run: RUN, end: null, ...over } }).outputs;
+
+  test.each([
+    ['are its own outputs, if it has a list', { outputs: [ref('own')], done: done({}) }, [ref('own')]],
+    ['are what it has written', { done: done({}), request: { written: ref('written') } }, [ref('written')]],
+    ['are its result, if it has written nothing', { done: done({}), request: { written: null } }, [ref('result')]],
+    ['are its result without a request', { done: done({}) }, [ref('result')]],
+    ['are none without a result', { done: done(null), request: { written: ref('written') } }, []],
+    ['are none without an action', {}, []],
+  ])('%s', (_what, over, outputs) => {
+    expect(outputsOf(over)).toEqual(outputs);
+  });
 });
