@@ -1,0 +1,174 @@
+// The actions and guards of an agent run one by one: with events of another kind, and with memory as an older snapshot
+// may have it.
+
+import { describe, expect, test } from '@jest/globals';
+import type { AgentInput, AgentMemory } from '../../machines/agent-memory.js';
+import { RUN_INPUTS } from '../../machines/flags.js';
+import { createMachines } from '../../machines/index.js';
+import { artifactRef } from '../../src/contract/artifact-ref.js';
+import type { ApprovalBallot, ApprovalRule } from '../../src/contract/run/approval.js';
+import { countBallot, emptyBook, requestApproval } from '../../src/policy/approval/approval.js';
+import { EMPTY_LABEL } from '../../src/policy/labels.js';
+import { limitsOf, openAccount } from '../../src/run/budget.js';
+import { ANNA } from '../fixtures/governed.js';
+import { shippedPolicy } from '../fixtures/shipped-policy.js';
+import { CASE, proposal } from '../fixtures/tree.js';
+import { PROPOSER } from './attempts.js';
+import { NO_EFFECTS, recordMachine, runAction, testGuard, topState, without } from './chart.js';
+
+const RULE: ApprovalRule = { for: 'DELETE_FILE', approver_roles: ['ATTORNEY_ADMIN'], quorum: 1, expires_minutes: 60 };
+const POLICY = { ...shippedPolicy(), approvals: [RULE] };
+const { agent } = createMachines(POLICY);
+const recording = createMachines({ ...POLICY, flags: new Set([RUN_INPUTS]) }).agent;
+
+const T0 = '2026-01-01T00:00:00.000Z';
+const T1 = '2026-01-01T00:01:00.000Z';
+const STEP = `${PROPOSER.run_id}/step`;
+const DIGEST = 'd'.repeat(64);
+const INPUT: AgentInput = {
+  run: PROPOSER,
+  person: null,
+  exposure: 'detailed',
+  link: 'remote',
+  idle_ms: 60_000,
+  started_at: T0,
+  budget: null,
+};
+const memory = (over: Partial<AgentMemory> = {}): AgentMemory => ({
+  run: INPUT.run,
+  person: INPUT.person,
+  exposure: INPUT.exposure,
+  link: INPUT.link,
+  idle_ms: INPUT.idle_ms,
+  budget: INPUT.budget,
+  inputs: [],
+  outputs: [],
+  prompts: [],
+  end: null,
+  ending: null,
+  steps: 0,
+  denials: 0,
+  invalid: 0,
+  mediated_runs: 0,
+  active_at: T0,
+  account: openAccount(limitsOf({})),
+  charged_at: T0,
+  label: EMPTY_LABEL,
+  approvals: emptyBook(PROPOSER.run_id),
+  unsettled: [],
+  ...over,
+});
+
+const proposing = (action: string, args: object) => {
+  const raw = Buffer.from(JSON.stringify(proposal(action, args)));
+  const payload = artifactRef({ kind: 'raw_payload', case_id: CASE, bytes: raw });
+  const known = { seen: null, recorded_response: null, tokens: null, prompt: null, overlay: null };
+  return { type: 'PROPOSE', input_id: 'p', time: T0, payload, raw, ...known } as const;
+};
+const THINK = proposing('THINK', {});
+const ALLOW = {
+  type: 'AUTHORIZE',
+  verdict: { decision: 'allow', rule_id: 'agent.lane_granted', cause: null },
+  overlay: null,
+  digest: null,
+} as const;
+
+const ballot: ApprovalBallot = {
+  digests: [DIGEST],
+  decision: 'approve',
+  approver: ANNA,
+  at: T0,
+  for_run: PROPOSER.run_id,
+};
+const request = { digest: DIGEST, name: RULE.for, requested_by: 'agent-1', at: T0 };
+const requested = requestApproval(emptyBook(PROPOSER.run_id), request, RULE);
+/** The approvals of the run after a vote. */
+const approved = countBallot(requested, ballot, { approvals: [RULE], roles: POLICY.roles }).book;
+
+describe('S4-21: an event of another kind changes nothing', () => {
+  test.each([
+    ['startStep', THINK],
+    ['noteVote', { ballot, overlay: null }],
+    ['noteApprovalUsed', { digest: DIGEST, name: RULE.for, at: T0 }],
+    ['noteResolved', { request_hash: 'a' }],
+    ['noteEnding', { reason: 'stop' }],
+  ])('in %s', (action, event) => {
+    const context = memory({ approvals: approved, unsettled: ['a', 'b'] });
+    expect(runAction(agent, action, context, { ...event, type: 'OTHER' })).toEqual(NO_EFFECTS);
+    expect(runAction(agent, 'noteEnding', context, { type: 'PROPOSE' }).context).toStrictEqual({});
+  });
+
+  test('and allows no run', () => {
+    const allowed = (type: string) => testGuard(agent, 'allowed', memory(), { ...ALLOW, type });
+    expect([allowed('OTHER'), allowed('AUTHORIZE')]).toEqual([false, true]);
+  });
+});
+
+describe('D4: an agent run is idle', () => {
+  const isIdle = (type: string, time: string, idle_ms: number | null = 60_000) =>
+    testGuard(agent, 'idle', memory({ idle_ms }), { type, time } as never);
+  test('when a timer wakes it at its deadline, and not before', () => {
+    expect(isIdle('WAKE', T1)).toBe(true);
+    expect(isIdle('WAKE', '2026-01-01T00:00:59.999Z')).toBe(false);
+  });
+
+  test('never by another event, and never without a limit', () => {
+    expect(isIdle('OTHER', T1)).toBe(false);
+    expect(isIdle('WAKE', T1, null)).toBe(false);
+    expect(isIdle('OTHER', T1, null)).toBe(false);
+  });
+
+  test('and then its end is a cancellation', () => {
+    const { context } = runAction(agent, 'noteEnding', memory(), { type: 'WAKE', time: T1 } as never);
+    expect(context).toEqual({ ending: 'cancelled', end: { reason: 'idle', error: null } });
+  });
+});
+
+test('S4-13: a new agent run has no inputs, outputs, prompts or unsettled requests', () => {
+  const { actor, errors } = recordMachine(agent, PROPOSER.run_id, INPUT);
+  expect(actor.getSnapshot().context).toEqual({ ...memory(), account: expect.anything() });
+  expect(errors).toEqual([]);
+});
+
+test('D4: the step of an answered proposal is stopped, and the next proposal gets a new one', () => {
+  const { actor, errors } = recordMachine(agent, PROPOSER.run_id, INPUT);
+  actor.send(ALLOW);
+  for (let steps = 1; steps <= 2; steps += 1) {
+    actor.send(THINK);
+    expect(actor.getSnapshot().context.steps).toBe(steps);
+    expect(Object.keys(actor.getSnapshot().children)).toEqual([]);
+  }
+  actor.send(proposing('READ_FILE', { path: '/sandbox/a.txt' }));
+  expect(Object.keys(actor.getSnapshot().children)).toEqual([STEP]);
+  expect(topState(actor)).toBe('running');
+  expect(errors).toEqual([]);
+});
+
+describe('C91: the prompts of a run', () => {
+  const prompt = artifactRef({ kind: 'prompt', case_id: CASE, bytes: Buffer.from('You are a clerk.') });
+  const promptsAfter = (machine: typeof agent, context: object, given: object = { prompt }) =>
+    runAction(machine, 'startStep', context, { ...THINK, ...given }).context['prompts'];
+  test('are collected under flag 12, also in a run from an older snapshot', () => {
+    const older = without(memory(), 'prompts');
+    expect(promptsAfter(recording, memory())).toEqual([prompt]);
+    expect(promptsAfter(recording, older)).toEqual([prompt]);
+    expect(promptsAfter(recording, older, {})).toEqual([]);
+    expect(promptsAfter(agent, memory())).toEqual([]);
+  });
+});
+
+test('D7: a used approval is consumed, and only a granted one', () => {
+  const used = { type: 'APPROVAL_USED', digest: DIGEST, name: RULE.for, at: T1 };
+  const stateAfter = (approvals: AgentMemory['approvals']) => {
+    const { context } = runAction(agent, 'noteApprovalUsed', memory({ approvals }), used);
+    return (context['approvals'] as AgentMemory['approvals']).entries.map(({ state }) => state);
+  };
+  expect(stateAfter(approved)).toEqual(['consumed']);
+  expect(stateAfter(requested)).toEqual(['open']);
+});
+
+test('D8: a settled request is settled alone', () => {
+  const settled = { type: 'RESOLVED', request_hash: 'b' };
+  const { context } = runAction(agent, 'noteResolved', memory({ unsettled: ['a', 'b', 'c'] }), settled);
+  expect(context).toEqual({ unsettled: ['a', 'c'] });
+});
