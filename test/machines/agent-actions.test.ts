@@ -104,7 +104,7 @@ describe('S4-21: an event of another kind changes nothing', () => {
   });
 });
 
-describe('D4: an agent run is idle', () => {
+describe('an agent run is idle', () => {
   const isIdle = (type: string, time: string, idle_ms: number | null = 60_000) =>
     testGuard(agent, 'idle', memory({ idle_ms }), { type, time } as never);
   test('when a timer wakes it at its deadline, and not before', () => {

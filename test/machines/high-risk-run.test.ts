@@ -50,7 +50,7 @@ const RECORD = { id: 'p-1' };
 const promote = (args: StartRunEvent['act']['args']): MediatedRequest =>
   requestOf(PROMOTION, { target: 'shared_playbooks', mode: 'append', record: RECORD, ...args });
 
-describe('S4-71: the request of a promotion', () => {
+describe('the request of a promotion', () => {
   test('is a write of shared knowledge, which belongs to no case', () => {
     expect(promote({}).privileged).toEqual({
       tool: null,
@@ -135,7 +135,7 @@ describe('S4-71: the request of a promotion', () => {
   });
 });
 
-describe('S4-75: the request of an export', () => {
+describe('the request of an export', () => {
   const ARGS = { reason: 'discovery', locator: 'case_1/b-1.zip' };
 
   test('is a delivery of the case to the outside by the tool of exports', () => {

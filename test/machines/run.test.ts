@@ -90,7 +90,7 @@ test('S2-06: no machine invokes anything, waits for a time, or has a transition 
   }
 });
 
-describe('R1: a run without a decision is denied', () => {
+describe('S4-44: a run without a decision is denied', () => {
   const NO_VERDICT = { decision: 'deny', rule_id: 'run.no_verdict', cause: 'LIFECYCLE' };
   const verdict = { decision: 'allow', rule_id: 'lane.granted', cause: null } as const;
   const event = { verdict, overlay: { epoch: 3, rules: [] }, digest: 'd'.repeat(64) };

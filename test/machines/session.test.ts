@@ -86,7 +86,7 @@ test('C53: a session that ends waits for its last activation after an earlier on
   expect(d.tree.hasEnded).toBe(true);
 });
 
-test('C64: its time is that of the last command', () => {
+test('its time is that of the last command', () => {
   const d = working();
   d.wait(60_000).heartbeat();
   expect(memoryOf(d).now).toBe(d.inputs.at(-1)?.recorded.time);

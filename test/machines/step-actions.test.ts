@@ -84,7 +84,7 @@ describe('C54: a step that waits for its next attempt', () => {
   });
 });
 
-describe('S5: an approval is reported as used', () => {
+describe('D7: an approval is reported as used', () => {
   test('with its digest, action and time', () => {
     const used = { type: 'APPROVAL_USED', digest: 'd', name: 'READ_FILE', at: RECEIVED_AT };
     const authorization = { ...UNDECIDED_AUTHORIZATION, digest: 'd' };
@@ -115,7 +115,7 @@ describe('S0-13 C52: a mediated run that ended before its start', () => {
   });
 });
 
-describe('S2-17: the end of a mediated run', () => {
+describe('the end of a mediated run', () => {
   const RESULT = { result: { a: 1 }, result_ref: REF };
   const applied = (over: Partial<StepMemory>, event: { readonly type: string }) =>
     act('noteResult', { unknown: 'before', ...over }, event).context;
