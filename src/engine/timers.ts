@@ -60,6 +60,13 @@ export class Timers {
     this.#unloaded.set(tree_id, cancel);
   }
 
+  /** Loads these trees now, fires their timers that are due, and sets the others. */
+  loadNow(tree_ids: readonly string[]): void {
+    const now = this.#clock.now();
+    for (const tree_id of tree_ids) this.#due.set(tree_id, now);
+    if (tree_ids.length > 0 && !this.#isLoading) void this.#loadDue();
+  }
+
   clearRun(run_id: string): void {
     this.#cancel.get(run_id)?.();
     this.#cancel.delete(run_id);

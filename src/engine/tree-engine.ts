@@ -46,6 +46,11 @@ export interface Submission {
   readonly external: boolean;
   /** As `TreeInput.checked`. */
   readonly checked?: boolean;
+  /**
+   * Whether the input has lost its purpose, e.g. another worker has fired the timer. It is then dropped and reported as
+   * refused. Absent: never.
+   */
+  readonly isObsolete?: (tree: Tree) => boolean;
 }
 
 export interface SubmissionResult {

@@ -22,6 +22,9 @@ export function listDecidedChanges(tree: Tree): readonly DecidedChange[] {
 export const isAwaitingRetry = (tree: Tree): boolean =>
   (tree.policy?.retries.max ?? 0) > 0 && tree.timers.some(({ run_id }) => changeAwaitingRetry(tree, run_id).length > 0);
 
+/** Whether a step of this agent run has begun and not ended: it waits for facts, a result or a retry. */
+export const isMidStep = (tree: Tree, agent_run_id: string): boolean => tree.isLive(stepId(agent_run_id));
+
 /** The pending sandbox query of an agent run, if its quota counts the reservations of others (C82); null otherwise. */
 export function findPendingGather(tree: Tree, agent_run_id: string): GatherRequest | null {
   if (tree.policy?.flags.has(SHARED_QUOTA) !== true) return null;

@@ -2,6 +2,8 @@
 export interface Clock {
   /** Milliseconds since 1970, UTC. Never decreases within one process. */
   now(): number;
+  /** Milliseconds on a clock that nobody can set, from any start. Absent: `now` serves instead. */
+  monotonic?(): number;
   /** Calls `onWake` once, not before `at`. @returns a function that cancels the call */
   wake(at: number, onWake: () => void): () => void;
 }

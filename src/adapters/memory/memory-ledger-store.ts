@@ -34,12 +34,14 @@ import { MemoryState } from './memory-state.js';
 export const memoryStore = ({ state = new MemoryState() }: { readonly state?: MemoryState } = {}): LedgerStore =>
   new MemoryLedgerStore(state);
 
-class MemoryLedgerStore implements LedgerStore {
+/** A store on the state that all stores of one ledger share. */
+export class MemoryLedgerStore implements LedgerStore {
   readonly #state: MemoryState;
-  #acquired = false;
+  /** Whether this store may write. */
+  protected isWriter = false;
   #failed = false;
   /** True after `reopen`, until `acquire` is called again. */
-  #reopened = false;
+  protected isReopened = false;
   #closed = false;
 
   constructor(state: MemoryState) {
@@ -54,7 +56,7 @@ class MemoryLedgerStore implements LedgerStore {
     unrecorded: () => this.#list((state) => state.runRecords.unrecorded()),
     save: (batch) =>
       this.#withState((state) => {
-        if (!this.#acquired) throw notWriterError();
+        if (!this.isWriter) throw notWriterError();
         if (this.#failed) throw unavailableError('the ledger could not be written before: reopen it');
         state.runRecords.save(batch);
         return true;
@@ -66,31 +68,31 @@ class MemoryLedgerStore implements LedgerStore {
   };
 
   readonly archives: ArchiveTable = memoryArchiveTable((ask) =>
-    this.#withState((state) => ask(state.archives, (removal) => (this.#acquired ? state.remove(removal) : null))),
+    this.#withState((state) => ask(state.archives, (removal) => (this.isWriter ? state.remove(removal) : null))),
   );
 
   acquire(): Promise<number> {
     return this.#withState((state) => {
       if (this.#failed) throw unavailableError('the ledger could not be written before: reopen it');
       const epoch = state.lock(this);
-      this.#acquired = true;
-      this.#reopened = false;
+      this.isWriter = true;
+      this.isReopened = false;
       return epoch;
     });
   }
 
   reopen(): Promise<void> {
     return this.#withState(() => {
-      if (!this.#acquired) throw notWriterError();
+      if (!this.isWriter) throw notWriterError();
       this.#failed = false;
-      this.#reopened = true;
+      this.isReopened = true;
     });
   }
 
   commit(batch: Batch): Promise<CommitResult> {
     return this.#withState((state) => {
       checkBatch(batch);
-      const result = this.#write(() => (this.#acquired && !this.#reopened ? state.commit(batch) : null));
+      const result = this.#write(() => (this.isWriter && !this.isReopened ? state.commit(batch) : null));
       if (result !== null) return result;
       throw writerReplacedError(`epoch ${batch.epoch} is over, or a tree has other entries`);
     });
@@ -120,7 +122,7 @@ class MemoryLedgerStore implements LedgerStore {
 
   integrate(integration: Integration): Promise<boolean> {
     return this.#withState((state) => {
-      if (!this.#acquired) throw notWriterError();
+      if (!this.isWriter) throw notWriterError();
       return state.integrate(integration);
     });
   }
@@ -150,7 +152,7 @@ class MemoryLedgerStore implements LedgerStore {
 
   erase(erasure: Erasure): Promise<ErasureResult> {
     return this.#withState((state) => {
-      if (!this.#acquired) throw notWriterError();
+      if (!this.isWriter) throw notWriterError();
       return state.erase(erasure);
     });
   }

@@ -21,6 +21,7 @@ import type {
   TreeEntry,
   TreeSummary,
 } from '../../ports/ledger/ledger-store.js';
+import type { AppendStatus } from '../../ports/ledger/shared-store.js';
 import type { ArchiveRemoval } from '../../ports/ledger/archives.js';
 import { checkProposalId } from '../ledger/check-batch.js';
 import { integrateBatch } from '../ledger/integrate-batch.js';
@@ -30,6 +31,7 @@ import { MemoryPendingAppends } from './memory-pending-appends.js';
 import { copyBytes, hasRepeated, scopedKey } from './memory-keys.js';
 import { MemoryRunRecords } from './memory-run-records.js';
 import { MemoryTree } from './memory-tree.js';
+import { MemoryWorkers } from './memory-workers.js';
 
 export interface MemoryStateOptions {
   /** False: `integrate` gives entries their log indexes, as in a shared store. @default true */
@@ -47,6 +49,7 @@ export class MemoryState {
   readonly snapshots = new Map<string, StoredSnapshot>();
   readonly runRecords = new MemoryRunRecords();
   readonly archives = new MemoryArchives();
+  readonly workers = new MemoryWorkers();
   #head: LogHead = { size: 0, root: sha256(''), frontier: [] };
   #epoch = 0;
   #writer: object | null = null;
@@ -98,6 +101,38 @@ export class MemoryState {
     if (this.#pending === null) this.#integrateCommitted(batch);
     else this.#pending.add(batch);
     return this.#resultOf(batch);
+  }
+
+  /** Commits each append alone (`SharedLedgerStore.commitTrees`). */
+  commitEach(batch: Batch): readonly AppendStatus[] {
+    if (this.#broken) throw unavailableError('the ledger could not be written: nothing of this was acknowledged');
+    return batch.trees.map((append) => {
+      const tree = this.#trees.get(append.tree_id);
+      if (tree?.has(append) === true) return 'present';
+      if (append.from !== (tree?.entries.length ?? 0)) return 'conflict';
+      const alone = { epoch: batch.epoch, trees: [append] };
+      this.#refuseMarks(alone);
+      this.#add(append);
+      if (this.#pending === null) this.#integrateCommitted(alone);
+      else this.#pending.add(alone);
+      return 'committed';
+    });
+  }
+
+  /** The number of entries of a tree; 0 for an unknown one. */
+  treeLength(tree_id: string): number {
+    return this.#trees.get(tree_id)?.entries.length ?? 0;
+  }
+
+  /** The open trees with a timer at or before `now`; the timers count as being at `until` from now on. */
+  claimDueTrees(now: string, until: string, limit: number): readonly string[] {
+    const due = [...this.#trees.values()].filter(
+      ({ ended, recovery }) => !ended && recovery.wake_at !== null && recovery.wake_at <= now,
+    );
+    return due.slice(0, limit).map((tree) => {
+      tree.delayTimers(until);
+      return tree.tree_id;
+    });
   }
 
   pending(limit: number): readonly PendingAppend[] {

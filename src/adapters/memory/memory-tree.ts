@@ -59,6 +59,10 @@ export class MemoryTree {
     if (recovery !== null) this.#recovery = { ...recovery };
   }
 
+  delayTimers(wake_at: string): void {
+    this.#recovery = { ...this.#recovery, wake_at };
+  }
+
   /** Gives `count` entries, starting at `seq`, their log indexes. @returns the entries with their log indexes */
   place(seq: number, count: number, log_index: number): readonly StoredEntry[] {
     const placed = this.entries

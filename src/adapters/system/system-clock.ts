@@ -12,6 +12,7 @@ export function systemClock(): Clock {
   };
   return {
     now,
+    monotonic: () => performance.now(),
     wake(at, onWake) {
       let timer: NodeJS.Timeout;
       const wait = (): void => {

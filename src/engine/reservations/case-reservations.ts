@@ -73,6 +73,11 @@ export class CaseReservations {
     for (const key of [...(this.#trees.get(treeOf(agent_run_id)) ?? [])]) if (key.startsWith(prefix)) this.release(key);
   }
 
+  /** Releases all reservations of a tree. */
+  releaseTree(tree_id: string): void {
+    for (const key of [...(this.#trees.get(tree_id) ?? [])]) this.release(key);
+  }
+
   /**
    * What a decision must count in addition to the usage. If another change affects a requested path, the file now at
    * that path counts too: it may be gone or elsewhere when this change runs.

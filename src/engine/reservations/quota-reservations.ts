@@ -62,6 +62,12 @@ export class QuotaReservations {
     this.#uncommitted.delete(tree_id);
   }
 
+  /** Releases everything that the tree has reserved: its memory differs from the ledger. */
+  forget(tree_id: string): void {
+    this.#cases.releaseTree(tree_id);
+    this.#uncommitted.delete(tree_id);
+  }
+
   /** Reserves again for the decided changes of a tree that recovery has folded. */
   restore(tree: Tree): void {
     for (const change of listDecidedChanges(tree)) this.#cases.reserve(change);

@@ -60,6 +60,13 @@ export class BatchBuilder {
     return this.#trees.has(tree_id);
   }
 
+  /** The seq of the tree's first new entry. @throws InvariantError if the batch has nothing of the tree */
+  firstSeq(tree_id: string): number {
+    const tree = this.#trees.get(tree_id);
+    if (tree === undefined) throw new InvariantError(`the batch has nothing of ${tree_id}`);
+    return tree.toAppend().from;
+  }
+
   findInput(tree_id: string, input_id: string): InputMark | null {
     return this.#trees.get(tree_id)?.inputs.find((mark) => mark.input_id === input_id) ?? null;
   }

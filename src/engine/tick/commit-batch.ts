@@ -20,11 +20,16 @@ export async function commitBatch(
   meter?: CommitMeter,
 ): Promise<CommitResult> {
   meter?.prepare(batch);
+  const result = await sendUntilKnown(() => store.commit(batch));
+  meter?.onCommitted(batch);
+  return result;
+}
+
+/** Sends again while the outcome is unknown. @throws LedgerError as `send` does; LEDGER_COMMIT_UNKNOWN after the last */
+export async function sendUntilKnown<T>(send: () => Promise<T>): Promise<T> {
   for (let sends = 1; ; sends += 1) {
     try {
-      const result = await store.commit(batch);
-      meter?.onCommitted(batch);
-      return result;
+      return await send();
     } catch (error) {
       if (sends === SENDS_MAX || !isOutcomeUnknown(error)) throw error;
     }

@@ -13,6 +13,7 @@ export interface QueuedInput {
 
 /** The outcome of one input. It joins the batch whole or not at all: a tree that fails halfway leaves nothing (E4). */
 export interface InputOutcome extends BatchContribution {
+  readonly item: QueuedInput;
   readonly decisions: Decision[];
   readonly inputs: InputMark[];
   opened: TreeAppend['opened'];

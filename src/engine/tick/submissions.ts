@@ -58,6 +58,12 @@ export const wakeSubmission = (run_id: string, at: string): Submission => ({
   external: false,
 });
 
+/** The same, unless another worker has fired the timer or moved it. */
+export const sharedWakeSubmission = (run_id: string, at: string): Submission => ({
+  ...wakeSubmission(run_id, at),
+  isObsolete: ({ timers }) => !timers.some((timer) => timer.run_id === run_id && timer.at === at),
+});
+
 /** The result of a gather command. */
 export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, facts: SandboxFacts): Submission => ({
   input: { kind: 'facts', run_id: command.run_id, input_id: `${command.run_id}/facts`, facts },

@@ -12,6 +12,7 @@ import { isOpeningInput } from '../../contract/run/entry.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';
 import { InvariantError } from '../../errors.js';
 import type { Command, Decision, RunTermination, Reply, Timer, TreeInput } from '../../kernel/decision.js';
+import { isMidStep } from '../../kernel/sandbox-changes.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Secrets } from '../../ports/secrets.js';
@@ -36,6 +37,8 @@ export interface TickOptions {
   readonly time: () => string;
   /** Reads the current emergency overlay (D1). */
   readonly overlay: () => OverlayFact | null;
+  /** Keeps a proposal until the current step of its run has ended. Null: it is refused at once (S3-21). */
+  readonly park: ((item: QueuedInput) => boolean) | null;
   readonly listener: CommitListener;
 }
 
@@ -84,11 +87,18 @@ export class Tick {
     this.#finish();
   }
 
+  /** A tree of this tick, with its decisions. @throws InvariantError for any other tree */
+  tree(tree_id: string): Tree {
+    const tree = this.#options.trees.peek(tree_id);
+    if (tree === null) throw new InvariantError(`the tick has no tree ${tree_id}`);
+    return tree;
+  }
+
   async #decideInput(item: QueuedInput): Promise<void> {
     const { tree_id, submission } = item;
     const { input, external } = submission;
     const { store, trees, time, secrets, reservations } = this.#options;
-    const outcome = emptyOutcome(tree_id);
+    const outcome = emptyOutcome(item);
     const mark = this.#marks.findInput(item) ?? (external ? this.batch.findInput(tree_id, input.input_id) : null);
     if (mark !== null) {
       outcome.afterCommit.push(() => item.resolve({ refused: false, repeat_of: mark.seq }));
@@ -96,6 +106,12 @@ export class Tick {
       return;
     }
     const tree = trees.getLoaded(tree_id) ?? (await this.#treeFor(tree_id, submission));
+    if (submission.isObsolete?.(tree) === true) {
+      outcome.afterCommit.push(() => item.resolve({ refused: true, repeat_of: null }));
+      this.outcomes.push(outcome);
+      return;
+    }
+    if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && this.#options.park?.(item) === true) return;
     const at = tree.head.seq;
     // The batch has nothing of the tree yet, so its current state is committed.
     if (!this.batch.has(tree_id)) outcome.snapshot = trees.dueSnapshot(tree);
@@ -216,8 +232,9 @@ export class Tick {
   }
 }
 
-const emptyOutcome = (tree_id: string): InputOutcome => ({
-  tree_id,
+const emptyOutcome = (item: QueuedInput): InputOutcome => ({
+  item,
+  tree_id: item.tree_id,
   decisions: [],
   inputs: [],
   opened: null,

@@ -2,6 +2,7 @@
 
 import { LedgerError } from '../../errors.js';
 import { Fold, type Difference } from '../../kernel/fold.js';
+import type { Decision } from '../../kernel/decision.js';
 import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
 import type { Tree } from '../../kernel/tree.js';
 import { requireContent } from '../../ledger/require-content.js';
@@ -22,15 +23,42 @@ export async function foldTree(
   store: LedgerStore,
   tree_id: string,
   interpretation?: Interpretation,
+  missed?: MissedDecisions,
 ): Promise<FoldedTree | null> {
-  const started = await startFold(store, tree_id, interpretation);
+  const started = await startFold(store, tree_id, interpretation, missed?.since);
   try {
-    for await (const storedEntry of store.histories([started.position])) applyEntry(started.fold, storedEntry);
+    for await (const storedEntry of store.histories([started.position])) {
+      const decision = applyEntry(started.fold, storedEntry);
+      if (missed !== undefined && decision !== null && storedEntry.entry.seq >= missed.since)
+        missed.decisions.push(decision);
+    }
     return finishFold(started);
   } catch (error) {
     started.fold.tree.stop();
     throw error;
   }
+}
+
+/** Collects the decisions of a tree from entry `since` on. */
+export interface MissedDecisions {
+  readonly since: number;
+  readonly decisions: Decision[];
+}
+
+/**
+ * Adds to a tree in memory the entries that the store has after it.
+ * @returns their decisions @throws LedgerError if they do not fold; the tree must not be used then
+ */
+export async function foldOn(store: LedgerStore, tree: Tree): Promise<readonly Decision[]> {
+  const fold = new Fold(tree);
+  const decisions: Decision[] = [];
+  for await (const storedEntry of store.histories([{ tree_id: tree.tree_id, seq: tree.head.seq }])) {
+    const decision = applyEntry(fold, storedEntry);
+    if (decision !== null) decisions.push(decision);
+  }
+  const rest = fold.finish();
+  if (rest !== null) throw tamperedError(null, rest);
+  return decisions;
 }
 
 /**
@@ -80,15 +108,25 @@ interface StartedFold {
   readonly position: { readonly tree_id: string; readonly seq: number };
 }
 
-async function startFold(store: LedgerStore, tree_id: string, interpretation?: Interpretation): Promise<StartedFold> {
-  const restored = await restoreFromSnapshot(store, tree_id, interpretation);
+/** @param since the fold begins at this entry or earlier */
+async function startFold(
+  store: LedgerStore,
+  tree_id: string,
+  interpretation?: Interpretation,
+  since = Infinity,
+): Promise<StartedFold> {
+  const found = await restoreFromSnapshot(store, tree_id, interpretation);
+  const restored = found !== null && found.snapshot.seq <= since ? found : null;
+  if (restored === null) found?.tree.stop();
   const fold = new Fold(restored?.tree ?? tree_id, interpretation);
   return { fold, snapshot: restored?.snapshot ?? null, position: { tree_id, seq: fold.tree.head.seq } };
 }
 
-function applyEntry(fold: Fold, { entry, artifacts }: EntryWithContent): void {
+/** @returns the decision if the entry is an input */
+function applyEntry(fold: Fold, { entry, artifacts }: EntryWithContent): Decision | null {
   const result = fold.apply(entry, entry.type === 'input' ? requireContent(artifacts) : []);
   if ('difference' in result) throw tamperedError(entry, result.difference);
+  return 'decision' in result ? result.decision : null;
 }
 
 /** @returns null for a tree without entries */

@@ -4,7 +4,7 @@ import { Tree } from '../../kernel/tree.js';
 import type { LedgerStore, StoredSnapshot, TreeRecoveryHint } from '../../ports/ledger/ledger-store.js';
 import type { Log } from '../../ports/log.js';
 import { isUnfoldable } from '../failures.js';
-import { foldTree, foldTrees, type FoldedTree } from './fold-trees.js';
+import { foldOn, foldTree, foldTrees, type FoldedTree } from './fold-trees.js';
 import { nextSnapshotSeq, snapshotOf } from './snapshots.js';
 import type { LoadedTimers } from '../timers.js';
 import { nextRecoveryHint, NEW_TREE_RECOVERY_HINT, type KnownRecoveryHint } from './recovery-hint.js';
@@ -15,6 +15,8 @@ export interface LiveTreesOptions {
   /** Called with a tree before it is evicted. */
   readonly onEvict?: ((tree: Tree) => void) | undefined;
   readonly interpretation?: Interpretation | undefined;
+  /** The stored lengths of trees. Absent if no other worker extends them. */
+  readonly treeLengths?: ((tree_ids: readonly string[]) => Promise<readonly number[]>) | undefined;
 }
 
 /**
@@ -43,6 +45,11 @@ export class LiveTrees {
     return this.#trees.size;
   }
 
+  /** The ids of the trees in memory. */
+  get ids(): Iterable<string> {
+    return this.#trees.keys();
+  }
+
   /** The tree if it is in memory, without counting as a use. */
   readonly peek = (tree_id: string): Tree | null => this.#trees.get(tree_id) ?? null;
 
@@ -68,6 +75,38 @@ export class LiveTrees {
   async load(tree_ids: readonly string[]): Promise<void> {
     const missing = tree_ids.filter((tree_id) => !this.#trees.has(tree_id));
     for (const folded of await foldTrees(this.#store, missing, this.#options.interpretation)) this.#addFolded(folded);
+  }
+
+  /**
+   * Folds a tree again whose memory differs from the ledger. @returns its decisions from entry `since` on
+   * @throws LedgerError as `get`
+   */
+  async foldAgain(tree_id: string, since: number): Promise<readonly Decision[]> {
+    this.drop(tree_id);
+    const decisions: Decision[] = [];
+    const folded = await foldTree(this.#store, tree_id, this.#options.interpretation, { since, decisions });
+    if (folded !== null) this.#addFolded(folded);
+    return decisions;
+  }
+
+  /**
+   * Adds the entries that others have appended to trees in memory.
+   * @returns the decisions of each tree that has grown. A tree that does not fold is dropped; `get` throws the reason
+   */
+  async refresh(tree_ids: readonly string[]): Promise<ReadonlyMap<string, readonly Decision[]>> {
+    const grown = new Map<string, readonly Decision[]>();
+    const { treeLengths } = this.#options;
+    const known = tree_ids.flatMap((tree_id) => this.#trees.get(tree_id) ?? []);
+    if (treeLengths === undefined || known.length === 0) return grown;
+    const lengths = await treeLengths(known.map(({ tree_id }) => tree_id));
+    for (const [index, tree] of known.entries()) {
+      if (lengths[index] === tree.head.seq) continue;
+      const decisions = await foldOn(this.#store, tree).catch(() => null);
+      this.#recoveryHints.delete(tree.tree_id);
+      if (decisions === null) this.drop(tree.tree_id);
+      else grown.set(tree.tree_id, decisions);
+    }
+    return grown;
   }
 
   /** The timers of these trees, as `TimerActions.load` returns them. */
@@ -127,7 +166,9 @@ export class LiveTrees {
 
   /** The recovery hint to store with these decisions; null if unchanged. */
   nextRecoveryHint(tree: Tree, decisions: readonly Decision[]): TreeRecoveryHint | null {
-    const { rest: recovery, known } = nextRecoveryHint(tree, this.#recoveryHints.get(tree.tree_id) ?? null, decisions);
+    const stored = this.#recoveryHints.get(tree.tree_id) ?? null;
+    const isShared = this.#options.treeLengths !== undefined;
+    const { rest: recovery, known } = nextRecoveryHint(tree, stored, decisions, isShared);
     this.#recoveryHints.set(tree.tree_id, known);
     return recovery;
   }

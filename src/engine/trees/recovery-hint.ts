@@ -40,18 +40,20 @@ const STEP_INPUTS: ReadonlySet<string> = new Set(['proposal', 'facts', 'result']
 /**
  * Computes the recovery hint for an append.
  * @param decisions the decisions of the append; the tree includes all of them
+ * @param alwaysWakes whether the time of the next timer is stored for unfinished trees too
  * @returns the hint to store, or null if the store already has it; and what is known afterwards
  */
 export function nextRecoveryHint(
   tree: Tree,
   known: KnownRecoveryHint | null,
   decisions: readonly Decision[],
+  alwaysWakes = false,
 ): { readonly rest: TreeRecoveryHint | null; readonly known: KnownRecoveryHint } {
   const ends = known?.ends == null || decisions.some(hasRunChange) ? shouldEndWithProcess(tree) : known.ends;
   const unfinished = ends || tree.pending.length > 0 || isAwaitingRetry(tree);
   const stored = known?.stored ?? null;
   // If the next start folds the tree, it sets the timers too.
-  const wake_at = unfinished ? null : earliestTimer(tree);
+  const wake_at = unfinished && !alwaysWakes ? null : earliestTimer(tree);
   if (stored !== null && stored.unfinished === unfinished && !isBefore(wake_at, stored.wake_at)) {
     return { rest: null, known: { stored, ends } };
   }

@@ -1,4 +1,5 @@
 // The engine of one process: live trees in memory, one store, and one transaction for all inputs of an event-loop tick.
+// A `LedgerWriter` decides whether this process is the only writer of the ledger or one of several.
 //
 // Invariants:
 //   E1. One drain runs at a time. It decides and commits, and only then runs callbacks and effects.
@@ -9,14 +10,15 @@
 //   E4. An input on which a tree fails leaves nothing behind: the engine folds the tree again as it was before.
 //   E5. A restart begins when nothing of the failed epoch is in flight, so no effect runs while it is being settled.
 //       The engine accepts the inputs of recovery and timers while it still rejects those of callers.
+//   E6. If another worker has extended a tree, nothing of that tree was committed: the engine folds the tree again and
+//       decides the same inputs again. No callback or effect of the lost decision runs.
 
 import type { Effect } from '../contract/run/effect.js';
 import { InvariantError } from '../errors.js';
-import type { RunTermination } from '../kernel/decision.js';
+import type { Decision, RunTermination } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import type { ErasureResult, LogHead } from '../ports/ledger/ledger-store.js';
 import { checkExternalHead } from '../ledger/verification/check-external-head.js';
-import { commitBatch } from './tick/commit-batch.js';
 import { eraseCaseContent } from './erase-case.js';
 import { EffectRunner, type EffectOutcome } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';
@@ -24,18 +26,22 @@ import { InputQueue, QUEUE_MAX } from './tick/input-queue.js';
 import { LIVE_TREES_MAX, LiveTrees } from './trees/live-trees.js';
 import { QuotaReservations } from './reservations/quota-reservations.js';
 import { findCompletedStep, type CompletedStep } from './trees/completed-step.js';
-import { recover, type RecoveringEngine } from './recovery.js';
 import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
 import { waitForQuiescence, Restarts } from './restarts.js';
 import { SNAPSHOT_ENTRIES } from './trees/snapshots.js';
-import { resultSubmission, wakeSubmission } from './tick/submissions.js';
+import { resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/submissions.js';
 import type { IssuedCommand, QueuedInput } from './tick/input-outcome.js';
 import { Tick, type TickOptions } from './tick/tick.js';
 import { DRAIN_MS, Timers, waitAtMost, type LoadedTimers } from './timers.js';
 import type { SubmissionResult, EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
+import { ParkedInputs } from './parked-inputs.js';
+import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './writers/ledger-writer.js';
 
-export class EmbeddedEngine implements TreeEngine {
+const NO_TREES: ReadonlySet<string> = new Set();
+
+export class LedgerEngine implements TreeEngine {
   readonly #options: EngineParts;
+  readonly #writer: LedgerWriter;
   readonly #effectRunner: EffectRunner;
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
@@ -43,25 +49,33 @@ export class EmbeddedEngine implements TreeEngine {
   readonly #tickOptions: TickOptions;
   readonly #queue: InputQueue;
   readonly #restarts = new Restarts();
+  /** Inputs that wait until the step of another input has ended. */
+  readonly #parked: ParkedInputs;
   /** Heads of the current epoch; null before the start. */
   #heads: HeadWriter | null = null;
-  #epoch = 0;
   #stopped = false;
   #now = { at: Number.NaN, text: '' };
 
-  constructor(options: EngineParts) {
+  constructor(options: EngineParts, writer: LedgerWriter) {
     this.#options = options;
+    this.#writer = writer;
     this.#effectRunner = new EffectRunner(options.effects, this.#reservations);
     this.#queue = new InputQueue({ defer: options.defer, process: (items) => this.#processBatch(items) });
+    this.#parked = new ParkedInputs(options.clock, (items) => items.forEach((item) => this.#queue.push(item)));
     this.#trees = new LiveTrees(
       options.store,
       options.liveTreesMax ?? LIVE_TREES_MAX,
       options.snapshotEntries ?? SNAPSHOT_ENTRIES,
-      { onEvict: (tree) => options.commitObserver?.onEvict(tree), interpretation: options.interpretation },
+      {
+        onEvict: (tree) => options.commitObserver?.onEvict(tree),
+        interpretation: options.interpretation,
+        treeLengths: writer.treeLengths,
+      },
     );
     this.#timers = new Timers(options.clock, {
       // If the timer is too late for its run, the lifecycle refuses the input. A failed engine has no timers.
-      fire: (tree_id, run_id, at) => this.#submitOwn(tree_id, wakeSubmission(run_id, at)),
+      fire: (tree_id, run_id, at) =>
+        this.#submitOwn(tree_id, writer.sharesTrees ? sharedWakeSubmission(run_id, at) : wakeSubmission(run_id, at)),
       load: (tree_ids) => this.#timersOf(tree_ids),
     });
     this.#tickOptions = {
@@ -71,6 +85,7 @@ export class EmbeddedEngine implements TreeEngine {
       reservations: this.#reservations,
       secrets: options.secrets,
       time: () => this.#time(),
+      park: writer.sharesTrees ? (item) => this.#parked.park(item) : null,
       overlay: () => options.overlay?.current() ?? null,
       listener: {
         onReply: (tree_id, reply) => options.listener.onReply(tree_id, reply),
@@ -79,6 +94,19 @@ export class EmbeddedEngine implements TreeEngine {
       },
     };
   }
+
+  /** The engine as recovery and a shared writer use it. */
+  readonly #access: SharedEngineAccess = {
+    submit: (tree_id, submission) => this.#submitOwn(tree_id, submission),
+    peek: (tree_id) => this.#inspect(tree_id, (tree) => tree),
+    load: (tree_ids) => this.#queue.runExclusive(() => this.#trees.load(tree_ids)),
+    reserve: (tree) => this.#reservations.restore(tree),
+    arm: ({ tree_id, timers }) => this.#timers.set(tree_id, timers),
+    armLater: (tree_id, at) => this.#timers.setLater(tree_id, at),
+    refreshAll: () => this.#queue.runExclusive(() => this.#refresh([...this.#trees.ids])),
+    refreshLocked: (tree_ids) => this.#refresh(tree_ids),
+    fireDue: (tree_ids) => this.#timers.loadNow(tree_ids),
+  };
 
   start(): Promise<Recovery> {
     return this.#becomeWriter(() => Promise.resolve());
@@ -136,6 +164,7 @@ export class EmbeddedEngine implements TreeEngine {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timers.clear();
+    this.#writer.stop();
     await waitAtMost(this.#options.clock, DRAIN_MS, this.#restarts.waitUntilIdle());
     // Wait a limited time for effects in flight. The next start settles those that are not recorded by then.
     await waitAtMost(this.#options.clock, DRAIN_MS, this.#effectRunner.waitUntilIdle());
@@ -160,7 +189,7 @@ export class EmbeddedEngine implements TreeEngine {
       await reopenStores();
       this.#trees.clear();
       this.#effectRunner.startEpoch();
-      this.#epoch = await store.acquire();
+      await this.#writer.acquire();
       this.#heads = heads;
     });
     // Nothing that this process has acknowledged may be missing, even if no head file covers it yet.
@@ -169,15 +198,7 @@ export class EmbeddedEngine implements TreeEngine {
     if (this.#stopped) throw closedError();
     await this.#queue.runExclusive(() => heads.start());
     this.#restarts.beginRecovery();
-    const recovering: RecoveringEngine = {
-      submit: (tree_id, submission) => this.#submitOwn(tree_id, submission),
-      peek: (tree_id) => this.#inspect(tree_id, (tree) => tree),
-      load: (tree_ids) => this.#queue.runExclusive(() => this.#trees.load(tree_ids)),
-      reserve: (tree) => this.#reservations.restore(tree),
-      arm: ({ tree_id, timers }) => this.#timers.set(tree_id, timers),
-      armLater: (tree_id, at) => this.#timers.setLater(tree_id, at),
-    };
-    return this.#restarts.completeRecovery(await recover(recovering, this.#options));
+    return this.#restarts.completeRecovery(await this.#writer.recover(this.#access));
   }
 
   async #restart(): Promise<Recovery> {
@@ -203,6 +224,7 @@ export class EmbeddedEngine implements TreeEngine {
     // Never during a tick: the tree may have uncommitted decisions, or be folded twice.
     return this.#queue.runExclusive(async () => {
       if (this.#restarts.failure !== null) throw ledgerUnavailableError(this.#restarts.failure);
+      if (this.#writer.sharesTrees) await this.#refresh([tree_id]);
       const inspected = work(await this.#trees.get(tree_id));
       this.#evict();
       return inspected;
@@ -242,11 +264,52 @@ export class EmbeddedEngine implements TreeEngine {
   /** Runs one transaction: decides all inputs, commits them, then runs callbacks and effects. */
   async #tick(items: readonly QueuedInput[]): Promise<void> {
     const tick = new Tick(this.#tickOptions);
-    await tick.process(items);
+    const tree_ids = [...new Set(items.map(({ tree_id }) => tree_id))];
+    const committed = await this.#writer.commit(tick, () => tick.process(items), tree_ids);
+    const overtaken = committed?.overtaken ?? NO_TREES;
+    if (committed !== null) this.#reportCommit(tick, committed);
     this.#queue.postpone(tick.postponed);
-    if (!tick.batch.isEmpty) await this.#commit(tick);
-    for (const { afterCommit } of tick.outcomes) for (const callback of afterCommit) callback();
-    for (const { issued } of tick.outcomes) for (const command of issued) this.#runEffect(command);
+    if (overtaken.size > 0) await this.#catchUp(tick, overtaken);
+    const durable = tick.outcomes.filter(({ tree_id }) => !overtaken.has(tree_id));
+    for (const { afterCommit } of durable) for (const callback of afterCommit) callback();
+    for (const { issued } of durable) for (const command of issued) this.#runEffect(command);
+    this.#parked.release(durable.map(({ tree_id }) => tree_id));
+  }
+
+  #reportCommit({ outcomes }: Tick, { batch, result }: CommittedTick): void {
+    if (this.#heads === null) throw new InvariantError('the engine was not started');
+    if (batch.trees.length === 0) return;
+    this.#options.commitObserver?.onCommitted(batch, result, this.#trees.peek);
+    this.#heads.onCommitted(
+      result,
+      outcomes.some(({ checkpoint }) => checkpoint),
+    );
+  }
+
+  /** E6. Folds the trees again, with the entries of the other worker, and decides the inputs of this tick again. */
+  async #catchUp(tick: Tick, overtaken: ReadonlySet<string>): Promise<void> {
+    for (const tree_id of overtaken) {
+      this.#reservations.forget(tree_id);
+      this.#reportMissed(tree_id, await this.#trees.foldAgain(tree_id, tick.batch.firstSeq(tree_id)));
+    }
+    this.#queue.postpone(tick.outcomes.flatMap(({ tree_id, item }) => (overtaken.has(tree_id) ? [item] : [])));
+  }
+
+  /** Adds what other workers have appended to these trees. */
+  async #refresh(tree_ids: readonly string[]): Promise<void> {
+    for (const [tree_id, decisions] of await this.#trees.refresh(tree_ids)) {
+      this.#reportMissed(tree_id, decisions);
+      this.#parked.release([tree_id]);
+    }
+  }
+
+  /** Tells callers and timers of this process what another worker has decided. It runs the effects itself. */
+  #reportMissed(tree_id: string, decisions: readonly Decision[]): void {
+    for (const { replies, ended, timers } of decisions) {
+      for (const reply of replies) this.#options.listener.onReply(tree_id, reply);
+      for (const ending of ended) this.#handleRunEnd(tree_id, ending);
+      if (timers.length > 0) this.#timers.set(tree_id, timers);
+    }
   }
 
   /** Caches the text, since every input within a millisecond has the same timestamp. */
@@ -263,19 +326,14 @@ export class EmbeddedEngine implements TreeEngine {
     this.#options.listener.onEnded(tree_id, ending);
   }
 
-  async #commit({ batch, outcomes: inputs }: Tick): Promise<void> {
-    const { store, meter } = this.#options;
-    if (this.#heads === null) throw new InvariantError('the engine was not started');
-    const built = batch.build(this.#epoch);
-    const result = await commitBatch(store, built, meter);
-    this.#options.commitObserver?.onCommitted(built, result, this.#trees.peek);
-    this.#heads.onCommitted(
-      result,
-      inputs.some(({ checkpoint }) => checkpoint),
-    );
+  #runEffect(issued: IssuedCommand): void {
+    const may = this.#writer.mayPerform();
+    if (may === true) this.#perform(issued);
+    // A worker that is over leaves its effects to the worker that settles them.
+    else if (may !== false) void may.then((stands) => (stands ? this.#perform(issued) : undefined));
   }
 
-  #runEffect({ tree_id, command }: IssuedCommand): void {
+  #perform({ tree_id, command }: IssuedCommand): void {
     const result = this.#effectRunner.run(command.effect);
     if (result instanceof Promise) void result.then((outcome) => this.#submitResult(tree_id, command.effect, outcome));
     else this.#submitResult(tree_id, command.effect, result);
@@ -292,9 +350,10 @@ export class EmbeddedEngine implements TreeEngine {
       // Do this first: a rejected caller may ask at once whether the engine has failed.
       const isFirst = this.#restarts.fail(error);
       this.#effectRunner.halt();
+      this.#writer.stop();
       this.#options.store.records?.abandon();
       this.#timers.clear();
-      for (const item of this.#queue.drain()) item.reject(ledgerUnavailableError(error));
+      for (const item of [...this.#queue.drain(), ...this.#parked.drain()]) item.reject(ledgerUnavailableError(error));
       if (isFirst) this.#options.listener.onFailed(ledgerUnavailableError(error));
     }
     for (const item of inputs) item.reject(ledgerUnavailableError(error));

@@ -1,0 +1,85 @@
+import type {
+  AppendStatus,
+  ClaimedDuty,
+  Duty,
+  SharedBatch,
+  SharedLedgerStore,
+} from '../../ports/ledger/shared-store.js';
+import { checkBatch } from '../ledger/check-batch.js';
+import { notWriterError, writerReplacedError } from '../ledger/store-errors.js';
+import { MemoryLedgerStore } from './memory-ledger-store.js';
+import { MemoryState } from './memory-state.js';
+
+/** Creates a store in memory that several workers may write at once, each through its own store on one state. */
+export const memorySharedStore = ({
+  state = new MemoryState({ integrates: false }),
+}: { readonly state?: MemoryState } = {}): SharedLedgerStore => new MemorySharedStore(state);
+
+class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
+  readonly #shared: MemoryState;
+  #performer: number | null = null;
+
+  constructor(state: MemoryState) {
+    super(state);
+    this.#shared = state;
+  }
+
+  join(): Promise<number> {
+    this.#performer = this.#shared.workers.join(this);
+    this.isWriter = true;
+    this.isReopened = false;
+    return Promise.resolve(this.#performer);
+  }
+
+  async commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]> {
+    checkBatch({ epoch: batch.performer, trees: batch.trees });
+    const tree_ids = batch.trees.map(({ tree_id }) => tree_id);
+    return this.#shared.workers.locked(tree_ids, () => Promise.resolve(this.#commit(batch)));
+  }
+
+  async commitLocked<Made extends SharedBatch>(tree_ids: readonly string[], decide: () => Promise<Made>) {
+    return this.#shared.workers.locked(tree_ids, async () => {
+      const batch = await decide();
+      return { batch, statuses: this.#commit(batch) };
+    });
+  }
+
+  treeLengths(tree_ids: readonly string[]): Promise<readonly number[]> {
+    return Promise.resolve(tree_ids.map((tree_id) => this.#shared.treeLength(tree_id)));
+  }
+
+  claimDueTrees(now: string, until: string, limit: number): Promise<readonly string[]> {
+    return Promise.resolve(this.#shared.claimDueTrees(now, until, limit));
+  }
+
+  claimDuties(_graceMs: number, limit: number): Promise<readonly ClaimedDuty[]> {
+    const { workers } = this.#shared;
+    const isStanding = this.#performer !== null && workers.isStanding(this.#performer);
+    return Promise.resolve(isStanding ? workers.claim(this.#performer ?? 0, limit) : []);
+  }
+
+  releaseDuties(duties: readonly Duty[]): Promise<void> {
+    this.#shared.workers.release(duties);
+    return Promise.resolve();
+  }
+
+  isPerforming(): Promise<boolean> {
+    return Promise.resolve(this.#performer !== null && this.#shared.workers.isStanding(this.#performer));
+  }
+
+  override close(): Promise<void> {
+    this.#shared.workers.leave(this);
+    return super.close();
+  }
+
+  #commit(batch: SharedBatch): readonly AppendStatus[] {
+    const { performer, trees } = batch;
+    if (this.#performer === null) throw notWriterError();
+    if (!this.#shared.workers.isStanding(performer)) throw writerReplacedError(`performer ${performer} is over`);
+    const statuses = this.#shared.commitEach({ epoch: performer, trees });
+    for (const [index, append] of trees.entries()) {
+      if (statuses[index] === 'committed') this.#shared.workers.apply(performer, append);
+    }
+    return statuses;
+  }
+}

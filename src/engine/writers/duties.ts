@@ -1,0 +1,35 @@
+import type { Decision } from '../../kernel/decision.js';
+import type { Tree } from '../../kernel/tree.js';
+import type { Duty } from '../../ports/ledger/shared-store.js';
+
+/** What an append changes in the duties of its worker. */
+export interface DutyChanges {
+  readonly taken: readonly Duty[];
+  /** Runs whose duties are done. */
+  readonly released: readonly string[];
+}
+
+/**
+ * The duties that the decisions of one append give to the committing worker: it performs the effects that they request,
+ * and holds the callers of the runs that they start. A new tree has a caller until its first agent run, or its end.
+ * @param tree the tree after all of the decisions
+ */
+export function dutyChanges(tree: Tree, decisions: readonly Decision[]): DutyChanges {
+  const taken: Duty[] = [];
+  const released = new Set<string>();
+  for (const { commands, ended, entries } of decisions) {
+    for (const command of commands) {
+      if (command.kind === 'perform' && !command.in_commit) taken.push({ run_id: command.run_id, kind: 'effect' });
+    }
+    for (const { entry } of entries) {
+      if (entry.type === 'input' && entry.seq === 0) taken.push({ run_id: tree.tree_id, kind: 'caller' });
+      if (entry.type === 'input' && entry.body.kind === 'result') released.add(entry.body.run_id);
+      if (entry.type !== 'run_created' || entry.body.run_kind !== 'agent') continue;
+      const { run_id } = entry.body;
+      released.add(tree.tree_id);
+      if (tree.run(run_id)?.link === 'attached') taken.push({ run_id, kind: 'caller' });
+    }
+    for (const { run_id } of ended) released.add(run_id);
+  }
+  return { taken: taken.filter(({ run_id }) => !released.has(run_id)), released: [...released] };
+}

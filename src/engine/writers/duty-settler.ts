@@ -1,0 +1,113 @@
+import type { Tree } from '../../kernel/tree.js';
+import type { ClaimedDuty, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
+import { EffectRunner, type EffectOutcome } from '../effect-runner.js';
+import { isUnfoldable } from '../failures.js';
+import { TREES_AT_ONCE, type RecoveringEngine } from '../recovery.js';
+import { resultSubmission } from '../tick/submissions.js';
+import { isAbandoned, liveAgents } from '../trees/recovery-hint.js';
+import type { EngineParts, Recovery } from '../tree-engine.js';
+
+/** Maximum duties that one round settles. */
+const DUTIES_MAX = 1_024;
+
+/** Does what workers that are gone have left undone: settles their effects, and ends the runs whose caller is gone. */
+export class DutySettler {
+  readonly #store: SharedLedgerStore;
+  readonly #parts: Pick<EngineParts, 'effects' | 'log'>;
+  readonly #graceMs: number;
+  readonly #effectRunner: EffectRunner;
+  /** Effects that this process cannot settle, because it does not have their tool or table. */
+  readonly #reported = new Set<string>();
+  #counts = { trees: 0, settled: 0, interrupted: 0, damaged: 0 };
+
+  constructor(store: SharedLedgerStore, parts: Pick<EngineParts, 'effects' | 'log'>, graceMs: number) {
+    this.#store = store;
+    this.#parts = parts;
+    this.#graceMs = graceMs;
+    this.#effectRunner = new EffectRunner(parts.effects);
+  }
+
+  /** Settles every duty that can be claimed now. @throws LedgerError if the ledger cannot be read or written */
+  async settleAll(engine: RecoveringEngine): Promise<Recovery> {
+    this.#counts = { trees: 0, settled: 0, interrupted: 0, damaged: 0 };
+    const trees = new Map<string, ClaimedDuty[]>();
+    for (const duty of await this.#store.claimDuties(this.#graceMs, DUTIES_MAX)) {
+      trees.set(duty.tree_id, [...(trees.get(duty.tree_id) ?? []), duty]);
+    }
+    const all = [...trees];
+    for (let from = 0; from < all.length; from += TREES_AT_ONCE) {
+      const some = all.slice(from, from + TREES_AT_ONCE);
+      await engine.load(some.map(([tree_id]) => tree_id));
+      await Promise.all(some.map(([tree_id, duties]) => this.#settleGuarded(engine, tree_id, duties)));
+    }
+    if (this.#counts.settled + this.#counts.interrupted > 0)
+      this.#parts.log.warn('settled the duties of workers that are gone', this.#counts);
+    return this.#counts;
+  }
+
+  /** A tree that does not fold must not block the others. */
+  async #settleGuarded(engine: RecoveringEngine, tree_id: string, duties: readonly ClaimedDuty[]): Promise<void> {
+    try {
+      await this.#settleTree(engine, tree_id, duties);
+    } catch (error) {
+      if (!isUnfoldable(error)) throw error;
+      this.#parts.log.error('a run tree cannot be taken up again', { tree_id, error });
+      this.#counts.damaged += 1;
+    }
+  }
+
+  async #settleTree(engine: RecoveringEngine, tree_id: string, duties: readonly ClaimedDuty[]): Promise<void> {
+    const tree = await engine.peek(tree_id);
+    if (tree === null) return this.#store.releaseDuties(duties);
+    this.#counts.trees += 1;
+    const done: ClaimedDuty[] = [];
+    for (const duty of duties) {
+      const isDone = duty.kind === 'effect' ? await this.#settleEffect(engine, tree, duty) : null;
+      if (isDone ?? (await this.#endCaller(engine, tree_id, duty))) done.push(duty);
+    }
+    const after = await engine.peek(tree_id);
+    if (after !== null && !after.hasEnded) engine.arm(after);
+    await this.#store.releaseDuties(done);
+  }
+
+  /** @returns whether the duty is done */
+  async #settleEffect(engine: RecoveringEngine, tree: Tree, { run_id, isDead }: ClaimedDuty): Promise<boolean> {
+    const command = tree.pending.find((pending) => pending.kind === 'perform' && pending.run_id === run_id);
+    if (command?.kind !== 'perform') return true;
+    const { effect } = command;
+    if (this.#parts.effects.canRun?.(effect) === false) {
+      if (!this.#reported.has(run_id))
+        this.#parts.log.warn('an action is left unsettled: this process does not have its tool or table', { run_id });
+      this.#reported.add(run_id);
+      return false;
+    }
+    const outcome = withoutProof(await this.#effectRunner.settle(effect), isDead);
+    if (outcome.status === 'unknown') this.#parts.log.error('the outcome of an action is unknown', { run_id });
+    await engine.submit(tree.tree_id, resultSubmission(effect, outcome, true));
+    this.#counts.settled += 1;
+    return true;
+  }
+
+  /** @returns whether the duty is done */
+  async #endCaller(engine: RecoveringEngine, tree_id: string, { run_id }: ClaimedDuty): Promise<boolean> {
+    const tree = await engine.peek(tree_id);
+    if (tree === null || tree.hasEnded) return true;
+    const agents = liveAgents(tree);
+    if (run_id !== tree_id) {
+      const agent = agents.find(({ context }) => context.run_id === run_id);
+      if (agent?.link !== 'attached') return true;
+      const input = { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` } as const;
+      await engine.submit(tree_id, { input, materials: [], external: false });
+      this.#counts.interrupted += 1;
+      return true;
+    }
+    if (agents.length > 0 || !isAbandoned(tree)) return true;
+    const input = { kind: 'cancel', run_id, input_id: `${run_id}/abandoned`, reason: 'interrupted' } as const;
+    await engine.submit(tree_id, { input, materials: [], external: false });
+    return true;
+  }
+}
+
+/** An effect without a trace may still happen if its worker is only cut off: its outcome is unknown. */
+const withoutProof = (outcome: EffectOutcome, isDead: boolean): EffectOutcome =>
+  !isDead && outcome.status === 'failed' && outcome.cause === 'INTERRUPTED' ? { status: 'unknown' } : outcome;

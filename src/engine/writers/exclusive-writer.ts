@@ -1,0 +1,42 @@
+import { recover, type RecoveringEngine } from '../recovery.js';
+import { commitBatch } from '../tick/commit-batch.js';
+import type { Tick } from '../tick/tick.js';
+import type { EngineParts, Recovery } from '../tree-engine.js';
+import type { CommittedTick, LedgerWriter } from './ledger-writer.js';
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** The only writer of a ledger. Nobody overtakes it, and a start finds everything that is unfinished. */
+export class ExclusiveWriter implements LedgerWriter {
+  readonly sharesTrees = false;
+  readonly #parts: EngineParts;
+  #epoch = 0;
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+  }
+
+  async acquire(): Promise<void> {
+    this.#epoch = await this.#parts.store.acquire();
+  }
+
+  async commit(tick: Tick, process: () => Promise<void>): Promise<CommittedTick | null> {
+    await process();
+    if (tick.batch.isEmpty) return null;
+    const { store, meter } = this.#parts;
+    const batch = tick.batch.build(this.#epoch);
+    return { batch, result: await commitBatch(store, batch, meter), overtaken: NOTHING };
+  }
+
+  recover(engine: RecoveringEngine): Promise<Recovery> {
+    return recover(engine, this.#parts);
+  }
+
+  mayPerform(): boolean {
+    return true;
+  }
+
+  stop(): void {
+    // It has no background work.
+  }
+}

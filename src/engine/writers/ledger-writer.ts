@@ -1,0 +1,44 @@
+import type { Batch, CommitResult } from '../../ports/ledger/ledger-store.js';
+import type { RecoveringEngine } from '../recovery.js';
+import type { Tick } from '../tick/tick.js';
+import type { Recovery } from '../tree-engine.js';
+
+/** What a commit has written. */
+export interface CommittedTick {
+  /** The appends that were written. */
+  readonly batch: Batch;
+  readonly result: CommitResult;
+  /** The trees that another worker has extended meanwhile: nothing of them was written. */
+  readonly overtaken: ReadonlySet<string>;
+}
+
+/** The engine as a shared writer uses it. */
+export interface SharedEngineAccess extends RecoveringEngine {
+  /** Adds to all trees in memory what other workers have appended. */
+  refreshAll(): Promise<void>;
+  /** Adds it to these trees, within `commit`. */
+  refreshLocked(tree_ids: readonly string[]): Promise<void>;
+  /** Fires the timers of these trees that are due, and sets the others. */
+  fireDue(tree_ids: readonly string[]): void;
+}
+
+/** How an engine writes to its ledger: alone, or together with other workers. */
+export interface LedgerWriter {
+  /** Whether other workers write to the same trees. */
+  readonly sharesTrees: boolean;
+  /** The stored lengths of trees. Absent if no other worker extends them. */
+  readonly treeLengths?: ((tree_ids: readonly string[]) => Promise<readonly number[]>) | undefined;
+  /** Becomes a writer, with nothing of this process in flight. @throws LedgerError as `acquire` or `join` */
+  acquire(): Promise<void>;
+  /**
+   * Processes a tick and commits what it has decided. Null if it has decided nothing.
+   * @throws LedgerError if nothing may be acknowledged
+   */
+  commit(tick: Tick, process: () => Promise<void>, tree_ids: readonly string[]): Promise<CommittedTick | null>;
+  /** Completes what workers that are gone have left unfinished. */
+  recover(engine: SharedEngineAccess): Promise<Recovery>;
+  /** Whether an effect that is due may start now: this process is still the one that performs it. */
+  mayPerform(): boolean | Promise<boolean>;
+  /** Ends background work. */
+  stop(): void;
+}

@@ -1,0 +1,190 @@
+// One of several writers of a ledger. Nobody owns a tree: any worker decides any input on its copy of the tree, and the
+// store refuses an append if another worker was faster.
+//
+//   W1. A tree that this worker has lost several times in a row is decided under its lock, so that no worker starves.
+//   W2. A batch whose commit has an unknown outcome is sent again as it is. Deciding again could lose the replies of
+//       results.
+//   W3. An effect is performed by the worker that committed its decision, and only while that worker stands: right
+//       after the commit was sent, or after asking the store. Another worker settles it only when this one is over, and
+//       a grace period later (`GRACE_MS`).
+//   W4. Everything else that a worker does for others is found by polling: new entries of trees in memory, timers that
+//       are due, and duties of workers that are gone.
+
+import { LedgerError } from '../../errors.js';
+import type { AppendStatus, SharedAppend, SharedBatch, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
+import { isOutcomeUnknown, sendUntilKnown } from '../tick/commit-batch.js';
+import type { Tick } from '../tick/tick.js';
+import type { EngineParts, Recovery } from '../tree-engine.js';
+import { dutyChanges } from './duties.js';
+import { DutySettler } from './duty-settler.js';
+import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './ledger-writer.js';
+import { LostRaces } from './lost-races.js';
+
+/** For so long after sending a commit, a worker performs its effects without asking, in ms. */
+export const GUARD_MS = 2_000;
+/** For so long after a worker is over, nobody settles its effects, unless it is known to be dead, in ms. */
+export const GRACE_MS = 2 * GUARD_MS;
+/** Interval between two polls, in ms. */
+export const POLL_MS = 1_000;
+
+type Parts = Pick<EngineParts, 'clock' | 'log' | 'effects' | 'meter'>;
+
+export class SharedWriter implements LedgerWriter {
+  readonly sharesTrees = true;
+  readonly treeLengths: (tree_ids: readonly string[]) => Promise<readonly number[]>;
+  readonly #store: SharedLedgerStore;
+  readonly #parts: Parts;
+  readonly #settler: DutySettler;
+  readonly #races = new LostRaces();
+  #performer = 0;
+  /** When the last commit was sent, in ms of the monotonic clock. */
+  #sentAt = -Infinity;
+  #engine: SharedEngineAccess | null = null;
+  #cancelPoll = (): void => undefined;
+
+  constructor(store: SharedLedgerStore, parts: Parts) {
+    this.#store = store;
+    this.#parts = parts;
+    this.#settler = new DutySettler(store, parts, GRACE_MS);
+    this.treeLengths = (tree_ids) => store.treeLengths(tree_ids);
+  }
+
+  async acquire(): Promise<void> {
+    this.#performer = await this.#store.join();
+  }
+
+  async commit(tick: Tick, process: () => Promise<void>, tree_ids: readonly string[]): Promise<CommittedTick | null> {
+    const decide = async (): Promise<SharedBatch> => {
+      await process();
+      const batch = this.#build(tick);
+      this.#parts.meter?.prepare({ ...batch, epoch: this.#performer });
+      this.#sentAt = this.#monotonic();
+      return batch;
+    };
+    const contested = tree_ids.filter((tree_id) => this.#races.isContested(tree_id));
+    const { batch, statuses } =
+      contested.length > 0 ? await this.#commitLocked(contested, decide) : await this.#commitFree(await decide());
+    return batch.trees.length === 0 ? null : this.#toCommitted(batch, statuses);
+  }
+
+  async recover(engine: SharedEngineAccess): Promise<Recovery> {
+    this.#engine = engine;
+    const recovery = await this.#settler.settleAll(engine);
+    await this.#claimDueTrees(engine);
+    this.#schedulePoll();
+    return recovery;
+  }
+
+  /** W3. */
+  mayPerform(): boolean | Promise<boolean> {
+    if (this.#monotonic() - this.#sentAt < GUARD_MS) return true;
+    return this.#store.isPerforming().catch(() => false);
+  }
+
+  stop(): void {
+    this.#cancelPoll();
+    this.#engine = null;
+  }
+
+  async #commitFree(batch: SharedBatch): Promise<Decided> {
+    if (batch.trees.length === 0) return { batch, statuses: [] };
+    return { batch, statuses: await this.#send(() => this.#store.commitTrees(batch)) };
+  }
+
+  /** W1. If the outcome is unknown, the batch is sent again without the lock: it still fits, or was overtaken. */
+  async #commitLocked(tree_ids: readonly string[], decide: () => Promise<SharedBatch>): Promise<Decided> {
+    let decided: SharedBatch | null = null;
+    const decideLocked = async (): Promise<SharedBatch> => {
+      await this.#engine?.refreshLocked(tree_ids);
+      return (decided = await decide());
+    };
+    try {
+      return await this.#send(() => this.#store.commitLocked(tree_ids, decideLocked), false);
+    } catch (error) {
+      if (decided === null || !isOutcomeUnknown(error)) throw error;
+      return this.#commitFree(decided);
+    }
+  }
+
+  /** A worker that is over joins again after a restart of the engine. */
+  async #send<T>(send: () => Promise<T>, again = true): Promise<T> {
+    try {
+      return await (again ? sendUntilKnown(send) : send());
+    } catch (error) {
+      if (!(error instanceof LedgerError) || error.code !== 'LEDGER_CONFLICT') throw error;
+      const message = 'this worker was declared over, because its connection was lost: it joins again';
+      throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
+    }
+  }
+
+  #build(tick: Tick): SharedBatch {
+    const decisions = new Map<string, Tick['outcomes'][number]['decisions'][number][]>();
+    for (const outcome of tick.outcomes) {
+      if (outcome.decisions.length === 0) continue;
+      decisions.set(outcome.tree_id, [...(decisions.get(outcome.tree_id) ?? []), ...outcome.decisions]);
+    }
+    const { trees } = tick.batch.build(this.#performer);
+    return {
+      performer: this.#performer,
+      trees: trees.map((append): SharedAppend => ({
+        ...append,
+        ...dutyChanges(tick.tree(append.tree_id), decisions.get(append.tree_id) ?? []),
+      })),
+    };
+  }
+
+  #toCommitted({ performer, trees }: SharedBatch, statuses: readonly AppendStatus[]): CommittedTick {
+    const overtaken = new Set<string>();
+    const written = trees.filter(({ tree_id }, index) => {
+      if (statuses[index] !== 'conflict') return true;
+      overtaken.add(tree_id);
+      return false;
+    });
+    for (const { tree_id } of trees) this.#races.note(tree_id, overtaken.has(tree_id));
+    const batch = { epoch: performer, trees: written };
+    this.#parts.meter?.onCommitted(batch);
+    return { batch, result: { head: null, first_log_indexes: null }, overtaken };
+  }
+
+  #schedulePoll(): void {
+    const { clock } = this.#parts;
+    this.#cancelPoll = clock.wake(clock.now() + POLL_MS, () => void this.#poll());
+  }
+
+  /** W4. A failed poll is repeated; only a failed commit stops the engine. */
+  async #poll(): Promise<void> {
+    const engine = this.#engine;
+    if (engine === null) return;
+    try {
+      await engine.refreshAll();
+      await this.#claimDueTrees(engine);
+      await this.#settler.settleAll(engine);
+    } catch (error) {
+      this.#parts.log.warn('a poll of the shared ledger failed', { error });
+    }
+    if (this.#engine === engine) this.#schedulePoll();
+  }
+
+  /** The timers of these trees run in this worker now. If it dies, another one takes the trees over. */
+  async #claimDueTrees(engine: SharedEngineAccess): Promise<void> {
+    const now = this.#parts.clock.now();
+    const [from, until] = [now, now + DUE_MS].map((at) => new Date(at).toISOString());
+    if (from === undefined || until === undefined) return;
+    engine.fireDue(await this.#store.claimDueTrees(from, until, DUE_TREES_MAX));
+  }
+
+  #monotonic(): number {
+    const { clock } = this.#parts;
+    return clock.monotonic?.() ?? clock.now();
+  }
+}
+
+/** Maximum trees whose timers one poll takes over. */
+const DUE_TREES_MAX = 64;
+/** How long a worker may take to fire the timers of a tree that it took over, in ms. */
+const DUE_MS = 10_000;
+
+interface Decided {
+  readonly batch: SharedBatch;
+  readonly statuses: readonly AppendStatus[];
+}
