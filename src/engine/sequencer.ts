@@ -41,14 +41,15 @@ export class Sequencer {
 
   async #integrateAll(): Promise<void> {
     for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts += 1) {
+      // The head first: if another sequencer integrates in between, the size has changed, and `integrate` refuses.
+      const before = await this.#store.head();
       const appends = await this.#store.pending(APPENDS_MAX);
       if (appends.length === 0) return;
-      const { size, ...before } = await this.#store.head();
       const head = extendHead(
-        { size, ...before },
+        before,
         appends.flatMap(({ leaf_hashes }) => leaf_hashes),
       );
-      if (await this.#integrate({ from: size, appends, head })) attempts = -1;
+      if (await this.#integrate({ from: before.size, appends, head })) attempts = -1;
     }
     throw new LedgerError({
       code: 'LEDGER_UNAVAILABLE',

@@ -528,11 +528,11 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
   });
 }
 
-const submit = (harness: EngineHarness, tree: string, input: NewInput, materials: readonly Artifact[] = []) =>
+const submit = (harness: Pick<EngineHarness, 'engine'>, tree: string, input: NewInput, materials: readonly Artifact[] = []) =>
   harness.engine.submit(tree, { input, materials, external: false });
 
 export async function start(
-  harness: EngineHarness,
+  harness: Pick<EngineHarness, 'engine'>,
   tree: string,
   link: { link: 'attached' | 'remote'; idle_ms: number | null } = { link: 'attached', idle_ms: null },
 ): Promise<void> {

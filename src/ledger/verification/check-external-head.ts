@@ -36,7 +36,7 @@ export async function checkExternalHead(
         `(${expected.size} entries): restore the ledger from a backup, and run \`turnpike ledger verify\``,
     });
   }
-  if (rootOf(head.frontier) !== head.root || (await readLastIndex(store, head.size)) !== head.size - 1) {
+  if (rootOf(head.frontier) !== head.root || !(await endsAs(store, head.size))) {
     throw new LedgerError({
       code: 'LEDGER_TAMPERED',
       message:
@@ -44,6 +44,12 @@ export async function checkExternalHead(
         'and run `turnpike ledger verify`',
     });
   }
+}
+
+/** Whether the log has `size` entries, or more only because other workers have extended it and its head meanwhile. */
+async function endsAs(store: LedgerStore, size: number): Promise<boolean> {
+  const last = await readLastIndex(store, size);
+  return last === size - 1 || (last >= size && last < (await store.head()).size);
 }
 
 /**

@@ -1,0 +1,2 @@
+// All seeds of the suite beside it.
+import './cluster-simulation.test.js';

@@ -1,0 +1,84 @@
+// Nothing that was answered is lost, nothing happens twice, and the ledger contradicts nothing, whatever fails.
+
+import { describe, expect, test } from '@jest/globals';
+import type { SharedBatch, SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
+import { sized } from '../../fixtures/campaign.js';
+import { simulateCluster } from './cluster-simulation.js';
+
+const SEEDS = sized(4, 60);
+
+describe('workers of one ledger that fail', () => {
+  test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))(
+    'S4-80, D4: clients, ledger and effects agree, seed %i',
+    async (seed) => {
+      const report = await simulateCluster({ seed, inputs: sized(120, 400) });
+      expect(report.violations).toEqual([]);
+      expect(report.operations.unknown).toBeLessThan(report.operations.ok);
+      expect(report.effects).toBeGreaterThan(5);
+    },
+  );
+});
+
+type Plant = (store: SharedLedgerStore) => SharedLedgerStore;
+
+/** Replaces methods of a store. */
+const replaced = (store: SharedLedgerStore, methods: Partial<SharedLedgerStore>): SharedLedgerStore =>
+  new Proxy(store, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get({ ...methods }, name) ?? Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+
+/** Faults of a store that the checks must find. */
+const PLANTS: Readonly<Record<string, Plant>> = {
+  'calls a lost race committed': (store) =>
+    replaced(store, {
+      commitTrees: async (batch) =>
+        (await store.commitTrees(batch)).map((status) => (status === 'conflict' ? 'committed' : status)),
+    }),
+  'answers before it has written': (store) =>
+    replaced(store, {
+      commitTrees: (batch) => {
+        setImmediate(() => void store.commitTrees(batch).catch(() => undefined));
+        return Promise.resolve(batch.trees.map(() => 'committed' as const));
+      },
+    }),
+  'calls a batch that was sent again a lost race': (store) =>
+    replaced(store, {
+      commitTrees: async (batch) =>
+        (await store.commitTrees(batch)).map((status) => (status === 'present' ? 'conflict' : status)),
+    }),
+  'takes every worker that is over for dead': (store) =>
+    replaced(store, {
+      claimDuties: async (graceMs, limit) =>
+        (await store.claimDuties(graceMs, limit)).map((duty) => ({ ...duty, isDead: true })),
+    }),
+  'forgets the duties of the dead': (store) => replaced(store, { claimDuties: () => Promise.resolve([]) }),
+  'does not store the marks of inputs': (store) => {
+    const withoutMarks = (batch: SharedBatch): SharedBatch => ({
+      ...batch,
+      trees: batch.trees.map((append) => ({ ...append, inputs: [] })),
+    });
+    return replaced(store, {
+      commitTrees: (batch) => store.commitTrees(withoutMarks(batch)),
+      commitLocked: async (tree_ids, decide) => {
+        const locked = await store.commitLocked(tree_ids, async () => withoutMarks(await decide()));
+        return locked as never;
+      },
+    });
+  },
+};
+
+describe('planted faults of a shared store', () => {
+  test.each(Object.entries(PLANTS))('the checks find a store that %s', async (_name, plant) => {
+    const found: string[] = [];
+    for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
+      const { violations } = await simulateCluster({ seed, inputs: 150, plant }).catch((error: unknown) => ({
+        violations: [String(error)],
+      }));
+      found.push(...violations);
+    }
+    expect(found).not.toEqual([]);
+  });
+});

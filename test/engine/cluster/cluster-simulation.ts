@@ -1,0 +1,387 @@
+// Several workers on one ledger, with faults: workers die, stop and are cut off, answers are lost, commits arrive late.
+// A seed decides everything, and no real time passes. The clients record what they asked and what they were told; the
+// checks compare that with the ledger and with what happened outside.
+
+import { artifactRef, type Artifact } from '../../../src/contract/artifact-ref.js';
+import type { Effect, EffectResult } from '../../../src/contract/run/effect.js';
+import type { Entry } from '../../../src/contract/run/entry.js';
+import { ephemeralKey } from '../../../src/adapters/keys/session-key.js';
+import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.js';
+import { memorySharedStore } from '../../../src/adapters/memory/memory-shared-store.js';
+import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
+import { sharedEngine } from '../../../src/engine/shared.js';
+import type { TreeEngine } from '../../../src/engine/tree-engine.js';
+import { foldTree } from '../../../src/engine/trees/fold-trees.js';
+import { POLL_MS } from '../../../src/engine/writers/shared-writer.js';
+import type { SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
+import { ManualClock } from '../../fixtures/manual-clock.js';
+import { Scheduler } from '../../fixtures/slow-store.js';
+import { ABSENT, proposal } from '../../fixtures/tree.js';
+import { start, turns } from '../tree-engine.conformance.js';
+import { UnreliableSharedStore, type CommitFaults, type WorkerFate } from './unreliable-shared-store.js';
+
+export interface ClusterOptions {
+  readonly seed: number;
+  /** How many inputs the clients submit. */
+  readonly inputs: number;
+  readonly workers?: number;
+  readonly trees?: number;
+  /** Replaces a part of the store by a faulty one, to see that the checks find it. */
+  readonly plant?: (store: SharedLedgerStore) => SharedLedgerStore;
+}
+
+/** What a client asked, and what it was told. */
+interface Operation {
+  readonly tree_id: string;
+  readonly input_id: string;
+  /** Positions in the order of all events of the simulation. */
+  readonly invokedAt: number;
+  answeredAt: number;
+  outcome: 'ok' | 'unknown';
+  /** The worker that accepted the input and owes its reply, with the number of its failures then; null: none does. */
+  owing: { readonly worker: Worker; readonly failures: number } | null;
+}
+
+export interface ClusterReport {
+  /** What does not hold; empty if all does. */
+  readonly violations: readonly string[];
+  readonly faults: Readonly<Record<'deaths' | 'stops' | 'cuts' | 'restarts', number>>;
+  readonly operations: Readonly<Record<'ok' | 'unknown', number>>;
+  readonly effects: number;
+  /** Recorded outcomes of effects. */
+  readonly results: Readonly<Record<string, number>>;
+  readonly entries: number;
+}
+
+interface Worker {
+  readonly engine: TreeEngine;
+  readonly store: UnreliableSharedStore;
+  /** The store without faults. */
+  readonly shared: SharedLedgerStore;
+  readonly fate: WorkerFate & { resume: () => void; performing: number };
+  /** The inputs that it has replied to. */
+  readonly replied: Set<string>;
+  failures: number;
+  hasFailed: boolean;
+  isRestarting: boolean;
+}
+
+const FAULTS: CommitFaults = { lost: 0.03, late: 0.03 };
+
+export async function simulateCluster(options: ClusterOptions): Promise<ClusterReport> {
+  const simulation = new ClusterSimulation(options);
+  await simulation.run();
+  return simulation.check();
+}
+
+class ClusterSimulation {
+  readonly #options: ClusterOptions;
+  readonly #scheduler: Scheduler;
+  readonly #clock = new ManualClock();
+  readonly #state = new MemoryState({ integrates: false });
+  readonly #workers: Worker[] = [];
+  readonly #operations: Operation[] = [];
+  readonly #trees: string[] = [];
+  /** How often the effect of each run has happened. */
+  readonly #performed = new Map<string, number>();
+  readonly #faults = { deaths: 0, stops: 0, cuts: 0, restarts: 0 };
+  /** Recorded outcomes of effects, by kind. */
+  readonly #results: Record<string, number> = {};
+  readonly #violations: string[] = [];
+  #events = 0;
+
+  constructor(options: ClusterOptions) {
+    this.#options = options;
+    this.#scheduler = new Scheduler(options.seed);
+  }
+
+  async run(): Promise<void> {
+    const { inputs, workers = 3, trees = 4 } = this.#options;
+    for (let index = 0; index < workers; index += 1) await this.#startWorker();
+    for (let index = 0; index < trees; index += 1) await this.#openTree(`run_cluster${String(index).padStart(4, '0')}`);
+    for (const { store } of this.#workers) store.faults = FAULTS;
+    const clients: Promise<void>[] = [];
+    for (let input = 0; input < inputs; input += 1) {
+      clients.push(this.#submit(input));
+      for (let wait = this.#scheduler.below(6); wait > 0; wait -= 1) await this.#scheduler.turn();
+      if (this.#scheduler.below(100) < 10) await this.#fault();
+      for (const worker of this.#workers) this.#restartIfFailed(worker);
+      if (this.#scheduler.below(100) < 20) this.#clock.advance(this.#scheduler.below(POLL_MS));
+    }
+    await this.#settle(Promise.all(clients));
+  }
+
+  /** Ends all faults, and lets the workers finish. */
+  async #settle(clients: Promise<unknown>): Promise<void> {
+    let isDone = false;
+    void clients.then(() => (isDone = true));
+    for (let round = 0; round < 400 && !isDone; round += 1) await this.#quietRound();
+    if (!isDone) this.#violations.push('some calls of clients never ended');
+    for (let round = 0; round < 12; round += 1) await this.#quietRound();
+  }
+
+  async #quietRound(): Promise<void> {
+    for (const worker of this.#workers) {
+      worker.store.faults = { lost: 0, late: 0 };
+      worker.fate.resume();
+      this.#restartIfFailed(worker);
+    }
+    this.#clock.advance(POLL_MS + 1);
+    await turns(60);
+  }
+
+  async #startWorker(): Promise<void> {
+    const fate = { isDead: false, resumed: Promise.resolve(), resume: () => undefined, performing: 0 };
+    const shared = memorySharedStore({ state: this.#state });
+    const planted = this.#options.plant?.(shared) ?? shared;
+    const store = new UnreliableSharedStore(planted, this.#scheduler, fate, { lost: 0, late: 0 });
+    const worker: Worker = {
+      store,
+      shared,
+      fate,
+      replied: new Set(),
+      failures: 0,
+      hasFailed: false,
+      isRestarting: false,
+      engine: this.#engineOn(store, fate, () => worker),
+    };
+    await worker.engine.start();
+    store.faults = FAULTS;
+    this.#workers.push(worker);
+  }
+
+  #engineOn(store: UnreliableSharedStore, fate: Worker['fate'], worker: () => Worker): TreeEngine {
+    return sharedEngine({
+      store,
+      externalHeadStore: memoryHeadStore(this.#state.head),
+      clock: this.#clock,
+      log: winstonLog('silent'),
+      effects: {
+        gather: () => ({ paths: [ABSENT], usage: { bytes: 0, files: 0 } }),
+        run: (effect) => this.#perform(effect, fate),
+        settle: (effect) => this.#findOutcome(effect),
+      },
+      secrets: ephemeralKey(),
+      listener: {
+        onReply: (_tree_id, { input_id }) => void worker().replied.add(input_id),
+        onEnded: () => undefined,
+        onFailed: () => {
+          worker().hasFailed = true;
+          worker().failures += 1;
+        },
+        onRestarted: () => (worker().hasFailed = false),
+      },
+      defer: (task) => void setImmediate(task),
+    });
+  }
+
+  /** A dead process performs nothing; one that stops in the middle goes on later. */
+  async #perform({ run_id }: Effect, fate: Worker['fate']): Promise<EffectResult> {
+    fate.performing += 1;
+    for (let delays = this.#scheduler.below(10); delays >= 0; delays -= 1) {
+      await this.#scheduler.delay();
+      await fate.resumed;
+    }
+    if (fate.isDead) return new Promise(() => undefined);
+    this.#performed.set(run_id, (this.#performed.get(run_id) ?? 0) + 1);
+    for (let delays = this.#scheduler.below(4); delays > 0; delays -= 1) await this.#scheduler.delay();
+    fate.performing -= 1;
+    return { status: 'done', result: { bytes_written: 1 } };
+  }
+
+  #findOutcome({ run_id }: Effect): EffectResult {
+    if (this.#performed.has(run_id)) return { status: 'done', result: { bytes_written: 1 } };
+    return { status: 'failed', cause: 'INTERRUPTED' };
+  }
+
+  async #openTree(tree_id: string): Promise<void> {
+    await start({ engine: this.#anyWorker().engine }, tree_id, { link: 'remote', idle_ms: null });
+    this.#trees.push(tree_id);
+  }
+
+  #anyWorker(): Worker {
+    const worker = this.#workers[this.#scheduler.below(this.#workers.length)];
+    if (worker === undefined) throw new Error('no worker is left');
+    return worker;
+  }
+
+  /** A client sends one input, again and to another worker after an error, until it is told the outcome. */
+  async #submit(input: number): Promise<void> {
+    const tree_id = this.#trees[this.#scheduler.below(this.#trees.length)] ?? '';
+    const isWrite = this.#scheduler.below(3) === 0;
+    const payload = isWrite
+      ? proposal('WRITE_FILE', { path: `/sandbox/${input}.txt`, content: 'x' })
+      : proposal('THINK', {});
+    const bytes = Buffer.from(JSON.stringify(payload));
+    const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes };
+    const invokedAt = (this.#events += 1);
+    const operation: Operation = {
+      tree_id,
+      input_id: `input-${input}`,
+      invokedAt,
+      answeredAt: 0,
+      outcome: 'unknown',
+      owing: null,
+    };
+    this.#operations.push(operation);
+    for (let sends = 0; sends < 8 && operation.outcome === 'unknown'; sends += 1) {
+      try {
+        const worker = this.#anyWorker();
+        const { refused, repeat_of } = await worker.engine.submit(tree_id, {
+          input: {
+            kind: 'proposal',
+            run_id: `${tree_id}.1`,
+            input_id: operation.input_id,
+            payload: artifactRef(artifact),
+            tokens: null,
+          },
+          materials: [artifact],
+          external: true,
+        });
+        operation.outcome = 'ok';
+        if (!refused && repeat_of === null) operation.owing = { worker, failures: worker.failures };
+      } catch {
+        for (let delays = 0; delays < 5; delays += 1) await this.#scheduler.delay();
+      }
+    }
+    operation.answeredAt = this.#events += 1;
+  }
+
+  async #fault(): Promise<void> {
+    // Half of the faults hit a worker in the middle of an effect, if there is one.
+    const busy = this.#workers.find(({ fate }) => fate.performing > 0);
+    if (busy !== undefined && this.#scheduler.below(2) === 0) {
+      return this.#scheduler.below(3) === 0 ? this.#kill(busy) : this.#stop(busy, true);
+    }
+    const worker = this.#anyWorker();
+    switch (this.#scheduler.below(3)) {
+      case 0:
+        return this.#kill(worker);
+      case 1:
+        return this.#stop(worker, this.#scheduler.below(2) === 0);
+      default:
+        return this.#cut(worker);
+    }
+  }
+
+  async #kill(worker: Worker): Promise<void> {
+    this.#faults.deaths += 1;
+    worker.fate.isDead = true;
+    worker.fate.resume();
+    this.#workers.splice(this.#workers.indexOf(worker), 1);
+    await worker.store.inner.close();
+    await this.#startWorker();
+  }
+
+  /** Its connection is lost for so long that it is declared over. */
+  #cut({ shared }: Worker): void {
+    this.#faults.cuts += 1;
+    this.#state.workers.cutOff(shared);
+  }
+
+  /** The process stands still, perhaps for so long that it is declared over. */
+  async #stop(worker: Worker, isCut: boolean): Promise<void> {
+    this.#faults.stops += 1;
+    worker.fate.resumed = new Promise((resume) => (worker.fate.resume = resume));
+    if (isCut) this.#cut(worker);
+    for (let polls = 1 + this.#scheduler.below(3); polls > 0; polls -= 1) {
+      this.#clock.advance(POLL_MS);
+      for (let delays = 40; delays > 0; delays -= 1) await this.#scheduler.turn();
+    }
+    worker.fate.resume();
+  }
+
+  /** A failed restart is tried again later. */
+  #restartIfFailed(worker: Worker): void {
+    if (!worker.hasFailed || worker.isRestarting) return;
+    this.#faults.restarts += 1;
+    worker.isRestarting = true;
+    void worker.engine
+      .restart()
+      .catch(() => undefined)
+      .finally(() => (worker.isRestarting = false));
+  }
+
+  async check(): Promise<ClusterReport> {
+    const store = memorySharedStore({ state: this.#state });
+    let entries = 0;
+    for (const tree_id of this.#trees) entries += (await this.#checkTree(store, tree_id)).length;
+    await this.#checkLog(store, entries);
+    for (const [run_id, times] of this.#performed)
+      if (times > 1) this.#violations.push(`the effect of ${run_id} happened ${times} times`);
+    const ok = this.#operations.filter(({ outcome }) => outcome === 'ok').length;
+    return {
+      violations: this.#violations,
+      faults: this.#faults,
+      operations: { ok, unknown: this.#operations.length - ok },
+      effects: this.#performed.size,
+      results: this.#results,
+      entries,
+    };
+  }
+
+  async #checkTree(store: SharedLedgerStore, tree_id: string): Promise<readonly Entry[]> {
+    const entries: Entry[] = [];
+    for await (const { text } of store.tree(tree_id)) entries.push(JSON.parse(text) as Entry);
+    if (entries.some(({ seq }, index) => seq !== index)) this.#violations.push(`${tree_id} has a gap`);
+    const folded = await foldTree(store, tree_id).catch((error: unknown) => String(error));
+    if (typeof folded === 'string' || folded === null) this.#violations.push(`${tree_id} does not fold: ${folded}`);
+    else if (folded.tree.pending.length > 0) this.#violations.push(`${tree_id} has effects without an outcome`);
+    this.#checkHistory(tree_id, entries);
+    this.#checkOutcomes(entries);
+    return entries;
+  }
+
+  /** What was answered is recorded once, what is unknown at most once, and in the order of the answers. */
+  #checkHistory(tree_id: string, entries: readonly Entry[]): void {
+    const seqs = new Map<string, number[]>();
+    for (const entry of entries) {
+      if (entry.type !== 'input' || entry.body.kind !== 'proposal') continue;
+      seqs.set(entry.body.input_id, [...(seqs.get(entry.body.input_id) ?? []), entry.seq]);
+    }
+    const operations = this.#operations.filter((operation) => operation.tree_id === tree_id);
+    for (const { input_id, outcome } of operations) {
+      const times = seqs.get(input_id)?.length ?? 0;
+      if (times > 1 || (outcome === 'ok' && times === 0))
+        this.#violations.push(`${input_id} is ${outcome}, and recorded ${times} times`);
+    }
+    for (const { input_id, owing } of operations) {
+      const stillOwes = owing !== null && !owing.worker.fate.isDead && owing.worker.failures === owing.failures;
+      if (stillOwes && !owing.worker.replied.has(input_id)) this.#violations.push(`${input_id} got no reply`);
+    }
+    const ok = operations.filter(({ outcome, input_id }) => outcome === 'ok' && seqs.has(input_id));
+    for (const one of ok) {
+      for (const other of ok) {
+        if (one.answeredAt > other.invokedAt) continue;
+        if ((seqs.get(one.input_id)?.[0] ?? 0) > (seqs.get(other.input_id)?.[0] ?? 0))
+          this.#violations.push(`${other.input_id} was asked after ${one.input_id} was answered, and stands before it`);
+      }
+    }
+  }
+
+  /** The ledger says of no effect the opposite of what happened. */
+  #checkOutcomes(entries: readonly Entry[]): void {
+    const results = new Set<string>();
+    for (const entry of entries) {
+      if (entry.type !== 'input' || entry.body.kind !== 'result') continue;
+      const { run_id, status } = entry.body;
+      // A late result is recorded as refused, after the outcome that counts.
+      if (results.has(run_id)) continue;
+      results.add(run_id);
+      const kind = `${status}${entry.body.settled ? ' (settled)' : ''}`;
+      this.#results[kind] = (this.#results[kind] ?? 0) + 1;
+      const happened = this.#performed.has(run_id);
+      if (status === 'done' && !happened) this.#violations.push(`${run_id} is done, and did not happen`);
+      if (status === 'failed' && happened) this.#violations.push(`${run_id} has failed, and happened`);
+    }
+  }
+
+  async #checkLog(store: SharedLedgerStore, entries: number): Promise<void> {
+    const places = new Set<string>();
+    for await (const { tree_id, seq } of store.log()) places.add(`${tree_id} ${seq}`);
+    const { size } = await store.head();
+    if (size !== entries || places.size !== entries)
+      this.#violations.push(`the log has ${size} entries at ${places.size} places, and the trees ${entries}`);
+  }
+}
