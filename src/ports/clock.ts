@@ -2,7 +2,7 @@
 export interface Clock {
   /** Milliseconds since 1970, UTC. Never decreases within one process. */
   now(): number;
-  /** Milliseconds on a clock that nobody can set, from any start. Absent: `now` serves instead. */
+  /** Milliseconds on a clock that cannot be set, from an arbitrary start. Absent: `now` serves instead. */
   monotonic?(): number;
   /** Calls `onWake` once, not before `at`. @returns a function that cancels the call */
   wake(at: number, onWake: () => void): () => void;

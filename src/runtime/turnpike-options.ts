@@ -107,7 +107,7 @@ export interface StorageEnvironment extends HomeStores {
   readonly acceptMissingHead?: boolean;
   /** Releases the exclusive use of the local state; called last. */
   readonly release?: () => void;
-  /** Creates the engine. Default: the embedded one, on `store`. */
+  /** Creates the engine. Default: the shared one if several workers can write to `store`, else the embedded one. */
   readonly engine?: EngineFactory;
   /** Runs a task after the current tick. Default: setImmediate. */
   readonly defer?: (task: () => void) => void;

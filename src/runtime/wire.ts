@@ -16,6 +16,7 @@ import { sqliteHistoryCache } from '../adapters/sqlite/sqlite-history-cache.js';
 import { systemClock } from '../adapters/system/system-clock.js';
 import { winstonLog } from '../adapters/system/winston-log.js';
 import { embeddedEngine } from '../engine/embedded.js';
+import { isShared, sharedEngine } from '../engine/shared.js';
 import type { EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
 import { usageError } from '../errors.js';
 import type { Clock } from '../ports/clock.js';
@@ -142,10 +143,11 @@ interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStor
 
 /** Creates the engine of the environment with the settings in `options`. */
 function createEngine(
-  { engine = embeddedEngine, store, anchor, snapshotEntries }: StorageEnvironment,
+  { store, anchor, snapshotEntries, ...environment }: StorageEnvironment,
   options: TurnpikeOptions,
   { overlay, replayPoints, ...parts }: WiredEngineParts,
 ): TreeEngine {
+  const { engine = isShared(store) ? sharedEngine : embeddedEngine } = environment;
   return engine({
     ...parts,
     ...{ store, externalHeadStore: anchor, interpretation: resolveInterpretation(options, parts.log) },

@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { ephemeralKey } from '../../src/adapters/keys/session-key.js';
 import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
 import { memorySharedStore } from '../../src/adapters/memory/memory-shared-store.js';
 import { MemoryState } from '../../src/adapters/memory/memory-state.js';
 import { winstonLog } from '../../src/adapters/system/winston-log.js';
@@ -104,6 +105,15 @@ describe('two workers of one ledger', () => {
     expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index));
     return entries;
   }
+
+  test('a single writer is refused while a worker has joined, and a worker while a single writer has the ledger', async () => {
+    const { one } = await pair();
+    const single = memoryStore({ state: one.state });
+    await expect(single.acquire()).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
+    const state = new MemoryState({ integrates: false });
+    await memoryStore({ state }).acquire();
+    await expect(memorySharedStore({ state }).join()).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
+  });
 
   test('any worker takes any input of any tree, one after another', async () => {
     const { one, other } = await pair();

@@ -528,8 +528,12 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
   });
 }
 
-const submit = (harness: Pick<EngineHarness, 'engine'>, tree: string, input: NewInput, materials: readonly Artifact[] = []) =>
-  harness.engine.submit(tree, { input, materials, external: false });
+const submit = (
+  harness: Pick<EngineHarness, 'engine'>,
+  tree: string,
+  input: NewInput,
+  materials: readonly Artifact[] = [],
+) => harness.engine.submit(tree, { input, materials, external: false });
 
 export async function start(
   harness: Pick<EngineHarness, 'engine'>,

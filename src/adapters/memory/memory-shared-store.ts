@@ -25,10 +25,12 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
   }
 
   join(): Promise<number> {
-    this.#performer = this.#shared.workers.join(this);
-    this.isWriter = true;
-    this.isReopened = false;
-    return Promise.resolve(this.#performer);
+    return new Promise((resolve) => {
+      this.#performer = this.#shared.join(this);
+      this.isWriter = true;
+      this.isReopened = false;
+      resolve(this.#performer);
+    });
   }
 
   async commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]> {

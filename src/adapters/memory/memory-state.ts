@@ -73,9 +73,15 @@ export class MemoryState {
     this.#writer = null;
   }
 
+  /** Adds a worker. @returns the number of its performer @throws LedgerError LEDGER_LOCKED */
+  join(worker: object): number {
+    if (this.#writer !== null) throw lockedError();
+    return this.workers.join(worker);
+  }
+
   lock(writer: object): number {
-    if (this.#writer !== null && this.#writer !== writer) {
-      throw new LedgerError({ code: 'LEDGER_LOCKED', message: 'another store writes to this ledger: close it first' });
+    if ((this.#writer !== null && this.#writer !== writer) || this.workers.hasAny) {
+      throw lockedError();
     }
     this.#writer = writer;
     this.#epoch += 1;
@@ -286,3 +292,6 @@ export class MemoryState {
     return { head: this.#head, first_log_indexes: firsts };
   }
 }
+
+const lockedError = (): LedgerError =>
+  new LedgerError({ code: 'LEDGER_LOCKED', message: 'another store writes to this ledger: close it first' });

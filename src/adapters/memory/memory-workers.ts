@@ -30,6 +30,11 @@ export class MemoryWorkers {
     return performer;
   }
 
+  /** Whether a worker that is alive has joined. */
+  get hasAny(): boolean {
+    return [...this.#performers.values()].some(({ isDead }) => !isDead);
+  }
+
   /** The worker is gone: others may settle its duties. */
   leave(worker: object): void {
     for (const performer of this.#performers.values()) if (performer.worker === worker) performer.isDead = true;

@@ -25,7 +25,7 @@ export async function commitBatch(
   return result;
 }
 
-/** Sends again while the outcome is unknown. @throws LedgerError as `send` does; LEDGER_COMMIT_UNKNOWN after the last */
+/** Sends again while the outcome is unknown. @throws LedgerError as `send` does; the last one too if still unknown */
 export async function sendUntilKnown<T>(send: () => Promise<T>): Promise<T> {
   for (let sends = 1; ; sends += 1) {
     try {

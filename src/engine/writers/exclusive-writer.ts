@@ -6,7 +6,7 @@ import type { CommittedTick, LedgerWriter } from './ledger-writer.js';
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-/** The only writer of a ledger. Nobody overtakes it, and a start finds everything that is unfinished. */
+/** The only writer of a ledger. No other worker overtakes it, and a start finds everything that is unfinished. */
 export class ExclusiveWriter implements LedgerWriter {
   readonly sharesTrees = false;
   readonly #parts: EngineParts;

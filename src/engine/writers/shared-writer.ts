@@ -1,5 +1,5 @@
-// One of several writers of a ledger. Nobody owns a tree: any worker decides any input on its copy of the tree, and the
-// store refuses an append if another worker was faster.
+// One of several writers of a ledger. No worker owns a tree: any of them decides any input on its copy of the tree, and
+// the store refuses an append if another worker was faster.
 //
 //   W1. A tree that this worker has lost several times in a row is decided under its lock, so that no worker starves.
 //   W2. A batch whose commit has an unknown outcome is sent again as it is. Deciding again could lose the replies of
@@ -22,7 +22,7 @@ import { LostRaces } from './lost-races.js';
 
 /** For so long after sending a commit, a worker performs its effects without asking, in ms. */
 export const GUARD_MS = 2_000;
-/** For so long after a worker is over, nobody settles its effects, unless it is known to be dead, in ms. */
+/** For so long after a worker is over, no worker settles its effects, unless it is known to be dead, in ms. */
 export const GRACE_MS = 2 * GUARD_MS;
 /** Interval between two polls, in ms. */
 export const POLL_MS = 1_000;
@@ -93,16 +93,19 @@ export class SharedWriter implements LedgerWriter {
 
   /** W1. If the outcome is unknown, the batch is sent again without the lock: it still fits, or was overtaken. */
   async #commitLocked(tree_ids: readonly string[], decide: () => Promise<SharedBatch>): Promise<Decided> {
-    let decided: SharedBatch | null = null;
+    const decided: SharedBatch[] = [];
     const decideLocked = async (): Promise<SharedBatch> => {
       await this.#engine?.refreshLocked(tree_ids);
-      return (decided = await decide());
+      const batch = await decide();
+      decided.push(batch);
+      return batch;
     };
     try {
       return await this.#send(() => this.#store.commitLocked(tree_ids, decideLocked), false);
     } catch (error) {
-      if (decided === null || !isOutcomeUnknown(error)) throw error;
-      return this.#commitFree(decided);
+      const [batch] = decided;
+      if (batch === undefined || !isOutcomeUnknown(error)) throw error;
+      return this.#commitFree(batch);
     }
   }
 

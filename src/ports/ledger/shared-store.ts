@@ -1,5 +1,5 @@
-// A ledger store that several workers write at once. Nobody owns a tree: each append states how many entries its tree
-// must have, and the store refuses it alone if another worker was faster.
+// A ledger store that several workers write at once. No worker owns a tree: each append states how many entries its
+// tree must have, and the store refuses it alone if another worker was faster.
 
 import type { LedgerStore, TreeAppend } from './ledger-store.js';
 
@@ -54,8 +54,8 @@ export interface SharedLedgerStore extends LedgerStore {
   /**
    * Commits each append, unless its tree was extended meanwhile. Durable when resolved.
    * @returns the status of each append, in the order of the batch
-   * @throws LedgerError LEDGER_CONFLICT if the performer is over; LEDGER_COMMIT_UNKNOWN if the store cannot tell whether
-   * it committed: send the same batch again; LEDGER_UNAVAILABLE if nothing was written
+   * @throws LedgerError LEDGER_CONFLICT if the performer is over; LEDGER_UNAVAILABLE if nothing was written;
+   * LEDGER_COMMIT_UNKNOWN if the store cannot tell whether it committed: send the same batch again
    */
   commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]>;
   /**

@@ -1,2 +1,2 @@
-// All seeds of the suite beside it.
+// All 60 seeds.
 import './cluster-simulation.test.js';

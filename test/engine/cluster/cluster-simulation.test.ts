@@ -24,9 +24,9 @@ type Plant = (store: SharedLedgerStore) => SharedLedgerStore;
 /** Replaces methods of a store. */
 const replaced = (store: SharedLedgerStore, methods: Partial<SharedLedgerStore>): SharedLedgerStore =>
   new Proxy(store, {
-    get: (target, name) => {
+    get: (target, name): unknown => {
       const value: unknown = Reflect.get({ ...methods }, name) ?? Reflect.get(target, name, target);
-      return typeof value === 'function' ? value.bind(target) : value;
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
     },
   });
 

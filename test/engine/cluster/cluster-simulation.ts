@@ -1,6 +1,6 @@
 // Several workers on one ledger, with faults: workers die, stop and are cut off, answers are lost, commits arrive late.
-// A seed decides everything, and no real time passes. The clients record what they asked and what they were told; the
-// checks compare that with the ledger and with what happened outside.
+// A seed decides everything, and no real time passes. The clients record
+// what they asked and what the answer was; the checks compare that with the ledger and with the effects.
 
 import { artifactRef, type Artifact } from '../../../src/contract/artifact-ref.js';
 import type { Effect, EffectResult } from '../../../src/contract/run/effect.js';
@@ -31,7 +31,7 @@ export interface ClusterOptions {
   readonly plant?: (store: SharedLedgerStore) => SharedLedgerStore;
 }
 
-/** What a client asked, and what it was told. */
+/** What a client asked, and the answer. */
 interface Operation {
   readonly tree_id: string;
   readonly input_id: string;
@@ -114,10 +114,10 @@ class ClusterSimulation {
 
   /** Ends all faults, and lets the workers finish. */
   async #settle(clients: Promise<unknown>): Promise<void> {
-    let isDone = false;
-    void clients.then(() => (isDone = true));
-    for (let round = 0; round < 400 && !isDone; round += 1) await this.#quietRound();
-    if (!isDone) this.#violations.push('some calls of clients never ended');
+    const ended: unknown[] = [];
+    void clients.then((all) => ended.push(all));
+    for (let round = 0; round < 400 && ended.length === 0; round += 1) await this.#quietRound();
+    if (ended.length === 0) this.#violations.push('some calls of clients never ended');
     for (let round = 0; round < 12; round += 1) await this.#quietRound();
   }
 
@@ -206,7 +206,7 @@ class ClusterSimulation {
     return worker;
   }
 
-  /** A client sends one input, again and to another worker after an error, until it is told the outcome. */
+  /** A client sends one input, again and to another worker after an error, until it knows the outcome. */
   async #submit(input: number): Promise<void> {
     const tree_id = this.#trees[this.#scheduler.below(this.#trees.length)] ?? '';
     const isWrite = this.#scheduler.below(3) === 0;
@@ -261,7 +261,7 @@ class ClusterSimulation {
       case 1:
         return this.#stop(worker, this.#scheduler.below(2) === 0);
       default:
-        return this.#cut(worker);
+        this.#cut(worker);
     }
   }
 

@@ -88,7 +88,7 @@ export class UnreliableSharedStore extends ForwardingStore implements SharedLedg
     return this.#scheduler.below(2) === 0 ? 'written' : 'not written';
   }
 
-  /** The bytes are under way already: they arrive even if the worker is gone. */
+  /** The bytes were sent already: they arrive even if the worker is gone. */
   async #later(batch: SharedBatch): Promise<void> {
     for (let delays = this.#scheduler.below(8); delays >= 0; delays -= 1) await this.#scheduler.delay();
     await this.inner.commitTrees(batch).catch(() => undefined);
