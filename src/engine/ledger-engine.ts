@@ -327,10 +327,14 @@ export class LedgerEngine implements TreeEngine {
   }
 
   #runEffect(issued: IssuedCommand): void {
-    const may = this.#writer.mayPerform();
-    if (may === true) this.#perform(issued);
-    // A worker that is over leaves its effects to the worker that settles them.
-    else if (may !== false) void may.then((stands) => (stands ? this.#perform(issued) : undefined));
+    const permission = this.#writer.permitEffect();
+    if (permission === null) this.#perform(issued);
+    // Without permission another worker may settle the effect. A restart settles it if no other worker does.
+    else
+      permission.then(
+        () => this.#perform(issued),
+        (error: unknown) => this.#fail(error),
+      );
   }
 
   #perform({ tree_id, command }: IssuedCommand): void {

@@ -32,8 +32,8 @@ export class ExclusiveWriter implements LedgerWriter {
     return recover(engine, this.#parts);
   }
 
-  mayPerform(): boolean {
-    return true;
+  permitEffect(): null {
+    return null;
   }
 
   stop(): void {

@@ -37,8 +37,11 @@ export interface LedgerWriter {
   commit(tick: Tick, process: () => Promise<void>, tree_ids: readonly string[]): Promise<CommittedTick | null>;
   /** Completes what workers that are gone have left unfinished. */
   recover(engine: SharedEngineAccess): Promise<Recovery>;
-  /** Whether an effect that is due may start now: this process is still the one that performs it. */
-  mayPerform(): boolean | Promise<boolean>;
+  /**
+   * Makes sure that this process is still the one that performs its effects.
+   * @returns null if an effect may start at once @throws LedgerError if it may not start
+   */
+  permitEffect(): Promise<void> | null;
   /** Ends background work. */
   stop(): void;
 }

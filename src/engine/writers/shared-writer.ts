@@ -76,9 +76,12 @@ export class SharedWriter implements LedgerWriter {
   }
 
   /** W3. */
-  mayPerform(): boolean | Promise<boolean> {
-    if (this.#monotonic() - this.#sentAt < GUARD_MS) return true;
-    return this.#store.isPerforming().catch(() => false);
+  permitEffect(): Promise<void> | null {
+    return this.#monotonic() - this.#sentAt < GUARD_MS ? null : this.#requireStanding();
+  }
+
+  async #requireStanding(): Promise<void> {
+    if (!(await this.#store.isPerforming())) throw overError();
   }
 
   stop(): void {
@@ -115,8 +118,7 @@ export class SharedWriter implements LedgerWriter {
       return await (again ? sendUntilKnown(send) : send());
     } catch (error) {
       if (!(error instanceof LedgerError) || error.code !== 'LEDGER_CONFLICT') throw error;
-      const message = 'this worker was declared over, because its connection was lost: it joins again';
-      throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
+      throw overError();
     }
   }
 
@@ -181,6 +183,12 @@ export class SharedWriter implements LedgerWriter {
     return clock.monotonic?.() ?? clock.now();
   }
 }
+
+const overError = (): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_UNAVAILABLE',
+    message: 'this worker was declared over, because its connection was lost: a restart lets it join again',
+  });
 
 /** Maximum trees whose timers one poll takes over. */
 const DUE_TREES_MAX = 64;
