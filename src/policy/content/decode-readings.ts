@@ -23,7 +23,7 @@ export function decodeReadings(text: string): readonly string[] {
   const found = new Set<string>();
   let left = text.length * GROWTH_MAX;
   let last: readonly string[] = [text];
-  for (let depth = 0; depth < DEPTH_MAX && last.length > 0; depth += 1) {
+  for (let depth = 0; depth < DEPTH_MAX; depth += 1) {
     const next: string[] = [];
     for (const each of last) {
       for (const decoded of decodingsOf(each)) {
@@ -61,7 +61,7 @@ function decodingsOf(text: string): readonly string[] {
     withoutEntities(text),
     ...fromHex(text),
     ...fromBase64(text),
-  ].filter((decoded) => decoded !== text);
+  ];
 }
 
 /** Pairs of hex digits with any single separator between them. */
@@ -70,7 +70,7 @@ const HEX = /(?:(?:\\x|0x)?[0-9A-Fa-f]{2}[\s:,;-]{0,2}){8,}/g;
 const fromHex = (text: string): readonly string[] =>
   (text.match(HEX) ?? []).flatMap((run) => {
     const digits = run.replace(/\\x|0x|[^0-9A-Fa-f]/g, '');
-    return [digits, digits.slice(1, digits.length - (digits.length % 2 === 0 ? 1 : 0))]
+    return [digits, digits.slice(1, -1)]
       .map((pairs) => utf8(Buffer.from(pairs, 'hex')))
       .filter((decoded) => decoded !== null);
   });
@@ -79,7 +79,7 @@ const BASE64 = /[A-Za-z0-9+/_-]{16,}={0,2}/g;
 
 /** Also decodes text with line breaks, and a run that begins with up to three foreign characters. */
 function fromBase64(text: string): readonly string[] {
-  const joined = text.replace(/[\s.]+/gu, '');
+  const joined = text.replace(/[\s.]/gu, '');
   const runs = new Set([...(text.match(BASE64) ?? []), ...(joined.match(BASE64) ?? [])]);
   return [...runs].flatMap((run) =>
     [0, 1, 2, 3]
@@ -148,5 +148,4 @@ function withoutSpacing(text: string): string | null {
 }
 
 /** Whether a text has at most `chars` characters. */
-const isAtMost = (text: string, chars: number): boolean =>
-  text.length <= chars || (text.length <= 2 * chars && Array.from(text).length <= chars);
+const isAtMost = (text: string, chars: number): boolean => text.length <= 2 * chars && Array.from(text).length <= chars;
