@@ -5,7 +5,18 @@
 //      such text: a megabyte of open brackets takes it seconds or ends the process;
 //   3. the parser and the walk over its tree, to plain data without prototypes.
 
-import { CST, isMap, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify, type Pair } from 'yaml';
+import {
+  CST,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  parseDocument,
+  stringify,
+  type Pair,
+  type Scalar,
+} from 'yaml';
 import { quoteForMessage, toPrintable } from '../../contract/finding-text.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 
@@ -112,22 +123,23 @@ function decode(bytes: Uint8Array, bytes_max: number): string | YamlProblem {
 
 const lineAt = (text: string, index: number): number => text.slice(0, index).split('\n').length;
 
-const REFUSED_LEXEMES: Readonly<Record<string, { readonly rule: YamlRule; readonly message: string }>> = {
-  anchor: { rule: 'yaml.anchor', message: 'has an anchor (&); write the value out' },
-  alias: { rule: 'yaml.alias', message: 'has an alias (*); write the value out' },
-  tag: { rule: 'yaml.tag', message: 'has a tag (!); plain values only' },
-  'directive-line': { rule: 'yaml.directive', message: 'has a directive (%); YAML 1.2 without directives only' },
-};
+const REFUSED_LEXEMES: ReadonlyMap<string | null, { readonly rule: YamlRule; readonly message: string }> = new Map([
+  ['anchor', { rule: 'yaml.anchor', message: 'has an anchor (&); write the value out' }],
+  ['alias', { rule: 'yaml.alias', message: 'has an alias (*); write the value out' }],
+  ['tag', { rule: 'yaml.tag', message: 'has a tag (!); plain values only' }],
+  ['directive-line', { rule: 'yaml.directive', message: 'has a directive (%); YAML 1.2 without directives only' }],
+]);
 
 const FLOW_OPENS: readonly (string | null)[] = ['flow-map-start', 'flow-seq-start'];
 const FLOW_CLOSES: readonly (string | null)[] = ['flow-map-end', 'flow-seq-end'];
 
 function checkLexemes(text: string, parts_max: number): YamlProblem | null {
   let [line, budget, flowDepth, indicators] = [1, parts_max, 0, 0];
-  let [lineStart, scalarFollows] = [true, false];
+  let previous: string | null = null;
   for (const lexeme of new Lexer().lex(text)) {
-    const type = scalarFollows ? 'scalar-text' : CST.tokenType(lexeme);
-    const refused = type === null ? undefined : REFUSED_LEXEMES[type];
+    // The text of a scalar is no token: it may look like one.
+    const type: string | null = previous === 'scalar' ? null : CST.tokenType(lexeme);
+    const refused = REFUSED_LEXEMES.get(type);
     if (refused !== undefined) return { line, ...refused };
     const lines = lexeme.split('\n').length - 1;
     budget -= type === 'newline' ? 1 : lines + (type === 'double-quoted-scalar' ? lexeme.split('\\').length : 1);
@@ -141,13 +153,12 @@ function checkLexemes(text: string, parts_max: number): YamlProblem | null {
     if (type === 'seq-item-ind' || type === 'explicit-key-ind' || (type === 'map-value-ind' && flowDepth === 0)) {
       indicators += 1;
     }
-    const indented = lineStart && type === 'space' && lexeme.length > INDENT_COLUMNS_MAX;
+    const indented = previous === 'newline' && type === 'space' && lexeme.length > INDENT_COLUMNS_MAX;
     if (budget < 0 || flowDepth > FLOW_DEPTH_MAX || indicators > INDICATORS_PER_LINE_MAX || indented) {
       return { line, rule: 'yaml.too_complex', message: 'is nested too deeply, or has too many parts' };
     }
-    scalarFollows = type === 'scalar';
-    lineStart = type === 'newline';
-    if (lineStart) indicators = 0;
+    if (type === 'newline') indicators = 0;
+    previous = type;
     line += lines;
   }
   return null;
@@ -160,7 +171,7 @@ function parse(text: string, numbers: YamlNumbers): YamlReadResult {
     return { document: null, problems: [{ line: 1, rule: 'yaml.syntax', message: 'cannot be parsed' }] };
   }
   const walk: YamlWalk = { problems: [], numbers, lineAt: (offset) => lineCounter.linePos(offset).line };
-  for (const { code, message, pos } of [...parsed.errors, ...parsed.warnings].slice(0, PROBLEMS_MAX)) {
+  for (const { code, message, pos } of [...parsed.errors, ...parsed.warnings]) {
     if (code === 'MULTIPLE_DOCS') report(walk, pos[0], 'yaml.multiple_documents', 'holds more than one document');
     else report(walk, pos[0], 'yaml.syntax', `is not YAML: ${toPrintable(message)}`);
   }
@@ -204,14 +215,15 @@ function report(walk: YamlWalk, offset: number, rule: YamlRule, message: string)
 function toPlainData(walk: YamlWalk, node: unknown): Json {
   if (isMap(node)) return toPlainObject(walk, node.items);
   if (isSeq(node)) return node.items.map((item) => toPlainData(walk, item));
-  const value = isScalar(node) ? node.value : null;
+  if (!isScalar(node)) return null;
+  const { value } = node;
   if (typeof value === 'number') checkNumber(walk, node);
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 
 /** `010` is 10 in YAML 1.2 and 8 in YAML 1.1, and `0x1F` is a string to some readers: a limit must have one meaning. */
-function checkNumber(walk: YamlWalk, node: unknown): void {
-  const source = isScalar(node) ? (node.source ?? '') : '';
+function checkNumber(walk: YamlWalk, node: Scalar): void {
+  const source = String(node.source);
   if (walk.numbers === 'any' || !/^[-+]?0[0-9oxXbB_]/u.test(source)) return;
   report(
     walk,
