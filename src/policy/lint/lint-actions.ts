@@ -11,7 +11,7 @@ import type { PolicyParts } from '../files/policy-consistency.js';
 type ListedAction = ActionsPolicy['actions'][number];
 
 export function* lintActions(parts: PolicyParts, catalogue: Catalogue): Generator<LintFinding> {
-  const { actions, approvals = [], budgets = {}, limits, knobs } = parts.actions;
+  const { actions, approvals = [], budgets, limits, knobs } = parts.actions;
   for (const [index, action] of actions.entries()) yield* lintAction(action, `/actions/${index}`, parts, catalogue);
   for (const [index, rule] of approvals.entries()) {
     const approvalLabel = `the approval of ${quoteForMessage(rule.for)}`;
@@ -28,7 +28,7 @@ export function* lintActions(parts: PolicyParts, catalogue: Catalogue): Generato
     }
   }
   const calls = actions.findIndex(({ action }) => action === 'CALL_TOOL');
-  if (calls >= 0 && budgets.tool_calls === undefined) {
+  if (calls >= 0 && budgets?.tool_calls === undefined) {
     yield actionFinding(
       'budget.no_tool_calls',
       `/actions/${calls}`,
@@ -87,9 +87,10 @@ function* lintAction(
     yield actionFinding('action.runs', `${at}/extensions/${path}`, message);
   }
   const lane = lanes.find(({ lane_id }) => lane_id === action.lane);
-  const kind = lane === undefined ? null : laneKindOf(lane, catalogue);
-  if (kind !== null && (kind.exports || kind.promotes || kind.checks)) {
-    const message = `${actionLabel} works in lane ${quoteForMessage(action.lane ?? '')}, which is not for agents`;
+  if (lane === undefined) return;
+  const kind = laneKindOf(lane, catalogue);
+  if (kind.exports || kind.promotes || kind.checks) {
+    const message = `${actionLabel} works in lane ${quoteForMessage(lane.lane_id)}, which is not for agents`;
     yield actionFinding('action.privileged_lane', `${at}/lane`, message);
   }
 }
