@@ -9,7 +9,9 @@ import type { PolicyParts } from '../files/policy-consistency.js';
 
 /** Tools of the platform, and tools of the shipped lanes, which services register. */
 const TOOLS: readonly string[] = [
-  ...Object.values(ACTIONS).flatMap(({ tool }) => tool ?? []),
+  ...Object.values(ACTIONS)
+    .map(({ tool }) => tool)
+    .filter((tool) => tool !== null),
   ...['session.verify', 'session.review'],
   ...['export_bundle.create', 'export_bundle.validate', 'export_bundle.signoff', 'export_bundle.download'],
   ...['dictation.start', 'dictation.stop', 'transcription.run', 'transcription.status', 'interview.prompt.next'],
@@ -25,7 +27,7 @@ export function* lintNames({ lanes: { lanes } }: PolicyParts, catalogue: Catalog
   const tools = [
     ...TOOLS,
     ...registered.map(({ name }) => name),
-    ...catalogue.actions.flatMap(({ tool }) => tool ?? []),
+    ...catalogue.actions.map(({ tool }) => tool).filter((tool) => tool !== null),
   ];
   const tables = [...TABLES, ...targets.map(({ name }) => name)];
   for (const [index, { lane_id, allowed_actions }] of lanes.entries()) {
@@ -61,7 +63,6 @@ export function* lintNames({ lanes: { lanes } }: PolicyParts, catalogue: Catalog
 
 /** Whether one name becomes the other by at most two edits (a character inserted, deleted or replaced). */
 export function isNear(a: string, b: string): boolean {
-  if (Math.abs(a.length - b.length) > EDITS_MAX) return false;
   let above = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (const [row, character] of Array.from(a).entries()) {
     const line = [row + 1];
@@ -72,5 +73,5 @@ export function isNear(a: string, b: string): boolean {
     }
     above = line;
   }
-  return (above.at(-1) ?? EDITS_MAX + 1) <= EDITS_MAX;
+  return (above.at(-1) ?? Infinity) <= EDITS_MAX;
 }
