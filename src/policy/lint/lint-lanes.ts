@@ -16,7 +16,7 @@ interface LintedLane {
 
 export function* lintLanes(parts: PolicyParts, catalogue: Catalogue): Generator<LintFinding> {
   const classes = new Map(parts.roles.roles.map((role) => [role.role_id, role.class]));
-  const approved = new Set((parts.actions.approvals ?? []).map((rule) => rule.for));
+  const approved = new Set(parts.actions.approvals?.map((rule) => rule.for));
   for (const [index, lane] of parts.lanes.lanes.entries()) {
     const linted = { lane, kind: laneKindOf(lane, catalogue), at: `/lanes/${index}` };
     yield* lintCallers(linted, classes, approved);
