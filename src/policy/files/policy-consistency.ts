@@ -61,8 +61,8 @@ function* checkLanes({ lanes: { lanes }, roles: { roles } }: PolicyParts): Gener
 }
 
 /** C84: withheld content may be exported only if exports need approval. */
-function* checkExports({ lanes: { lanes }, actions: { approvals = [] } }: PolicyParts): Generator<Inconsistency> {
-  const isApproved = approvals.some((rule) => rule.for === 'export');
+function* checkExports({ lanes: { lanes }, actions: { approvals } }: PolicyParts): Generator<Inconsistency> {
+  const isApproved = approvals?.some((rule) => rule.for === 'export') === true;
   for (const [index, { lane_id, withholds_content, exports_content }] of lanes.entries()) {
     if (exports_content !== true) continue;
     const at = { name: 'lanes', pointer: `/lanes/${index}/exports_content`, rule: 'lane.exports_content' } as const;
