@@ -218,6 +218,10 @@ test('a valid policy has no finding, and is indexed by its ids', () => {
   expect(policy!.lanes.get('FILES')!.scope.prohibits).toEqual(['external_export']);
   expect(policy!.limits.content_bytes_max).toBe(2047);
   expect(policy!.exposure).toBe('decision');
+  expect(policy!.approvals).toEqual([]);
+  expect(policy!.budgets).toEqual({});
+  expect(policy!.retries).toEqual({ max: 0, backoff_ms: 0 });
+  expect(policy!.flags.size).toBe(0);
   expect(checkPolicy(filesWith(approvals('promotion', 'BOSS'))).findings).toEqual([]);
 });
 
@@ -271,6 +275,11 @@ describe('the text of a finding', () => {
     expect(findings[0]).toMatchObject({ rule: 'schema.unknown_key', line: 9, message: '/roles/0/k0 is not known' });
   });
 
+  test('names the version that a file must have', () => {
+    const { findings } = checkPolicy(filesWith(edit('roles', 'contract_version: v1', 'contract_version: v2')));
+    expect(findings.map(formatFinding)).toEqual(['conf/roles.yaml:2 version.mismatch: contract_version must be v1']);
+  });
+
   test('a policy with endless mistakes has 200 findings', () => {
     const roles = RIGHT.roles.replace('[FILES]', `[${'GHOST, '.repeat(256).slice(0, -2)}]`);
     const { findings } = checkPolicy(filesWith({ roles: utf8(roles) }));
@@ -293,6 +302,25 @@ describe('loadPolicy', () => {
     expect(load).toThrow(PolicyError);
     expect(load).toThrow(expect.objectContaining({ code: 'POLICY_INVALID' }));
     expect(load).toThrow(rule);
+  });
+
+  test('names each of up to five findings', () => {
+    const unknown = (lane: string) =>
+      `roles.yaml:8 role.unknown_lane: role "WORKER" lists lane "${lane}", which is not in the lanes`;
+    const load = (...lanes: string[]) => {
+      const roles = RIGHT.roles.replace('[FILES]', `[${['FILES', ...lanes].join(', ')}]`);
+      return () => loadPolicy(bytes({ roles: utf8(roles) }));
+    };
+    expect(load('A')).toThrow(
+      new PolicyError({ code: 'POLICY_INVALID', message: `the policy is invalid: ${unknown('A')}` }),
+    );
+    const five = ['A', 'B', 'C', 'D', 'E'];
+    expect(load(...five)).toThrow(
+      new PolicyError({
+        code: 'POLICY_INVALID',
+        message: `the policy is invalid: ${five.map(unknown).join('; ')}`,
+      }),
+    );
   });
 
   test('names the first five findings and the number of the others', () => {
