@@ -7,12 +7,31 @@ import { CONFIDENTIALITY_FLAGS, LABEL_REFUSALS } from '../../src/contract/policy
 import type { ApprovalRule } from '../../src/contract/run/approval.js';
 import type { Lane } from '../../src/contract/policy/lanes.js';
 import type { RunContext } from '../../src/contract/run/run-context.js';
-import type { PrivilegedRequest } from '../../src/policy/authorize-run.js';
+import {
+  authorizeAgent,
+  authorizeOrchestrator,
+  LANE_CHECKS,
+  laneContext,
+  PRIVILEGED_CHECKS,
+  type PrivilegedRequest,
+} from '../../src/policy/authorize-run.js';
 import { createLabel } from '../../src/policy/labels.js';
 import { PROHIBITION_NAMES } from '../../src/policy/prohibitions.js';
 import { RULE_IDS, RULES } from '../../src/policy/verdict.js';
 import { EXPORTABLE_CONTENT, WITHHELD_CONTENT } from '../../src/policy/content/withheld-content.js';
-import { decide, DELIVERY, EXPORT, pins, PROMOTION, scope, SHARED_WRITE, type Case } from '../fixtures/privileged.js';
+import {
+  decide,
+  DELIVERY,
+  EXPORT,
+  pins,
+  PROMOTION,
+  RUN,
+  scope,
+  SHARED_WRITE,
+  type Case,
+} from '../fixtures/privileged.js';
+import { shippedPolicy } from '../fixtures/shipped-policy.js';
+import { bareLane } from './bare-policy.js';
 
 /** The label of an agent that has read another case, with all its confidential content. */
 const READ_ALL = createLabel('case_2', CONFIDENTIALITY_FLAGS);
@@ -29,6 +48,12 @@ const withheld = (
   request: { artifact_flags: ['export_bundle', content] },
   policy: { approvals, flags },
 });
+
+const READS_AND_WRITES: Lane['allowed_actions'] = {
+  reads: ['facts'],
+  tools: ['sandbox.write_file'],
+  writes: [{ table: 'sandbox_files', mode: 'upsert' }],
+};
 
 const DENIALS: readonly (readonly [string, string, Case])[] = [
   ['contract.unsupported', 'another contract', { run: { contract_version: 'v2' as 'v1' } }],
@@ -129,6 +154,22 @@ const DENIALS: readonly (readonly [string, string, Case])[] = [
     { lane: { scope: scope([]), cross_case_reads: true }, request: { target_case_id: 'case_2' } },
   ],
   [
+    'platform.cross_case',
+    'a lane that allows to read other cases, and a read with a write',
+    {
+      lane: { scope: scope([]), cross_case_reads: true, allowed_actions: READS_AND_WRITES },
+      request: { tool: null, read: 'facts', target_case_id: 'case_2' },
+    },
+  ],
+  [
+    'platform.cross_case',
+    'a lane that allows to read other cases, and a read with a tool',
+    {
+      lane: { scope: scope([]), cross_case_reads: true, allowed_actions: READS_AND_WRITES },
+      request: { write: null, read: 'facts', target_case_id: 'case_2' },
+    },
+  ],
+  [
     'platform.shared_write',
     'a lane without prohibitions',
     { lane: { scope: scope([]) }, request: { plane: 'shared' } },
@@ -199,4 +240,71 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies and is
     });
     expect(named).toEqual(mistakes.map(([rule_id]) => rule_id));
   });
+});
+
+describe('C55 the lists of checks', () => {
+  test('have these claims and rules, in this order', () => {
+    const lines = [...LANE_CHECKS, ...PRIVILEGED_CHECKS].map(({ claim, rules }) => `${claim}: ${rules.join(' ')}`);
+    expect(lines).toEqual([
+      'every version that the run is judged by is known: contract.unsupported pin.missing.*',
+      'the role is in roles.yaml: role.unknown',
+      'the lane is in lanes.yaml: lane.missing lane.unknown',
+      'the role lists the lane: role.lane_not_granted',
+      'the lane names the role: lane.role_not_allowed',
+      'a tool or table is requested, and it is registered: lane.nothing_requested tool.not_registered target.*',
+      'the lane lists the tool: lane.tool_not_allowed',
+      'the lane lists the table among its reads: lane.read_not_allowed',
+      'the lane lists the table and mode among its writes: lane.write_not_allowed lane.write_mode_not_allowed',
+      'every scope field that the lane requires has its value: scope.*',
+      'no prohibition of the lane is violated: prohibition.*',
+      'the lane refuses no label of what the run has read: label.* platform.label_other_case',
+      'no other case and no shared knowledge is touched: platform.*',
+      'no withheld content would be exported: export.*',
+    ]);
+  });
+
+  test('each lane check denies a run without a role and lane by itself', () => {
+    const run = { ...RUN, contract_version: 'v2' as 'v1', role_id: 'ROOT', lane_id: null };
+    const subject = { run, policy: shippedPolicy() };
+    expect(LANE_CHECKS.map(({ findDenial }) => findDenial(subject))).toEqual([
+      'contract.unsupported',
+      'role.unknown',
+      'lane.missing',
+      'role.lane_not_granted',
+      'lane.role_not_allowed',
+    ]);
+    const other = { ...subject, run: { ...run, contract_version: 'v1' as const, lane_id: 'NOWHERE' } };
+    expect(LANE_CHECKS.map(({ findDenial }) => findDenial(other))).toEqual([
+      null,
+      'role.unknown',
+      'lane.unknown',
+      'role.lane_not_granted',
+      'lane.role_not_allowed',
+    ]);
+  });
+});
+
+test('S4-29 C55 an orchestrator needs its pins, and an agent also its role and lane', () => {
+  const unpinned = { ...RUN, ...pins('roles', 'UNPINNED') };
+  const denied = { decision: 'deny', rule_id: 'pin.missing.roles', cause: 'LANE' };
+  expect(authorizeOrchestrator(RUN)).toEqual({ decision: 'allow', rule_id: 'orchestrator.pinned', cause: null });
+  expect(authorizeOrchestrator(unpinned)).toEqual(denied);
+  expect(authorizeAgent(RUN, shippedPolicy())).toEqual({
+    decision: 'allow',
+    rule_id: 'agent.lane_granted',
+    cause: null,
+  });
+  expect(authorizeAgent(unpinned, shippedPolicy())).toEqual(denied);
+  expect(authorizeAgent({ ...RUN, lane_id: null }, shippedPolicy()).rule_id).toBe('lane.missing');
+});
+
+test('C46 a run in a lane has the case, unless the lane does not inherit it', () => {
+  const contexts = [undefined, true, false].map((inherits_case_id) =>
+    laneContext(RUN, bareLane(inherits_case_id === undefined ? {} : { inherits_case_id })),
+  );
+  expect(contexts.map(({ lane_id, case_id }) => [lane_id, case_id])).toEqual([
+    ['WORK', 'case_1'],
+    ['WORK', 'case_1'],
+    ['WORK', null],
+  ]);
 });
