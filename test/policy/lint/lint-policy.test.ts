@@ -1,11 +1,11 @@
 // The linter against a corpus of careless policies, and against the shipped policy with each grant and limit removed.
 
 import { describe, expect, test } from '@jest/globals';
-import { LINT_RULE_IDS, LINT_RULES, type LintRule } from '../../../src/policy/lint/lint-rules.js';
+import { formatLintMessage, LINT_RULE_IDS, LINT_RULES, type LintRule } from '../../../src/policy/lint/lint-rules.js';
 import { checkPolicy } from '../../../src/policy/files/check-policy.js';
 import { isNear } from '../../../src/policy/lint/lint-names.js';
-import { CARELESS, type Careless } from './careless-policies.js';
-import { edited, filesOf, lineOf, lint, shipped } from '../edited-policy.js';
+import { CARELESS, type Careless, type Edit } from './careless-policies.js';
+import { edited, filesOf, lineOf, lint, shipped, type Texts } from '../edited-policy.js';
 import { allCuts, HARMLESS, isSilent } from '../policy-cuts.js';
 
 /** Each policy of the corpus, linted once. */
@@ -64,6 +64,43 @@ describe('a careless policy', () => {
     const texts = edited(shipped(), { file: 'roles', in: 'SANDBOX_AGENT', from: 'class: agent', to: 'class: robot' });
     expect(lint(texts)).toEqual([]);
     expect(checkPolicy(filesOf(texts)).findings).not.toEqual([]);
+  });
+});
+
+describe('the findings of a policy', () => {
+  const edits: readonly Edit[] = [
+    { file: 'lanes', in: 'SESSION_CHECKS', from: 'required: true', to: 'required: false' },
+    { file: 'lanes', in: 'SANDBOX_FILES', from: 'sandbox.read_file', to: 'sandbox.raed_file' },
+    { file: 'lanes', in: 'SANDBOX_FILES', from: 'required: true', to: 'required: false' },
+    { file: 'roles', in: 'SANDBOX_AGENT', from: 'class: agent', to: 'class: system' },
+    { file: 'actions', from: 'denials_per_run_max: 10 ', to: 'denials_per_run_max: 100000 ' },
+  ];
+  const messages = lint(edits.reduce<Texts>(edited, shipped()));
+
+  test('are in the order of files and lines', () => {
+    const places = messages.map(({ file, line, rule }) => [file, line, rule] as const);
+    expect(places.map(([file, , rule]) => `${file} ${rule}`)).toEqual([
+      'lanes.yaml tool.misspelt',
+      'lanes.yaml lane.audit_not_required',
+      'lanes.yaml lane.audit_not_required',
+      'roles.yaml role.agent_as_system',
+      'actions.yaml limits.denials',
+    ]);
+    for (const name of ['lanes.yaml', 'roles.yaml', 'actions.yaml']) {
+      const lines = places.filter(([file]) => file === name).map(([, line]) => line);
+      expect(lines).toEqual([...lines].sort((a, b) => a - b));
+    }
+  });
+
+  test('are lines that name file, line, rule and remedy', () => {
+    const [first] = messages;
+    const line = { ...first!, file: 'a/b.yaml', line: 7, message: 'a mistake', remedy: 'correct it' };
+    expect(formatLintMessage({ ...line, rule: 'tool.misspelt', severity: 'error' })).toBe(
+      'a/b.yaml:7 tool.misspelt: a mistake; correct it',
+    );
+    expect(formatLintMessage({ ...line, rule: 'tool.unknown', severity: 'warning' })).toBe(
+      'a/b.yaml:7 warning: tool.unknown: a mistake; correct it',
+    );
   });
 });
 
