@@ -146,12 +146,22 @@ describe('portable names', () => {
     }
   });
 
-  test.each(['CONSOLE.txt', 'icon.txt', 'com.txt', 'COM10.txt', 'auxiliary.md', 'a~b.txt', 'nu.l', '.con', 'a b.txt'])(
-    '%j is portable',
-    (name) => {
-      expect(checkSandboxPath(`/sandbox/${name}`, PORTABLE)).toMatchObject({ ok: true });
-    },
-  );
+  test.each([
+    'CONSOLE.txt',
+    'icon.txt',
+    'com.txt',
+    'COM10.txt',
+    'auxiliary.md',
+    'a~b.txt',
+    'programs~1',
+    'a~1b',
+    'a~1.text',
+    'nu.l',
+    '.con',
+    'a b.txt',
+  ])('%j is portable', (name) => {
+    expect(checkSandboxPath(`/sandbox/${name}`, PORTABLE)).toMatchObject({ ok: true });
+  });
 });
 
 describe('canonicalPath', () => {
