@@ -63,9 +63,16 @@ const TABLE: Readonly<Record<Prohibition, readonly (readonly [boolean, string, P
       [false, 'the plane of a case', asking({ plane: 'case' })],
     ],
     raw_case_text: [
-      ...['raw_case_text', 'raw_payload', 'result', 'file_content', 'response', 'transcript', 'embedded_text'].map(
-        (flag) => [true, flag, carrying('playbook', flag)] as const,
-      ),
+      ...[
+        'raw_case_text',
+        'raw_payload',
+        'raw_payload_prefix',
+        'result',
+        'file_content',
+        'response',
+        'transcript',
+        'embedded_text',
+      ].map((flag) => [true, flag, carrying('playbook', flag)] as const),
       [false, 'other kinds', carrying('playbook', 'policy', 'machines')],
     ],
     client_identity: [
