@@ -62,5 +62,7 @@ describe('indexOfCheck', () => {
     expect(indexOfCheck(checks, 'sandbox.depth')).toBe(0);
     expect(indexOfCheck(checks, 'quota.bytes')).toBe(1);
     expect(indexOfCheck(checks, 'other')).toBe(-1);
+    expect(indexOfCheck(checks, 'sandbox.no_factor')).toBe(0);
+    expect(indexOfCheck([{ claim: 'exact', rules: ['role.unknown'] }], 'role.unknowable')).toBe(-1);
   });
 });
