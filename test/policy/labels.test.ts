@@ -78,6 +78,16 @@ describe('the algebra of labels', () => {
     );
   });
 
+  test('a join with a label that is above this one returns that label', () => {
+    const small = createLabel('case_1', []);
+    const large = createLabel('case_1', ['contains_pii']);
+    const many = { cases: [], flags: [], many: true };
+    expect(joinLabels(small, large)).toBe(large);
+    expect(joinLabels(large, small)).toBe(large);
+    expect(joinLabels(small, many)).toBe(many);
+    expect(joinLabels(large, many)).toEqual({ cases: [], flags: ['contains_pii'], many: true });
+  });
+
   test('is monotone: content of one side stays in the join', () => {
     fc.assert(
       fc.property(label, label, label, (a, b, more) => {
