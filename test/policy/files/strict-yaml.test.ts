@@ -20,7 +20,7 @@ const problemsOf = (...args: Parameters<typeof read>): readonly string[] => {
   return problems.map(({ line, rule, message }) => `${line} ${rule}: ${message}`);
 };
 
-describe('S4-27 a text that is not plain YAML has one problem with its reason', () => {
+describe('a text that is not plain YAML has one problem with its reason', () => {
   test.each([
     ['\ufeffa: 1', '1 yaml.bom: starts with a byte order mark; save it as UTF-8 without one'],
     ['a: 1\nb: \u0007', '2 yaml.control_character: holds the control character "\\u0007"'],
@@ -68,7 +68,7 @@ describe('S4-27 a text that is not plain YAML has one problem with its reason', 
   });
 });
 
-describe('S4-27 each limit holds, and nothing below it is rejected', () => {
+describe('each limit holds, and nothing below it is rejected', () => {
   test('the size in bytes', () => {
     expect(dataOf('a: 1'.padEnd(10, '\n'), { bytes_max: 10 })).toEqual({ a: 1 });
     expect(problemsOf('a: 1'.padEnd(11, '\n'), { bytes_max: 10 })).toEqual([

@@ -36,7 +36,7 @@ test.each([
   expect(kindOf({ allowed_actions: { tools: ['inside.run', tool] } })).toEqual({ ...NOTHING, calls: true, ...kind });
 });
 
-describe('S4-71 a lane is for promotions', () => {
+describe('a lane is for promotions', () => {
   test('if it requires a ticket, or has a prohibition that only promotions need, whatever else it lists', () => {
     const allowed_actions = { tools: ['inside.run'], writes: writing('case_notes') };
     const scopes = [
