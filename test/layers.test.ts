@@ -62,7 +62,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   ],
   'better-sqlite3': ['src/adapters/sqlite/', 'src/adapters/records/sqlite-backend.ts'],
   kysely: ['src/adapters/records/'],
-  pg: ['src/adapters/records/postgres-backend.ts'],
+  pg: ['src/adapters/postgres/', 'src/adapters/records/postgres-backend.ts'],
   winston: ['src/adapters/system/winston-log.ts'],
   nanoid: ['src/adapters/system/nanoid-ids.ts'],
   yaml: ['src/policy/files/strict-yaml.ts'],

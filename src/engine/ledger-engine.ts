@@ -85,6 +85,7 @@ export class LedgerEngine implements TreeEngine {
       reservations: this.#reservations,
       secrets: options.secrets,
       time: () => this.#time(),
+      sharesTrees: writer.sharesTrees,
       park: writer.sharesTrees ? (item) => this.#parked.park(item) : null,
       overlay: () => options.overlay?.current() ?? null,
       listener: {

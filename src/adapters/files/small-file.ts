@@ -6,10 +6,12 @@ import {
   constants,
   fstatSync,
   fsyncSync,
+  linkSync,
   openSync,
   readSync,
   renameSync,
   rmSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
@@ -72,6 +74,28 @@ function readAll(path: string, descriptor: number, size: number): Uint8Array {
 
 /** Replaces the content of a file durably and atomically: a reader sees either the old or the new text. */
 export function replaceFile(path: string, text: string, mode: number): void {
+  writeDraft(path, text, mode, renameSync);
+}
+
+/**
+ * Creates a file durably and atomically, unless there is one. Of several processes the first wins.
+ * @returns whether this call has created it
+ */
+export function createFile(path: string, text: string, mode: number): boolean {
+  try {
+    writeDraft(path, text, mode, (draft) => {
+      linkSync(draft, path);
+      unlinkSync(draft);
+    });
+    return true;
+  } catch (cause) {
+    if (errorCode(cause) === 'EEXIST') return false;
+    throw cause;
+  }
+}
+
+/** @param publish gives the draft, which is durable, its name */
+function writeDraft(path: string, text: string, mode: number, publish: (draft: string, path: string) => void): void {
   const draft = `${path}.new-${randomBytes(6).toString('hex')}`;
   try {
     const descriptor = openSync(draft, 'wx', mode);
@@ -81,7 +105,7 @@ export function replaceFile(path: string, text: string, mode: number): void {
     } finally {
       closeSync(descriptor);
     }
-    renameSync(draft, path);
+    publish(draft, path);
   } catch (cause) {
     rmSync(draft, { force: true });
     throw cause;

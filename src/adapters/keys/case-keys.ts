@@ -5,7 +5,8 @@
 //   K2. The erasure note is durable before the key is destroyed, and the erasure counts from then on. If the process
 //       dies in between, the next writer removes the key. An unsigned note removes no key: otherwise anyone who can
 //       create files there could destroy content.
-//   K3. A key number is used once. After an erasure the case continues with the next number.
+//   K3. A key number is used once, also by several processes: the first one to make a key wins. After an erasure the
+//       case continues with the next number.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -25,7 +26,7 @@ import type { Erasure, ErasureSeal } from '../../ports/ledger/ledger-store.js';
 import { CASE_KEY_BYTES, caseCipher, type CaseCipher } from './case-cipher.js';
 import { isCaseId } from '../ledger/check-batch.js';
 import { errorCode } from '../system/error-code.js';
-import { readSmallFile, replaceFile } from '../files/small-file.js';
+import { createFile, readSmallFile, replaceFile } from '../files/small-file.js';
 import { fsyncDirectorySync } from '../files/fsync-directory.js';
 import { createLruMap } from '../system/lru-map.js';
 import { tamperedError } from '../ledger/store-errors.js';
@@ -64,6 +65,12 @@ export class CaseKeys {
   /** Signs and verifies erasure notes with this seal from now on. */
   sealWith(seal: () => ErasureSeal | null): void {
     this.#seal = seal;
+    this.#known = createLruMap(KNOWN_MAX);
+  }
+
+  /** Reads every key again when it is used next: another process may have erased a case. */
+  forget(): void {
+    this.#current = createLruMap(KNOWN_MAX);
     this.#known = createLruMap(KNOWN_MAX);
   }
 
@@ -124,8 +131,7 @@ export class CaseKeys {
     const no = last + 1;
     const statement = `${statementOf(case_id, no)}${contents}\n${at}\n${by}\n`;
     // First, so that after any failure nothing is encrypted with a key that may have an erasure note.
-    this.#current = createLruMap(KNOWN_MAX);
-    this.#known = createLruMap(KNOWN_MAX);
+    this.forget();
     this.#makeFolder();
     replaceFile(this.#path(case_id, no, 'erased'), this.#seal()?.seal(statement) ?? statement, 0o600);
     for (let old = 1; old <= no; old += 1) this.#shred(this.#path(case_id, old, 'key'));
@@ -188,8 +194,12 @@ export class CaseKeys {
   #make(case_id: string, no: number): CaseCipher {
     const key = randomBytes(CASE_KEY_BYTES);
     this.#makeFolder();
-    replaceFile(this.#path(case_id, no, 'key'), `turnpike-case-key ${key.toString('base64')}\n`, 0o600);
-    return caseCipher(key);
+    const path = this.#path(case_id, no, 'key');
+    if (createFile(path, `turnpike-case-key ${key.toString('base64')}\n`, 0o600)) return caseCipher(key);
+    // Another process was faster. Content may be encrypted with its key already.
+    const cipher = this.#read(case_id, no);
+    if (cipher !== null) return cipher;
+    throw tamperedError(`the key ${path} was removed while it was made`);
   }
 
   #makeFolder(): void {

@@ -25,7 +25,7 @@ import type { AppendStatus } from '../../ports/ledger/shared-store.js';
 import type { ArchiveRemoval } from '../../ports/ledger/archives.js';
 import { checkProposalId } from '../ledger/check-batch.js';
 import { integrateBatch } from '../ledger/integrate-batch.js';
-import { unavailableError } from '../ledger/store-errors.js';
+import { duplicateMarkError, unavailableError } from '../ledger/store-errors.js';
 import { MemoryArchives } from './memory-archives.js';
 import { MemoryPendingAppends } from './memory-pending-appends.js';
 import { copyBytes, hasRepeated, scopedKey } from './memory-keys.js';
@@ -117,7 +117,8 @@ export class MemoryState {
       if (tree?.has(append) === true) return 'present';
       if (append.from !== (tree?.entries.length ?? 0)) return 'conflict';
       const alone = { epoch: batch.epoch, trees: [append] };
-      this.#refuseMarks(alone);
+      // The engine looks marks up after it has read the tree, so a repeated one would be a conflict.
+      if (this.#hasMark(alone)) throw duplicateMarkError();
       this.#add(append);
       if (this.#pending === null) this.#integrateCommitted(alone);
       else this.#pending.add(alone);
@@ -240,16 +241,18 @@ export class MemoryState {
     return this.#proposals.get(scopedKey(key.root_run_id, key.proposal_id)) ?? null;
   }
 
-  #refuseMarks({ trees }: Batch): void {
+  #refuseMarks(batch: Batch): void {
+    if (this.#hasMark(batch)) throw unavailableError('a proposal or an input is marked already: a mark never changes');
+  }
+
+  #hasMark({ trees }: Batch): boolean {
     const proposalKeys = trees.flatMap(({ proposals }) =>
       proposals.map(({ root_run_id, proposal_id }) => scopedKey(root_run_id, proposal_id)),
     );
     const inputKeys = trees.flatMap(({ inputs }) =>
       inputs.map(({ tree_id, input_id }) => scopedKey(tree_id, input_id)),
     );
-    if (hasRepeated(proposalKeys, this.#proposals) || hasRepeated(inputKeys, this.#inputs)) {
-      throw unavailableError('a proposal or an input is marked already: a mark never changes');
-    }
+    return hasRepeated(proposalKeys, this.#proposals) || hasRepeated(inputKeys, this.#inputs);
   }
 
   #add(append: TreeAppend): void {

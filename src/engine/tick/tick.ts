@@ -7,6 +7,8 @@
 //       same tree wait for the next tick.
 //   T4. If a tree fails after records were written in this transaction, the whole transaction is lost, because its own
 //       records cannot be separated. The engine then stops (E2).
+//   T5. If other workers write to the same trees, marks are looked up after the tree was read. A mark that another
+//       worker adds later comes with entries, so the commit of this tick finds that it was overtaken.
 
 import { isOpeningInput } from '../../contract/run/entry.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';
@@ -37,6 +39,8 @@ export interface TickOptions {
   readonly time: () => string;
   /** Reads the current emergency overlay (D1). */
   readonly overlay: () => OverlayFact | null;
+  /** Whether other workers write to the same trees. */
+  readonly sharesTrees: boolean;
   /** Keeps a proposal until the current step of its run has ended. Null: it is refused at once (S3-21). */
   readonly park: ((item: QueuedInput) => boolean) | null;
   readonly listener: CommitListener;
@@ -78,6 +82,9 @@ export class Tick {
   }
 
   async process(items: readonly QueuedInput[]): Promise<void> {
+    const { sharesTrees, trees } = this.#options;
+    // T5.
+    if (sharesTrees) await trees.load([...new Set(items.map(({ tree_id }) => tree_id))]);
     await this.#marks.lookUpAll(items);
     for (const item of items) {
       if (this.#turns.has(item.tree_id)) this.#finish();

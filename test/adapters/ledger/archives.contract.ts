@@ -51,12 +51,29 @@ const lay = async (bench: Bench): Promise<void> => {
   await bench.scribe.write(bench.store, [audited(C)]);
 };
 
-export function archivesContract(bench: Bench): void {
+const testNewLedger = (bench: Bench): void =>
   test('a new ledger has no archived entries', async () => {
     const { archives } = bench.store;
     expect([await archives.parts(), await archives.treeCount()]).toEqual([[], 0]);
     expect([await archives.tree(A), await archives.hasCase('case-0001')]).toEqual([null, false]);
   });
+
+/** The contract of a store that keeps all entries. */
+export function unarchivedContract(bench: Bench): void {
+  testNewLedger(bench);
+
+  test('a removal is refused with LEDGER_UNAVAILABLE, and nothing is removed', async () => {
+    await lay(bench);
+    await expect(remove(bench, 11)).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
+    expect(await all(bench.store.log())).toHaveLength(16);
+    expect(await bench.store.archives.parts()).toEqual([]);
+    await bench.scribe.write(bench.store, [audited(C)]);
+    await bench.checkLedger(17);
+  });
+}
+
+export function archivesContract(bench: Bench): void {
+  testNewLedger(bench);
 
   test('the archived prefix is removed, the rest stays unchanged, and the head does not move', async () => {
     await lay(bench);

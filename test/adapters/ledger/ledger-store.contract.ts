@@ -19,7 +19,7 @@ import {
 } from './ledger-bench.js';
 
 import { commitContract } from './commit.contract.js';
-import { archivesContract } from './archives.contract.js';
+import { archivesContract, unarchivedContract } from './archives.contract.js';
 import { failedCommitContract } from './failed-commit.contract.js';
 import { contentContract } from './ledger-content.contract.js';
 import { refusalContract } from './ledger-refusal.contract.js';
@@ -27,8 +27,17 @@ import { runRecordsContract } from './run-records.contract.js';
 import { inputOf, proposalOf } from '../../fixtures/marks.js';
 import { requireContent } from '../../../src/ledger/require-content.js';
 
+export interface StoreFeatures {
+  /** False for a store that refuses to remove archived entries. @default true */
+  readonly archives?: boolean;
+}
+
 /** Runs the suite over one kind of store. */
-export function ledgerStoreContract(name: string, makeLedger: () => LedgerUnderTest): void {
+export function ledgerStoreContract(
+  name: string,
+  makeLedger: () => LedgerUnderTest,
+  { archives = true }: StoreFeatures = {},
+): void {
   describe(`a ledger store: ${name}`, () => {
     const bench = ledgerBench(makeLedger);
     describe('reading and writing', () => readingContract(bench));
@@ -37,7 +46,7 @@ export function ledgerStoreContract(name: string, makeLedger: () => LedgerUnderT
     describe('content and marks', () => contentContract(bench));
     describe('commits', () => commitContract(makeLedger));
     describe('failed commits', () => failedCommitContract(makeLedger));
-    describe('archives', () => archivesContract(bench));
+    describe('archives', () => (archives ? archivesContract(bench) : unarchivedContract(bench)));
     describe('run records', () => runRecordsContract(bench));
   });
 }

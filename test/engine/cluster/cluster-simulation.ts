@@ -11,7 +11,8 @@ import { memorySharedStore } from '../../../src/adapters/memory/memory-shared-st
 import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
 import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import { sharedEngine } from '../../../src/engine/shared.js';
-import type { TreeEngine } from '../../../src/engine/tree-engine.js';
+import type { Submission, TreeEngine } from '../../../src/engine/tree-engine.js';
+import { InvariantError } from '../../../src/errors.js';
 import { foldTree } from '../../../src/engine/trees/fold-trees.js';
 import { POLL_MS } from '../../../src/engine/writers/shared-writer.js';
 import type { SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
@@ -89,6 +90,8 @@ class ClusterSimulation {
   /** Recorded outcomes of effects, by kind. */
   readonly #results: Record<string, number> = {};
   readonly #violations: string[] = [];
+  /** Inputs that the lifecycle has refused at least once: they waited too long for a step to end. */
+  readonly #refused = new Set<string>();
   #events = 0;
 
   constructor(options: ClusterOptions) {
@@ -173,6 +176,8 @@ class ClusterSimulation {
         onRestarted: () => (worker().hasFailed = false),
       },
       defer: (task) => void setImmediate(task),
+      // Some workers fold the tree for each tick.
+      liveTreesMax: this.#scheduler.below(2) * 1_024,
     });
   }
 
@@ -207,45 +212,51 @@ class ClusterSimulation {
   }
 
   /** A client sends one input, again and to another worker after an error, until it knows the outcome. */
-  async #submit(input: number): Promise<void> {
+  async #submit(number: number): Promise<void> {
     const tree_id = this.#trees[this.#scheduler.below(this.#trees.length)] ?? '';
     const isWrite = this.#scheduler.below(3) === 0;
     const payload = isWrite
-      ? proposal('WRITE_FILE', { path: `/sandbox/${input}.txt`, content: 'x' })
+      ? proposal('WRITE_FILE', { path: `/sandbox/${number}.txt`, content: 'x' })
       : proposal('THINK', {});
     const bytes = Buffer.from(JSON.stringify(payload));
     const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes };
     const invokedAt = (this.#events += 1);
     const operation: Operation = {
       tree_id,
-      input_id: `input-${input}`,
+      input_id: `input-${number}`,
       invokedAt,
       answeredAt: 0,
       outcome: 'unknown',
       owing: null,
     };
     this.#operations.push(operation);
+    const input = {
+      kind: 'proposal',
+      run_id: `${tree_id}.1`,
+      input_id: operation.input_id,
+      payload: artifactRef(artifact),
+      tokens: null,
+    } as const;
+    const submission = { input, materials: [artifact], external: true };
     for (let sends = 0; sends < 8 && operation.outcome === 'unknown'; sends += 1) {
-      try {
-        const worker = this.#anyWorker();
-        const { refused, repeat_of } = await worker.engine.submit(tree_id, {
-          input: {
-            kind: 'proposal',
-            run_id: `${tree_id}.1`,
-            input_id: operation.input_id,
-            payload: artifactRef(artifact),
-            tokens: null,
-          },
-          materials: [artifact],
-          external: true,
-        });
-        operation.outcome = 'ok';
-        if (!refused && repeat_of === null) operation.owing = { worker, failures: worker.failures };
-      } catch {
-        for (let delays = 0; delays < 5; delays += 1) await this.#scheduler.delay();
-      }
+      // Sometimes to two workers at once, as a client does that does not want to wait for a slow one.
+      const copies = this.#scheduler.below(6) === 0 ? 2 : 1;
+      await Promise.all(Array.from({ length: copies }, () => this.#send(operation, submission)));
     }
     operation.answeredAt = this.#events += 1;
+  }
+
+  async #send(operation: Operation, submission: Submission): Promise<void> {
+    const worker = this.#anyWorker();
+    try {
+      const { refused, repeat_of } = await worker.engine.submit(operation.tree_id, submission);
+      operation.outcome = 'ok';
+      if (refused) this.#refused.add(operation.input_id);
+      if (!refused && repeat_of === null) operation.owing = { worker, failures: worker.failures };
+    } catch (error) {
+      if (error instanceof InvariantError) this.#violations.push(`${operation.input_id}: ${error.message}`);
+      for (let delays = 0; delays < 5; delays += 1) await this.#scheduler.delay();
+    }
   }
 
   async #fault(): Promise<void> {
@@ -336,14 +347,14 @@ class ClusterSimulation {
   /** What was answered is recorded once, what is unknown at most once, and in the order of the answers. */
   #checkHistory(tree_id: string, entries: readonly Entry[]): void {
     const seqs = new Map<string, number[]>();
-    for (const entry of entries) {
-      if (entry.type !== 'input' || entry.body.kind !== 'proposal') continue;
+    for (const [index, entry] of entries.entries()) {
+      if (entry.type !== 'input' || entry.body.kind !== 'proposal' || isRefused(entries[index + 1])) continue;
       seqs.set(entry.body.input_id, [...(seqs.get(entry.body.input_id) ?? []), entry.seq]);
     }
     const operations = this.#operations.filter((operation) => operation.tree_id === tree_id);
     for (const { input_id, outcome } of operations) {
       const times = seqs.get(input_id)?.length ?? 0;
-      if (times > 1 || (outcome === 'ok' && times === 0))
+      if (times > 1 || (outcome === 'ok' && times === 0 && !this.#refused.has(input_id)))
         this.#violations.push(`${input_id} is ${outcome}, and recorded ${times} times`);
     }
     for (const { input_id, owing } of operations) {
@@ -385,3 +396,7 @@ class ClusterSimulation {
       this.#violations.push(`the log has ${size} entries at ${places.size} places, and the trees ${entries}`);
   }
 }
+
+/** Whether the entry after an input says that the lifecycle refused it. Such an input may be sent again. */
+const isRefused = (next: Entry | undefined): boolean =>
+  next?.type === 'audit_event' && next.body.outcome_reason === 'INVALID_STATE_TRANSITION';

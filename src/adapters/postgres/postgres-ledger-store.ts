@@ -1,0 +1,336 @@
+// The ledger store on a schema of a PostgreSQL database. Commits leave their appends pending: the sequencer integrates
+// them into the log. Any process can read the ledger. Only the process that holds the writer lock writes.
+//
+// Reads use connections of their own, so that they do not wait for commits (postgres-connection.ts). How a batch is
+// committed: postgres-writer.ts. The tables and their guards: postgres-schema.ts.
+
+import { resolve } from 'node:path';
+import type { StoredArtifact } from '../../contract/artifact-ref.js';
+import type { ArchiveTable } from '../../ports/ledger/archives.js';
+import type {
+  Batch,
+  CommitResult,
+  CursorOptions,
+  EntryPlace,
+  EntryWithContent,
+  Erasure,
+  ErasureResult,
+  ErasureSeal,
+  Integration,
+  LogHead,
+  MarkKey,
+  MarkOf,
+  OpenTree,
+  PendingAppend,
+  SnapshotCache,
+  StoredEntry,
+  TreeCursorOptions,
+  TreeEntry,
+  TreeSummary,
+} from '../../ports/ledger/ledger-store.js';
+import type { RunRecordTable } from '../../ports/ledger/run-records.js';
+import type {
+  AppendStatus,
+  ClaimedDuty,
+  Duty,
+  SharedBatch,
+  SharedLedgerStore,
+} from '../../ports/ledger/shared-store.js';
+import { CaseKeys } from '../keys/case-keys.js';
+import { notWriterError, unavailableError } from '../ledger/store-errors.js';
+import {
+  asLedgerError,
+  checkSchemaName,
+  closedError,
+  ReaderPool,
+  type PostgresPlace,
+  type Queryable,
+} from './postgres-connection.js';
+import { ownIdentity } from '../system/process-identity.js';
+import { LedgerError } from '../../errors.js';
+import { PostgresContents } from './postgres-contents.js';
+import { claimDueTrees, claimDuties, isStanding, releaseDuties, treeLengths } from './postgres-duties.js';
+import { readMarks } from './postgres-marks.js';
+import { createTables, openTables } from './postgres-tables.js';
+import { PostgresReader } from './postgres-reader.js';
+import { checkServer, checkSessions } from './check-server.js';
+import { PostgresRunRecords } from './postgres-run-records.js';
+import { PostgresWriter } from './postgres-writer.js';
+import { WriterSession, type LockMode } from './writer-session.js';
+
+/** Where a ledger is, and how to open it. */
+export interface PostgresStoreOptions {
+  /** The database, e.g. `postgres://user@host/database`. A pooler in front of it must use session pooling. */
+  readonly url: string;
+  /** The schema of the tables: lower-case letters, digits and _. @default 'turnpike' */
+  readonly schema?: string;
+  /**
+   * The directory for the keys that encrypt the contents of cases. Not in the database: a copy of the contents must not
+   * include the keys that decrypt them.
+   */
+  readonly caseKeysDir: string;
+  /** Opens the ledger for reading only; another process may write. @default false */
+  readonly readOnly?: boolean;
+  /** Returns what signs erasure records; null or absent: erasures are not signed. */
+  readonly erasureSeal?: () => ErasureSeal | null;
+}
+
+/**
+ * Creates an empty ledger and opens it. The schema is created if it is missing.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the schema has tables already, or the server does not fulfil the
+ * requirements of `openPostgresStore`
+ */
+export function createPostgresStore(options: PostgresStoreOptions): Promise<SharedLedgerStore> {
+  return openStore(options, createTables);
+}
+
+/**
+ * Opens an existing ledger.
+ * @throws LedgerError LEDGER_UNAVAILABLE if the schema has no ledger, or another version of Turnpike wrote it; for
+ * writing, also if commits of the server can be lost, or a connection does not keep its session
+ * @throws LedgerError LEDGER_TAMPERED if the tables are not those of a ledger, or triggers were removed
+ * @throws UsageError for an invalid schema name
+ */
+export function openPostgresStore(options: PostgresStoreOptions): Promise<SharedLedgerStore> {
+  return openStore(options, (client, schema) => openTables(client, schema, options.readOnly ?? false));
+}
+
+async function openStore(
+  { url, schema = 'turnpike', caseKeysDir, readOnly = false, erasureSeal = () => null }: PostgresStoreOptions,
+  prepare: (client: Queryable, schema: string) => Promise<void>,
+): Promise<SharedLedgerStore> {
+  checkSchemaName(schema);
+  const place = { url, schema, readOnly };
+  const pool = new ReaderPool(place);
+  try {
+    const client = await pool.connect();
+    try {
+      await checkServer(client, readOnly);
+      await prepare(client, schema);
+    } finally {
+      client.release();
+    }
+    if (!readOnly) await checkSessions(pool);
+    return new PostgresLedgerStore(place, pool, new CaseKeys(resolve(caseKeysDir), erasureSeal));
+  } catch (cause) {
+    await pool.close();
+    throw asLedgerError(cause, `the ledger in schema ${schema} cannot be opened`);
+  }
+}
+
+class PostgresLedgerStore implements SharedLedgerStore {
+  readonly #place: PostgresPlace;
+  readonly #pool: ReaderPool;
+  readonly #reader: PostgresReader;
+  readonly #contents: PostgresContents;
+  readonly #runRecords: PostgresRunRecords;
+  #writer: PostgresWriter | null = null;
+  /** An `acquire` that has not ended. */
+  #acquiring: Promise<unknown> = Promise.resolve();
+
+  constructor(place: PostgresPlace, pool: ReaderPool, keys: CaseKeys) {
+    this.#place = place;
+    this.#pool = pool;
+    this.#reader = new PostgresReader(pool);
+    this.#contents = new PostgresContents(pool, keys);
+    this.#runRecords = new PostgresRunRecords(pool);
+  }
+
+  readonly records = null;
+
+  readonly snapshots: SnapshotCache = {
+    load: (tree_id) => this.#contents.snapshot(tree_id),
+  };
+
+  readonly runRecords: RunRecordTable = {
+    unrecorded: () => this.#runRecords.unrecorded(),
+    save: async (batch) => this.#requireWriter().saveRecords(batch),
+    trees: () => this.#runRecords.trees(),
+    recorded: (tree_id) => this.#runRecords.recorded(tree_id),
+    load: (tree_id, run_id) => this.#runRecords.load(tree_id, run_id),
+    count: (tree_id) => this.#runRecords.count(tree_id),
+  };
+
+  readonly archives: ArchiveTable = {
+    parts: () => this.#answer([]),
+    tree: () => this.#answer(null),
+    treeCount: () => this.#answer(0),
+    hasCase: () => this.#answer(false),
+    remove: () =>
+      Promise.reject(unavailableError('a ledger in PostgreSQL cannot be archived: its entries stay in the database')),
+    tidy: () => this.#answer(undefined),
+  };
+
+  acquire(): Promise<number> {
+    return this.#becomeWriter('exclusive', (writer) => writer.beginEpoch());
+  }
+
+  join(): Promise<number> {
+    return this.#becomeWriter('shared', (writer) => writer.join(ownIdentity()));
+  }
+
+  /** One at a time. A writer keeps its session, unless it changes from the only writer to a worker or back. */
+  #becomeWriter(mode: LockMode, begin: (writer: PostgresWriter) => Promise<number>): Promise<number> {
+    const acquiring = this.#acquiring.then(async () => {
+      if (this.#pool.closed) throw closedError();
+      if (this.#place.readOnly) throw unavailableError('this ledger was opened only for reading');
+      if (this.#writer?.mode === mode) return begin(this.#writer);
+      await this.#writer?.close();
+      this.#writer = null;
+      const parts = { pool: this.#pool, reader: this.#reader, contents: this.#contents };
+      const writer = new PostgresWriter(parts, await WriterSession.lock(this.#place, mode));
+      try {
+        const number = await begin(writer);
+        this.#writer = writer;
+        return number;
+      } catch (error) {
+        await writer.close();
+        throw error;
+      }
+    });
+    this.#acquiring = acquiring.catch(() => undefined);
+    return acquiring;
+  }
+
+  async reopen(): Promise<void> {
+    await this.#requireWriter().reopen();
+  }
+
+  async commit(batch: Batch): Promise<CommitResult> {
+    return this.#requireWriter().commit(batch);
+  }
+
+  async commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]> {
+    return this.#requireWriter().commitTrees(batch);
+  }
+
+  async commitLocked<Made extends SharedBatch>(tree_ids: readonly string[], decide: () => Promise<Made>) {
+    return this.#requireWriter().commitLocked(tree_ids, decide);
+  }
+
+  treeLengths(tree_ids: readonly string[]): Promise<readonly number[]> {
+    return treeLengths(this.#pool, tree_ids);
+  }
+
+  async claimDueTrees(now: string, until: string, limit: number): Promise<readonly string[]> {
+    return this.#requireWriter().exclusively((send) => claimDueTrees(send, now, until, limit));
+  }
+
+  async claimDuties(graceMs: number, limit: number): Promise<readonly ClaimedDuty[]> {
+    const { writer, performer } = this.#requirePerformer();
+    return writer.exclusively((send) => claimDuties(send, performer, graceMs, limit));
+  }
+
+  async releaseDuties(duties: readonly Duty[]): Promise<void> {
+    const { writer, performer } = this.#requirePerformer();
+    if (duties.length > 0) await writer.exclusively((send) => releaseDuties(send, performer, duties));
+  }
+
+  async isPerforming(): Promise<boolean> {
+    const { writer, performer } = this.#requirePerformer();
+    const ask = (): Promise<boolean> => writer.exclusively((send) => isStanding(send, performer));
+    try {
+      // A lost connection is noticed only by its use: the second question restores the session.
+      return await ask().catch(ask);
+    } catch (error) {
+      if (error instanceof LedgerError && error.code === 'LEDGER_CONFLICT') return false;
+      throw error;
+    }
+  }
+
+  async integrate(integration: Integration): Promise<boolean> {
+    return this.#requireWriter().integrate(integration);
+  }
+
+  async erase(erasure: Erasure): Promise<ErasureResult> {
+    return this.#requireWriter().erase(erasure);
+  }
+
+  sealErasures(seal: () => ErasureSeal | null): void {
+    this.#contents.keys.sealWith(seal);
+  }
+
+  head(): Promise<LogHead> {
+    return this.#reader.head();
+  }
+
+  log(fromIndex = 0, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
+    return this.#reader.log(fromIndex, options);
+  }
+
+  pending(limit: number): Promise<readonly PendingAppend[]> {
+    return this.#reader.pending(limit);
+  }
+
+  async *tree(tree_id: string, fromSeq = 0, options: CursorOptions = {}): AsyncIterable<TreeEntry> {
+    for await (const page of this.#reader.entries([{ tree_id, seq: fromSeq }], options)) {
+      for (const { entry } of page) yield entry;
+    }
+  }
+
+  async *histories(places: readonly EntryPlace[]): AsyncGenerator<EntryWithContent> {
+    for await (const page of this.#reader.entries(places)) {
+      const read = await this.#contents.read(page.flatMap(({ contents }) => contents));
+      for (const { entry, contents } of page) yield { entry, artifacts: await inOrder(contents, read) };
+    }
+  }
+
+  trees(options?: TreeCursorOptions): AsyncIterable<TreeSummary> {
+    return this.#reader.trees(options);
+  }
+
+  treesOf(case_id: string): Promise<readonly TreeSummary[]> {
+    return this.#reader.treesOf(case_id);
+  }
+
+  openTrees(): AsyncIterable<OpenTree> {
+    return this.#reader.openTrees();
+  }
+
+  async artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
+    if (this.#pool.closed) throw closedError();
+    const numbers = await this.#reader.contentNumbers(place);
+    return inOrder(numbers, await this.#contents.read(numbers));
+  }
+
+  artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
+    return this.#contents.find(case_id, sha256);
+  }
+
+  async marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]> {
+    return (await readMarks(this.#pool, keys)) as readonly (MarkOf<Key> | null)[];
+  }
+
+  async close(): Promise<void> {
+    await this.#acquiring;
+    const writer = this.#writer;
+    this.#writer = null;
+    await Promise.all([writer?.close(), this.#pool.close()]);
+  }
+
+  #requireWriter(): PostgresWriter {
+    if (this.#pool.closed) throw closedError();
+    if (this.#writer !== null) return this.#writer;
+    throw notWriterError();
+  }
+
+  #requirePerformer(): { readonly writer: PostgresWriter; readonly performer: number } {
+    const writer = this.#requireWriter();
+    if (writer.performer === null) throw notWriterError();
+    return { writer, performer: writer.performer };
+  }
+
+  #answer<T>(value: T): Promise<T> {
+    return this.#pool.closed ? Promise.reject(closedError()) : Promise.resolve(value);
+  }
+}
+
+/** One after another: each may be large. */
+async function inOrder(
+  numbers: readonly number[],
+  read: (no: number) => Promise<StoredArtifact>,
+): Promise<readonly StoredArtifact[]> {
+  const contents: StoredArtifact[] = [];
+  for (const number of numbers) contents.push(await read(number));
+  return contents;
+}

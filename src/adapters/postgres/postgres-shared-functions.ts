@@ -1,0 +1,121 @@
+// The SQL functions and tables for several workers. A worker is a performer: a row, and a session-level advisory lock
+// that its session holds shared. A session that gets that lock exclusively knows that the
+// worker's session is gone.
+
+/** The first number of the advisory lock of a performer; the second is its number. */
+export const PERFORMER_LOCK = 0x54505046;
+
+const TABLES = `
+  -- host, pid and started identify the process, so that a worker of the same host can prove that it is dead.
+  CREATE TABLE performers (
+    performer_id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    host text NOT NULL,
+    pid integer NOT NULL,
+    started text NOT NULL,
+    backend_pid integer NOT NULL,
+    over_at timestamptz,
+    is_dead boolean NOT NULL DEFAULT false
+  );
+  CREATE INDEX performers_standing ON performers (performer_id) WHERE over_at IS NULL;
+  -- from_dead is null for a duty that its performer took on itself. Otherwise the performer has claimed it, and
+  -- from_dead says whether the former performer was known to be dead.
+  CREATE TABLE duties (
+    kind text NOT NULL,
+    run_id text COLLATE "C" NOT NULL,
+    tree_id text COLLATE "C" NOT NULL,
+    performer_id integer NOT NULL,
+    from_dead boolean,
+    PRIMARY KEY (run_id, kind)
+  );
+  CREATE INDEX duties_of_performer ON duties (performer_id);
+  CREATE INDEX duties_of_tree ON duties (tree_id);`;
+
+/** The parameters of commit_batch after its first two, with their types. */
+const BATCH_PARAMETERS = [
+  ...['text[]', 'integer[]', 'integer[]', 'text[]', 'boolean[]', 'boolean[]', 'text[]', 'text[]', 'integer[]'],
+  ...['integer[]', 'integer[]', 'bytea', 'bytea', 'integer[]', 'integer[]', 'integer[]', 'integer[]'],
+  ...['bigint[]', 'text[]', 'text[]', 'bigint[]', 'integer[]', 'integer[]', 'integer[]', 'bytea', 'bytea'],
+  ...['integer[]', 'text[]', 'text[]', 'integer[]', 'text[]', 'integer[]', 'text[]'],
+  ...['integer[]', 'integer[]', 'text[]', 'text[]', 'integer[]', 'integer[]', 'integer[]', 'bytea', 'bytea'],
+  ...['text[]', 'integer[]'],
+];
+
+/** How many parameters commit_shared has before those of commit_batch. */
+const OWN_PARAMETERS = 6;
+/** How many parameters commit_shared has. */
+export const SHARED_PARAMETERS = OWN_PARAMETERS + BATCH_PARAMETERS.length;
+
+/**
+ * Commits each append alone, and the duties of those that were committed. The performer cannot be declared over during
+ * the call: the calling session holds its lock.
+ */
+const COMMIT_SHARED = `
+CREATE FUNCTION commit_shared(
+  p_performer integer, p_duty_tree integer[], p_duty_kind text[], p_duty_run text[],
+  p_released_tree integer[], p_released_run text[], ${BATCH_PARAMETERS.map((type, at) => `b${at + 1} ${type}`).join(', ')},
+  OUT epoch_over boolean, OUT statuses text[], OUT content_nos bigint[]
+) LANGUAGE plpgsql AS $body$
+BEGIN
+  epoch_over := NOT EXISTS (SELECT FROM performers p WHERE p.performer_id = p_performer AND p.over_at IS NULL);
+  IF epoch_over THEN RETURN; END IF;
+  SELECT c.epoch_over, c.statuses, c.content_nos INTO epoch_over, statuses, content_nos
+  FROM commit_batch((SELECT m.epoch FROM meta m), false, ${BATCH_PARAMETERS.map((_, at) => `b${at + 1}`).join(', ')}) AS c;
+  INSERT INTO duties (kind, run_id, tree_id, performer_id)
+  SELECT d.kind, d.run_id, b1[d.tree], p_performer
+  FROM unnest(p_duty_tree, p_duty_kind, p_duty_run) AS d (tree, kind, run_id) WHERE statuses[d.tree] = 'committed'
+  ON CONFLICT (run_id, kind) DO UPDATE SET performer_id = excluded.performer_id, from_dead = NULL;
+  DELETE FROM duties d USING unnest(p_released_tree, p_released_run) AS r (tree, run_id)
+  WHERE d.run_id = r.run_id AND statuses[r.tree] = 'committed';
+  IF true = ANY (b5) THEN
+    DELETE FROM duties d USING unnest(b1, b5, statuses) AS a (tree_id, ended, status)
+    WHERE d.tree_id = a.tree_id AND a.ended AND a.status = 'committed';
+  END IF;
+END $body$;`;
+
+/** Declares every performer over whose lock is free. Returns how many. */
+const END_LOST = `
+CREATE FUNCTION end_lost_performers(p_performer integer) RETURNS integer LANGUAGE plpgsql AS $body$
+DECLARE
+  v_performer integer;
+  v_ended integer := 0;
+BEGIN
+  FOR v_performer IN SELECT p.performer_id FROM performers p WHERE p.over_at IS NULL AND p.performer_id <> p_performer
+  LOOP
+    IF pg_try_advisory_xact_lock(${PERFORMER_LOCK}, v_performer) THEN
+      UPDATE performers SET over_at = clock_timestamp() WHERE performer_id = v_performer AND over_at IS NULL;
+      v_ended := v_ended + 1;
+    END IF;
+  END LOOP;
+  RETURN v_ended;
+END $body$;`;
+
+/**
+ * Takes over the duties of performers that are dead, or have been over for p_grace_ms. Returns all duties that the
+ * performer has claimed.
+ */
+const CLAIM_DUTIES = `
+CREATE FUNCTION claim_duties(p_performer integer, p_grace_ms integer, p_limit integer)
+RETURNS TABLE (tree_id text, run_id text, kind text, is_dead boolean) LANGUAGE plpgsql AS $body$
+BEGIN
+  IF NOT EXISTS (SELECT FROM performers p WHERE p.performer_id = p_performer AND p.over_at IS NULL) THEN RETURN; END IF;
+  UPDATE duties d SET performer_id = p_performer, from_dead = coalesce(d.from_dead, f.is_dead)
+  FROM (
+    SELECT c.run_id, c.kind, p.is_dead FROM duties c JOIN performers p USING (performer_id)
+    WHERE p.over_at IS NOT NULL AND (p.is_dead OR p.over_at <= clock_timestamp() - p_grace_ms * interval '1 ms')
+    LIMIT p_limit FOR UPDATE OF c SKIP LOCKED
+  ) AS f
+  WHERE d.run_id = f.run_id AND d.kind = f.kind;
+  RETURN QUERY SELECT d.tree_id, d.run_id, d.kind, d.from_dead FROM duties d
+  WHERE d.performer_id = p_performer AND d.from_dead IS NOT NULL ORDER BY d.tree_id, d.run_id LIMIT p_limit;
+END $body$;`;
+
+const CLAIM_DUE_TREES = `
+CREATE FUNCTION claim_due_trees(p_now text, p_until text, p_limit integer) RETURNS SETOF text LANGUAGE sql AS $body$
+  UPDATE trees SET wake_at = p_until WHERE tree_id IN (
+    SELECT t.tree_id FROM trees t WHERE NOT t.ended AND t.wake_at COLLATE "C" <= p_now
+    ORDER BY t.wake_at COLLATE "C" LIMIT p_limit FOR UPDATE SKIP LOCKED)
+  RETURNING tree_id;
+$body$;`;
+
+/** The tables and functions of format 1 for several workers; they come after those for one. */
+export const SHARED_OF_FORMAT_1 = [TABLES, COMMIT_SHARED, END_LOST, CLAIM_DUTIES, CLAIM_DUE_TREES].join('\n');

@@ -1,0 +1,266 @@
+// What holds between several workers of one ledger, as one suite that every shared store must pass.
+
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { GRACE_MS, POLL_MS } from '../../src/engine/writers/shared-writer.js';
+import type { SharedLedgerStore } from '../../src/ports/ledger/shared-store.js';
+import type { FaultySharedStore } from '../fixtures/faulty-shared-store.js';
+import { ManualClock } from '../fixtures/manual-clock.js';
+import { proposal } from '../fixtures/tree.js';
+import {
+  entriesOf,
+  propose,
+  resultsOf,
+  start,
+  think,
+  until,
+  write,
+  type EngineHarness,
+} from './tree-engine.conformance.js';
+
+export interface SharedHarness extends EngineHarness {
+  readonly store: FaultySharedStore;
+}
+
+/** A ledger, and how its workers fail. */
+export interface Cluster {
+  /** Starts a worker. */
+  open(clock: ManualClock): Promise<SharedHarness>;
+  openStore(): Promise<SharedLedgerStore>;
+  /** Ends the store of a worker as the death of its process does. The others know that it is dead. */
+  kill(worker: SharedHarness): Promise<void>;
+  /** Declares a worker over, because its connection was lost for long. Its process is alive. */
+  cutOff(worker: SharedHarness): Promise<void>;
+  /** Resolves when what has begun is done. */
+  settle(): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+export function workersConformance(name: string, openCluster: () => Promise<Cluster>): void {
+  describe(`two workers of one ledger, ${name}`, () => workersSuite(openCluster));
+}
+
+function workersSuite(openCluster: () => Promise<Cluster>): void {
+  let cluster: Cluster;
+  const opened: SharedHarness[] = [];
+  beforeEach(async () => {
+    cluster = await openCluster();
+  });
+  afterEach(async () => {
+    for (const worker of opened.splice(0)) await worker.stop();
+    await cluster.dispose();
+  });
+
+  async function pair(): Promise<{ one: SharedHarness; other: SharedHarness; clock: ManualClock }> {
+    const clock = new ManualClock();
+    const one = await cluster.open(clock);
+    const other = await cluster.open(clock);
+    opened.push(one, other);
+    return { one, other, clock };
+  }
+  /** Ends a worker as a dead process ends: nothing is stopped, and its lock is free. */
+  async function kill(worker: SharedHarness): Promise<void> {
+    opened.splice(opened.indexOf(worker), 1);
+    await cluster.kill(worker);
+  }
+  const TREE = 'run_shared0001';
+  const REMOTE = { link: 'remote', idle_ms: 60_000 } as const;
+
+  /** One poll of every worker. */
+  const poll = async (clock: ManualClock): Promise<void> => {
+    clock.advance(POLL_MS + 10);
+    await cluster.settle();
+  };
+
+  async function expectOneChain(worker: SharedHarness, tree = TREE) {
+    const entries = await entriesOf(worker.store, tree);
+    expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index));
+    return entries;
+  }
+
+  test('a single writer is refused while a worker has joined, and a worker while a single writer has the ledger', async () => {
+    const { one, other } = await pair();
+    const locked = { code: 'LEDGER_LOCKED' };
+    await expect(one.store.inner.acquire()).rejects.toMatchObject(locked);
+    await kill(other);
+    await kill(one);
+    const single = await cluster.openStore();
+    await single.acquire();
+    const worker = await cluster.openStore();
+    await expect(worker.join()).rejects.toMatchObject(locked);
+    await worker.close();
+    await single.close();
+  });
+
+  test('any worker takes any input of any tree, one after another', async () => {
+    const { one, other } = await pair();
+    await start(one, TREE, REMOTE);
+    for (let step = 0; step < 6; step += 1) {
+      const worker = step % 2 === 0 ? other : one;
+      expect(await think(worker, TREE, `t${step}`)).toEqual({ refused: false, repeat_of: null });
+    }
+    const entries = await expectOneChain(one);
+    const steps = entries.flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.step_index] : []));
+    expect(steps).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(one.world.replies.map(({ input_id }) => input_id)).toEqual(expect.arrayContaining(['t1', 't3', 't5']));
+    expect(other.world.replies.map(({ input_id }) => input_id)).toEqual(expect.arrayContaining(['t0', 't2', 't4']));
+  });
+
+  test('of two inputs at once, the overtaken one is decided again: both are recorded once, and answered once', async () => {
+    const { one, other } = await pair();
+    await start(one, TREE, REMOTE);
+    await think(other, TREE, 'first');
+    const rounds = 40;
+    for (let round = 0; round < rounds; round += 1) {
+      const results = await Promise.all([think(one, TREE, `a${round}`), think(other, TREE, `b${round}`)]);
+      expect(results.every(({ refused }) => !refused)).toBe(true);
+    }
+    const entries = await expectOneChain(one);
+    const inputs = entries.flatMap((entry) =>
+      entry.type === 'input' && entry.body.kind === 'proposal' ? [entry.body.input_id] : [],
+    );
+    expect(inputs).toHaveLength(2 * rounds + 1);
+    expect(new Set(inputs).size).toBe(2 * rounds + 1);
+    for (const [worker, name] of [
+      [one, 'a'],
+      [other, 'b'],
+    ] as const) {
+      const own = worker.world.replies.map(({ input_id }) => input_id).filter((id) => id.startsWith(name));
+      expect(new Set(own).size).toBe(rounds);
+    }
+  });
+
+  test('a repeated input id does nothing, whichever worker gets it', async () => {
+    const { one, other } = await pair();
+    await start(one, TREE, REMOTE);
+    const results = await Promise.all([think(one, TREE, 'same', true), think(other, TREE, 'same', true)]);
+    expect(results.map(({ repeat_of }) => repeat_of).filter((seq) => seq === null)).toHaveLength(1);
+    const entries = await expectOneChain(one);
+    expect(entries.filter((entry) => entry.type === 'step_trace')).toHaveLength(1);
+  });
+
+  test('an effect runs once, at the worker that committed its decision, and others learn of its reply', async () => {
+    const { one, other, clock } = await pair();
+    await start(one, TREE, REMOTE);
+    await think(other, TREE, 't');
+    await write(one, TREE, 'w');
+    await until(() => one.world.replies.some(({ input_id }) => input_id === 'w'));
+    await poll(clock);
+    expect([one.world.performed.length, other.world.performed.length]).toEqual([1, 0]);
+    expect(other.world.replies.map(({ input_id }) => input_id)).toContain('w');
+  });
+
+  test('the effect of a worker that died is settled by another one, once', async () => {
+    const { one, other, clock } = await pair();
+    await start(one, TREE);
+    one.world.onPerform = () => new Promise(() => undefined);
+    await write(one, TREE, 'w');
+    expect(other.world.settled).toEqual([]);
+    await poll(clock);
+    expect(other.world.settled).toEqual([]);
+    await kill(one);
+    await poll(clock);
+    await until(() => other.world.endings.some(({ run_id }) => run_id === TREE));
+    await poll(clock);
+    expect(other.world.settled).toHaveLength(1);
+    const entries = await expectOneChain(other);
+    expect(resultsOf(entries)).toEqual([{ status: 'failed', settled: true }]);
+    expect(entries.filter((entry) => entry.type === 'input' && entry.body.kind === 'interrupt')).toHaveLength(1);
+  });
+
+  test('the effect of a worker that is only cut off has an unknown outcome, and that worker commits nothing more', async () => {
+    const { one, other, clock } = await pair();
+    await start(one, TREE, REMOTE);
+    let answer = (): void => undefined;
+    one.world.onPerform = () => new Promise((resolve) => (answer = () => resolve({ status: 'done', result: {} })));
+    await write(one, TREE, 'w');
+    await cluster.cutOff(one);
+    await poll(clock);
+    await until(() => other.world.settled.length === 1);
+    await cluster.settle();
+    expect(resultsOf(await expectOneChain(other))).toEqual([{ status: 'unknown', settled: true }]);
+    answer();
+    await until(() => one.engine.hasFailed);
+    expect(resultsOf(await expectOneChain(other))).toHaveLength(1);
+    await one.engine.restart();
+    expect((await think(one, TREE, 'again')).refused).toBe(false);
+  });
+
+  test('an effect whose commit was sent too long ago is not performed by a worker that is over', async () => {
+    const { one, other, clock } = await pair();
+    await start(one, TREE, REMOTE);
+    const { commitTrees } = one.store;
+    one.store.commitTrees = async (batch) => {
+      const statuses = await commitTrees(batch);
+      // The process stands still right after its commit: others declare it over, and time passes.
+      await cluster.cutOff(one);
+      clock.advance(GRACE_MS);
+      return statuses;
+    };
+    await write(one, TREE, 'w');
+    await cluster.settle();
+    expect(one.world.performed).toEqual([]);
+    await until(() => other.world.settled.length === 1);
+  });
+
+  test('a timer fires once, and also if the worker that set it has died', async () => {
+    const { one, other, clock } = await pair();
+    const second = 'run_shared0002';
+    await start(one, TREE, REMOTE);
+    await start(one, second, REMOTE);
+    await think(other, TREE, 'the other worker has the timer too');
+    clock.advance(30_000);
+    await poll(clock);
+    await kill(one);
+    clock.advance(40_000);
+    await poll(clock);
+    await poll(clock);
+    await until(() => [TREE, second].every((id) => other.world.endings.some(({ run_id }) => run_id === id)));
+    for (const tree of [TREE, second]) {
+      const wakes = (await expectOneChain(other, tree)).filter(
+        (entry) => entry.type === 'input' && entry.body.kind === 'wake',
+      );
+      expect(wakes).toHaveLength(1);
+    }
+  });
+
+  test('S3-21: a second proposal of a run in mid-step waits for the step, on whichever worker', async () => {
+    const { one, other, clock } = await pair();
+    await start(one, TREE, REMOTE);
+    let answer = (): void => undefined;
+    one.world.onPerform = () => new Promise((resolve) => (answer = () => resolve({ status: 'done', result: {} })));
+    await write(one, TREE, 'w');
+    const waiting = propose(other, TREE, proposal('THINK', {}), 'later');
+    await cluster.settle();
+    expect(
+      (await entriesOf(one.store, TREE)).some((entry) => 'input_id' in entry.body && entry.body.input_id === 'later'),
+    ).toBe(false);
+    answer();
+    await until(() => one.world.replies.some(({ input_id }) => input_id === 'w'));
+    await poll(clock);
+    expect(await waiting).toEqual({ refused: false, repeat_of: null });
+    await expectOneChain(one);
+  });
+
+  test('a worker that keeps losing a tree decides it under its lock', async () => {
+    const { one, other } = await pair();
+    await start(one, TREE, REMOTE);
+    await think(other, TREE, 'both have the tree in memory');
+    let locked = 0;
+    const { commitLocked, commitTrees } = other.store;
+    other.store.commitLocked = (tree_ids, decide) => {
+      locked += 1;
+      return commitLocked(tree_ids, decide);
+    };
+    let rival = 0;
+    // The other worker extends the tree just before each commit.
+    other.store.commitTrees = async (batch) => {
+      rival += 1;
+      await think(one, TREE, `rival${rival}`);
+      return commitTrees(batch);
+    };
+    expect(await think(other, TREE, 'slow')).toEqual({ refused: false, repeat_of: null });
+    expect(locked).toBe(1);
+    expect(rival).toBe(2);
+    await expectOneChain(one);
+  });
+}
