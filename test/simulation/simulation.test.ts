@@ -77,10 +77,11 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     expect(kinds).toEqual(new Set(['Date.now', 'Immediate', 'Timeout', 'new', 'process.env', 'process.hrtime']));
     let calls: Report['calls'] = new Map();
     const simulated = async (): Promise<void> => {
-      ({ calls } = await simulate({ seed: 41, steps: 200 }));
+      // A seed whose agents promote: the search for content works in slices.
+      ({ calls } = await simulate({ seed: 44, steps: 200 }));
     };
     expect(await machineUses(simulated)).toEqual([]);
-    expect(calls.get('pace')).toBeGreaterThan(20);
+    expect(calls.get('pace')).toBeGreaterThan(50);
   });
 
   // Their trees leave memory after every tick, and return from snapshots (21), or from their entries (22).
