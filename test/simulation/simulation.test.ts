@@ -89,8 +89,8 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     'U-01 D11 D16: seed %i has the same history with both interpreters, byte for byte',
     async (seed) => {
       const [tables, xstate] = [
-        await simulate({ seed, steps: 250, interpreter: 'table-driven' }),
-        await simulate({ seed, steps: 250, interpreter: 'xstate' }),
+        await simulate({ seed, steps: sized(150, 250), interpreter: 'table-driven' }),
+        await simulate({ seed, steps: sized(150, 250), interpreter: 'xstate' }),
       ];
       expect(summaryOf(tables)).toBeNull();
       expect(tables.proposals).toBeGreaterThan(10);

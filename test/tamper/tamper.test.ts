@@ -9,9 +9,9 @@ import { tamper } from './campaign.js';
 import { headOf, problemsOf, randomLedger, rechained, type Ledger, type Row } from './ledgers.js';
 
 test('S4-86 C61 D15: in random runs every attack on any entry is found at the entry, and reported with its kind', async () => {
-  const tallies = await tamper({ seed: 7_000, runs: sized(2, 6), every: 11 });
+  const tallies = await tamper({ seed: 7_000, runs: sized(1, 6), every: 11 });
   expect(tallies.flatMap(({ violations }) => violations)).toEqual([]);
-  for (const { cases } of tallies) expect(cases).toBeGreaterThan(80);
+  for (const { cases } of tallies) expect(cases).toBeGreaterThan(sized(40, 80));
 }, 120_000);
 
 /** A privileged run that was allowed, on behalf of an agent. */

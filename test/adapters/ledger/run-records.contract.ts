@@ -104,7 +104,7 @@ export function runRecordsContract(bench: Bench): void {
   });
 
   test('more trees than one page are listed for recording, and listed as recorded', async () => {
-    const ids = Array.from({ length: 2_500 }, (_, n) => treeId(n + 10));
+    const ids = Array.from({ length: 1_200 }, (_, n) => treeId(n + 10));
     await bench.scribe.write(
       bench.store,
       ids.map((id) => opening(id)),

@@ -1,13 +1,10 @@
 // What holds for every tutorial and guide without following it, and the runner that follows them.
 
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { textOf } from '../../sources.js';
-import { MS_MAX } from '../programs.js';
 import { blocksOf, proseOf } from './blocks.js';
-import { followFile, followPage, installPackage } from './follow-page.js';
+import { followPage } from './follow-page.js';
 import { GUIDES, PAGES, SOURCE_GUIDES, TUTORIALS } from './pages.js';
 
 const wordsOf = (path: string): number => proseOf(textOf(path)).split(/\s+/).filter(Boolean).length;
@@ -126,30 +123,4 @@ describe('the runner', () => {
     const id = `run_${'7'.padStart(21, '0')}`;
     expect(written).toBe(fence('console', '$ printf "run_%021d\\n" 7', id, '', `$ echo ${id}`, id));
   });
-});
-
-describe('a page with the built package', () => {
-  const PAGE = 'docs/how-to/inspect-live-runs.md';
-  let packageFolder: string;
-  beforeAll(async () => {
-    packageFolder = await installPackage();
-  }, 300_000);
-
-  test('is followed', () => followFile(PAGE, packageFolder), MS_MAX);
-
-  test(
-    'fails when a block of it is changed',
-    async () => {
-      const follow = (name: string, from: string, to: string): Promise<void> => {
-        const folder = join(packageFolder, name);
-        mkdirSync(folder);
-        const page = textOf(PAGE);
-        expect(page).toContain(from);
-        return followPage(page.replace(from, to), { folder, packageFolder });
-      };
-      await expect(follow('output', '"RESPOND" done', '"RESPOND" active')).rejects.toThrow('should print');
-      await expect(follow('program', "'LIST_FILES'", "'THINK'")).rejects.toThrow('should print');
-    },
-    MS_MAX,
-  );
 });

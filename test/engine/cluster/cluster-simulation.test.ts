@@ -5,7 +5,9 @@ import type { SharedBatch, SharedLedgerStore } from '../../../src/ports/ledger/s
 import { sized } from '../../fixtures/campaign.js';
 import { simulateCluster } from './cluster-simulation.js';
 
-const SEEDS = sized(4, 60);
+const SEEDS = sized(2, 60);
+/** Planted faults that are found soon; the campaign plants all of them. */
+const PLANTED = sized(1, Infinity);
 
 describe('workers of one ledger that fail', () => {
   test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))(
@@ -71,7 +73,7 @@ const PLANTS: Readonly<Record<string, Plant>> = {
 };
 
 describe('planted faults of a shared store', () => {
-  test.each(Object.entries(PLANTS))('the checks find a store that %s', async (_name, plant) => {
+  test.each(Object.entries(PLANTS).slice(0, PLANTED))('the checks find a store that %s', async (_name, plant) => {
     const found: string[] = [];
     for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
       const { violations } = await simulateCluster({ seed, inputs: 150, plant }).catch((error: unknown) => ({

@@ -9,6 +9,7 @@ import {
   type AdmissionOptions,
 } from '../../../src/service/admission/admission-limits.js';
 import type { ScheduledRequest, WorkDemand } from '../../../src/service/admission/scheduled-request.js';
+import { sized } from '../../fixtures/campaign.js';
 import { AdmissionSchedule } from '../../../src/service/admission/admission-schedule.js';
 
 const connections = Array.from({ length: 64 }, () => ({}));
@@ -264,7 +265,7 @@ test('A1 A2 A3: no sequence of requests, ends and times exceeds a limit or leave
       expect(schedule.waiting).toBe(0);
       expect(requests.filter(({ state }) => state === 'queued')).toEqual([]);
     }),
-    { numRuns: 300 },
+    { numRuns: sized(40, 300) },
   );
 });
 

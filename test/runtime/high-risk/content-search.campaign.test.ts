@@ -1,0 +1,3 @@
+// All sizes of the suite in this folder.
+
+import './content-search.test.js';
