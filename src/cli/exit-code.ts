@@ -1,4 +1,5 @@
 import { CodedError, LedgerError } from '../errors.js';
+import { hidePasswords } from '../runtime/home/store-url.js';
 import type { ExitCode } from './command.js';
 import type { Io } from './io.js';
 import { escapeText } from './text/terminal.js';
@@ -34,5 +35,5 @@ export async function exitOneIfTampered(io: Pick<Io, 'stderr'>, work: () => Prom
 export function errorLine(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const line = message.replace(/:\n/gu, ': ').replace(/\n/gu, '; ');
-  return escapeText(`${codeOf(error) ?? 'UNEXPECTED'}: ${line}`);
+  return escapeText(hidePasswords(`${codeOf(error) ?? 'UNEXPECTED'}: ${line}`));
 }

@@ -15,6 +15,8 @@ import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';
 import type { CommandArguments } from './command.js';
 import { findContractFolder, homeOf, type ContractFolder } from './options/folders.js';
 import { type Io } from './io.js';
+import { openWorker, type LocalWorker } from './store/open-worker.js';
+import { findSharedHome, type SharedHome } from './store/shared-home.js';
 import { countText } from './text/terminal.js';
 
 /**
@@ -33,14 +35,19 @@ export interface HomeAccess extends Pick<
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
   /** Null if another process owns the home: runs started there continue there. */
   readonly localTurnpike: Turnpike | null;
+  /** This process as a worker of a shared ledger. Null for any other ledger, or if another process owns the home. */
+  readonly worker: LocalWorker | null;
   /** Releases the home; unfinished agent runs of this command are interrupted. */
   close(): Promise<void>;
 }
 
 interface HomeLocation {
   readonly home: HomePaths;
+  /** Null for a home with a ledger of its own. */
+  readonly shared: SharedHome | null;
   readonly contract: ContractFolder;
   readonly upstreams: boolean;
+  readonly isService: boolean;
 }
 
 export interface HomeAccessOptions {
@@ -51,6 +58,8 @@ export interface HomeAccessOptions {
   readonly upstreams?: boolean;
   /** Requires this process to own the home, for services that cannot work through another process. Default false. */
   readonly localOnly?: boolean;
+  /** Whether a worker of a shared ledger restarts by itself after it has lost the database. Default false. */
+  readonly isService?: boolean;
 }
 
 /**
@@ -79,10 +88,12 @@ export async function withHomeAccess<T>(
 export async function openHomeAccess(
   args: CommandArguments,
   io: Io,
-  { upstreams = false, localOnly = false }: HomeAccessOptions = {},
+  { upstreams = false, localOnly = false, isService = false }: HomeAccessOptions = {},
 ): Promise<HomeAccess> {
-  const location = { home: homeOf(args, io), contract: findContractFolder(args, io), upstreams };
-  const { home } = location.home;
+  const paths = homeOf(args, io);
+  const { home } = paths;
+  const shared = findSharedHome(paths, args.text('store'));
+  const location = { home: paths, shared, contract: findContractFolder(args, io), upstreams, isService };
   if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
   for (let tries = 1; ; tries += 1) {
     try {
@@ -98,14 +109,14 @@ export async function openHomeAccess(
   }
 }
 
-async function openLocally({ home, contract, upstreams }: HomeLocation, io: Io): Promise<HomeAccess> {
+async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> {
+  const { home, shared, contract, upstreams, isService } = location;
   const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
-  const turnpike = await openTurnpike({
-    home: home.home,
-    contract: contract.path,
-    upstreams: hasUpstreams,
-    log: io.log,
-  });
+  const options = { contract: contract.path, upstreams: hasUpstreams, log: io.log };
+  const { turnpike, worker } =
+    shared === null
+      ? { turnpike: await openTurnpike({ home: home.home, ...options }), worker: null }
+      : await openWorker(shared, { ...options, restarts: isService ? 'automatic' : 'manual' });
   const { trees, interrupted, settled } = turnpike.recovery;
   // Sessions and pending approvals survive a process; they do not count as interrupted.
   if (interrupted + settled > 0) {
@@ -116,6 +127,7 @@ async function openLocally({ home, contract, upstreams }: HomeLocation, io: Io):
   }
   return {
     localTurnpike: turnpike,
+    worker,
     startAgent: (options) => turnpike.startAgent(options),
     promote: (options) => turnpike.promote(options),
     export: (options) => turnpike.export(options),
@@ -128,6 +140,7 @@ async function openLocally({ home, contract, upstreams }: HomeLocation, io: Io):
     close: async () => {
       await waitForOtherCommands(turnpike, io);
       await turnpike.close();
+      await worker?.close();
     },
   };
 }
@@ -150,6 +163,7 @@ async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAcc
   const chosen = contract.isChosen ? contractFolder(contract.path) : null;
   return {
     localTurnpike: null,
+    worker: null,
     startAgent: (options) => client.startAgent(options, chosen),
     promote: (options) => client.promote(options, chosen),
     export: (options) => client.export(options, chosen),

@@ -3,12 +3,16 @@
 
 import { isatty } from 'node:tty';
 import { winstonLog } from '../adapters/system/winston-log.js';
+import { hidePasswords } from '../runtime/home/store-url.js';
 import { Output, type Io } from './io.js';
 import { turnpikeCommand } from './turnpike-command.js';
 
 const hasColours = isatty(1) && process.env['NO_COLOR'] === undefined && process.env['TERM'] !== 'dumb';
 
 let stopping: AbortController | null = null;
+
+// Other users can list the arguments of a process: the title of the process replaces them.
+if (process.argv.some((argument) => hidePasswords(argument) !== argument)) process.title = 'turnpike';
 
 /** After the first call, the first signal aborts the command and the second ends the process. */
 function listenForStop(): AbortSignal {

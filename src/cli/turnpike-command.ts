@@ -9,6 +9,7 @@ import { approvals } from './commands/runs/approvals.js';
 import { approve } from './commands/runs/approve.js';
 import { exportCase } from './commands/runs/export.js';
 import { exportVerify } from './commands/runs/export-verify.js';
+import { clusterStatus } from './commands/cluster/cluster-status.js';
 import { helpText, overviewText } from './commands/help.js';
 import { init } from './commands/init.js';
 import { ledgerArchive } from './commands/ledger/ledger-archive.js';
@@ -34,6 +35,7 @@ import { inspectCommand } from './commands/service/inspect.js';
 import { serve } from './commands/service/serve.js';
 import { SESSION_COMMANDS } from './commands/session/session.js';
 import { step } from './commands/runs/step.js';
+import { worker } from './commands/service/worker.js';
 import { token, tokenList, tokenRevoke } from './commands/service/token.js';
 import { upstreamList } from './commands/service/upstream-list.js';
 import { upstreamPin } from './commands/service/upstream-pin.js';
@@ -73,6 +75,8 @@ export const COMMANDS: readonly CliCommand[] = [
   actions,
   mcp,
   serve,
+  worker,
+  clusterStatus,
   inspectCommand,
   token,
   tokenList,

@@ -4,7 +4,7 @@
 // The one exception is erasure, which replaces the bytes of a content by null. Triggers cost nothing on insertion.
 
 /** The format of the tables that this version reads and writes: the number of migrations. */
-export const FORMAT_VERSION = 1;
+export const FORMAT_VERSION = 2;
 
 /** Contents are stored in pieces of this many bytes. */
 export const CHUNK_BYTES = 1_024 * 1_024;

@@ -2,6 +2,7 @@
 
 import { LedgerError } from '../../errors.js';
 import { tamperedError, unavailableError } from '../ledger/store-errors.js';
+import { CLUSTER_OF_FORMAT_2 } from './cluster/postgres-cluster-tables.js';
 import type { Queryable, Row } from './postgres-connection.js';
 import { functionsOfFormat1 } from './postgres-functions.js';
 import { SHARED_OF_FORMAT_1 } from './postgres-shared-functions.js';
@@ -10,6 +11,7 @@ import { CHUNK_BYTES, FORMAT_VERSION, GUARDS_COUNT, TABLES_OF_FORMAT_1 } from '.
 /** Migration n leads from format n to format n + 1. */
 const MIGRATIONS: readonly string[] = [
   `${TABLES_OF_FORMAT_1}\n${functionsOfFormat1(CHUNK_BYTES)}\n${SHARED_OF_FORMAT_1}`,
+  CLUSTER_OF_FORMAT_2,
 ];
 
 /** Serializes migrations; two numbers, so that it cannot be the lock of a writer. */

@@ -1,16 +1,18 @@
 import { usageError } from '../../errors.js';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
-import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../adapters/policy/manifest-policy-source.js';
+import { resolve } from 'node:path';
+import { PIN_MANIFEST } from '../../adapters/policy/manifest-policy-source.js';
 import { createHome, isVacant } from '../../runtime/home/home.js';
-import { shippedContract } from '../../runtime/shipped-contract.js';
 import { readPrivateLine } from '../../adapters/keys/key-file.js';
 import { generateLedgerKey } from '../../runtime/home/ledger-key.js';
 import { commandUsageError } from '../arguments.js';
+import { createContract } from '../contract-copy.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../command.js';
 import { CONTRACT_DEFAULT, homeOf, displayPath } from '../options/folders.js';
+import { SCHEMA_DEFAULT } from '../store/shared-home.js';
 import { type Io } from '../io.js';
 import { escapeText, jsonLine } from '../text/terminal.js';
+
+const STORE_ONLY_OPTIONS = ['schema', 'keys', 'sandbox', 'volume'] as const;
 
 /** `turnpike init`: creates a home directory and a contract folder to edit. */
 export const init: CliCommand = {
@@ -20,14 +22,28 @@ export const init: CliCommand = {
   options: [
     { name: 'ledger-key', value: 'FILE', help: 'sign checkpoints with the private key in FILE instead of a new one' },
     { name: 'ledger-name', value: 'NAME', help: 'the name of the log in its checkpoints, e.g. example.org/turnpike' },
+    { name: 'store', value: 'URL', help: 'store the ledger in this PostgreSQL database, for one or more workers' },
+    { name: 'schema', value: 'NAME', help: `with --store: the schema of its tables (default ${SCHEMA_DEFAULT})` },
+    { name: 'keys', value: 'DIR', help: 'with --store: the key folder that workers share (default: in the home)' },
+    { name: 'sandbox', value: 'DIR', help: 'with --store: the sandbox that workers share (default: in the home)' },
+    { name: 'volume', value: 'NAME', help: 'with --store: the name of the sandbox volume' },
   ],
   notes: [
     'The contract folder is a pinned copy of the policies that this package ships. If either folder exists and is not',
-    'empty, the command changes nothing and fails.',
+    'empty, the command changes nothing and fails. With --store, a contract folder that exists is left as it is. If the',
+    'database has a ledger already, the home joins it: --keys must then name its key folder. The home stores the URL',
+    'without its password: give that with --store, PGPASSWORD or a .pgpass file.',
   ],
   async run(args, io) {
     const { home } = homeOf(args, io);
     const contract = resolve(io.cwd, args.text('contract') ?? CONTRACT_DEFAULT);
+    const store = args.text('store');
+    if (store !== undefined) {
+      const { initStore } = await import('../store/init-store.js');
+      return initStore({ home, contract, url: store, key: readLedgerKey(args, io) }, args, io);
+    }
+    for (const name of STORE_ONLY_OPTIONS)
+      if (args.text(name) !== undefined) throw commandUsageError(init, `--${name} needs --store`);
     for (const folder of [home, contract]) {
       if (!isVacant(folder))
         throw usageError(`${folder} is not empty, and nothing was created: name another folder, or use it as it is`);
@@ -67,32 +83,3 @@ const welcomeLines = (home: string, contract: string): readonly string[] => {
 };
 
 const escapeLines = (lines: readonly string[]): string => lines.map((line) => `${escapeText(line)}\n`).join('');
-
-/** Creates the contract folder completely or not at all; `first` runs when it is complete but not yet in place. */
-async function createContract(contract: string, first: () => Promise<unknown>): Promise<void> {
-  const draft = `${contract}.new-${process.pid}`;
-  try {
-    await mkdir(join(draft, 'policy'), { recursive: true });
-    const files = await readShippedFiles();
-    for (const { path, bytes } of files) await writeFile(join(draft, path), bytes);
-    await writeFile(join(draft, PIN_MANIFEST), `${JSON.stringify(pinManifest(files), null, 2)}\n`);
-    await mkdir(dirname(contract), { recursive: true });
-    await first();
-    await rename(draft, contract);
-  } finally {
-    await rm(draft, { recursive: true, force: true });
-  }
-}
-
-/** Copies have no Git history: each is pinned by the id of its bytes. */
-async function readShippedFiles(): Promise<readonly PinnableFile[]> {
-  const folder = join(shippedContract(), 'policy');
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.yaml')).sort();
-  return Promise.all(
-    names.map(async (name) => ({
-      path: `policy/${name}`,
-      bytes: await readFile(join(folder, name)),
-      pin: { problem: 'never_committed' } as const,
-    })),
-  );
-}

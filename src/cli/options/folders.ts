@@ -18,11 +18,13 @@ import type { LintMessage } from '../../policy/lint/lint-rules.js';
 import { checkPolicy, formatFinding, type PolicyCheck } from '../../policy/files/check-policy.js';
 import { lintPolicy } from '../../policy/lint/lint-policy.js';
 import type { LoadedPolicyFile } from '../../ports/policy-source.js';
-import { homePaths, openHome, type HomePaths, type HomeStores } from '../../runtime/home/home.js';
+import { openHome, type HomePaths, type HomeStores } from '../../runtime/home/home.js';
+import { locateHome } from '../../runtime/home/store-home.js';
 import { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
 import type { CommandArguments, CommandOption } from '../command.js';
 import { type Io } from '../io.js';
+import { findSharedHome, openSharedReader } from '../store/shared-home.js';
 import { readJsonFile } from './json-argument.js';
 import { countText } from '../text/terminal.js';
 
@@ -31,7 +33,7 @@ export const CONTRACT_DEFAULT = 'contract';
 
 /** The home directory that the arguments name, whether it exists or not. */
 export const homeOf = (args: CommandArguments, io: Io): HomePaths =>
-  homePaths(resolve(io.cwd, args.text('home') ?? HOME_DEFAULT));
+  locateHome(resolve(io.cwd, args.text('home') ?? HOME_DEFAULT));
 
 /** A contract folder, and whether the user chose it, by option or by a folder in the working directory. */
 export interface ContractFolder {
@@ -61,7 +63,8 @@ export async function withLedger<T>(
   work: (ledger: OpenLedger) => Promise<T>,
 ): Promise<T> {
   const home = homeOf(args, io);
-  const { store, anchor } = openHome(home, { readOnly: true });
+  const shared = findSharedHome(home, args.text('store'));
+  const { store, anchor } = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
   const history = sqliteHistoryCache(home.history);
   try {
     return await work({ store, anchor, reader: new LedgerReader(store, anchor, { history }) });

@@ -1,6 +1,7 @@
 // The metrics of the service for Prometheus, in a registry of their own: an embedding service has another one.
 
 import { Counter, Gauge, Registry } from 'prom-client';
+import type { ClusterDirectory, ClusterStatus } from '../../ports/ledger/cluster.js';
 import type { AdmissionCounts } from '../admission/scheduled-request.js';
 
 const OUTCOME = /"(?:outcome|decision)":"([A-Z_]{1,32})"/;
@@ -9,6 +10,8 @@ export interface MetricSources {
   readonly size: () => Promise<number>;
   readonly streams: () => number;
   readonly admission: () => AdmissionCounts;
+  /** The list of workers of a shared ledger. Absent: the ledger has one writer. */
+  readonly cluster?: Pick<ClusterDirectory, 'status'>;
 }
 
 export class Metrics {
@@ -44,9 +47,12 @@ export class Metrics {
       help: 'Entries of the ledger',
       registers,
       async collect() {
-        this.set(await sources.size());
+        const size = sources.size();
+        // The other metrics of a worker are needed most while the database is gone.
+        this.set(await (sources.cluster === undefined ? size : size.catch(() => NaN)));
       },
     });
+    if (sources.cluster !== undefined) clusterMetrics(sources.cluster, registers);
   }
 
   request(route: string, method: string, status: number): void {
@@ -105,3 +111,46 @@ function admissionMetrics(counts: () => AdmissionCounts, registers: Registry[]):
     },
   });
 }
+
+/** Metrics of the whole cluster: every worker reports the same. Without the database their value is NaN. */
+function clusterMetrics(cluster: Pick<ClusterDirectory, 'status'>, registers: Registry[]): void {
+  // One query serves the gauges of a scrape, which are collected in the same turn.
+  let reading: Promise<ClusterStatus | null> | null = null;
+  const read = (): Promise<ClusterStatus | null> => {
+    reading ??= cluster.status().then(
+      (status) => status,
+      () => null,
+    );
+    void reading.then(() => (reading = null));
+    return reading;
+  };
+  const gauge = (name: string, help: string, valueOf: (status: ClusterStatus) => number): Gauge =>
+    new Gauge({
+      name: `turnpike_cluster_${name}`,
+      help,
+      registers,
+      async collect() {
+        const status = await read();
+        this.set(status === null ? NaN : valueOf(status));
+      },
+    });
+  gauge('performers', 'Workers that have a session with the database', ({ performers }) =>
+    count(performers.map(({ over_at, connected }) => (over_at === null && connected ? 1 : 0))),
+  );
+  gauge('unfinished_effects', 'Effects without a recorded outcome', ({ performers }) =>
+    count(performers.map(({ effects }) => effects)),
+  );
+  gauge('lost_effects', 'Effects of workers that are over, which another worker settles', ({ performers }) =>
+    count(performers.map(({ over_at, effects }) => (over_at === null ? 0 : effects))),
+  );
+  gauge('pending_commits', 'Commits that are not in the log yet', ({ pending }) => pending.commits);
+  gauge('merge_delay_seconds', 'Age of the oldest commit that is not in the log yet', ({ pending }) =>
+    inSeconds(pending.oldest_ms),
+  );
+  gauge('timers_due', 'Timers that are due and have not fired', ({ timers }) => timers.due);
+  gauge('timer_delay_seconds', 'How late the oldest of these timers is', ({ timers }) => inSeconds(timers.oldest_ms));
+}
+
+const MS_PER_SECOND = 1_000;
+const inSeconds = (ms: number): number => ms / MS_PER_SECOND;
+const count = (numbers: readonly number[]): number => numbers.reduce((sum, number) => sum + number, 0);

@@ -8,6 +8,7 @@ import { systemClock } from '../../adapters/system/system-clock.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
 import { SESSION_ROLES } from '../../contract/session/session.js';
 import type { Clock } from '../../ports/clock.js';
+import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
 import type { Log } from '../../ports/log.js';
 import type { Principal, TokenBook } from '../../ports/token-book.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
@@ -59,6 +60,8 @@ export interface TurnpikeHttpOptions {
   readonly exports?: string;
   /** Limits of one connection, of one token and of all together. Default: `DEFAULT_LIMITS`. */
   readonly admission?: AdmissionOptions;
+  /** The list of workers of a shared ledger, for metrics. Default: none. The caller closes it. */
+  readonly cluster?: Pick<ClusterDirectory, 'status'>;
   readonly clock?: Clock;
   readonly log?: Log;
 }
@@ -135,7 +138,12 @@ function createService(
     exports: options.exports ?? turnpike.exports ?? 'exports',
     access: new RunAccess(turnpike.remoteAgents),
     keyedSteps: new KeyedSteps(turnpike.ledger),
-    metrics: new Metrics({ size, streams: () => streams.count, admission: () => admission.counts }),
+    metrics: new Metrics({
+      size,
+      streams: () => streams.count,
+      admission: () => admission.counts,
+      ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
+    }),
     streams,
     version: readPackageVersion(),
     clock,

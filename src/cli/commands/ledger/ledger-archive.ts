@@ -6,6 +6,7 @@ import { scheduleNextTurn } from '../../../adapters/system/system-pace.js';
 import { systemClock } from '../../../adapters/system/system-clock.js';
 import { archiveLedger, checkArchivable, type ArchiveResult } from '../../../runtime/evidence/archive-ledger.js';
 import type { BoundaryBlocker } from '../../../runtime/evidence/archive-boundary.js';
+import { readStoreHome } from '../../../runtime/home/store-home.js';
 import { openHome } from '../../../runtime/home/home.js';
 import { readLedgerSigner } from '../../../runtime/home/ledger-key.js';
 import { RunRecordWriter } from '../../../runtime/ledger/run-record-writer.js';
@@ -46,6 +47,9 @@ export const ledgerArchive: CliCommand = {
 
 async function archive(path: string, before: number | null, args: CommandArguments, io: Io): Promise<ArchiveResult> {
   const home = homeOf(args, io);
+  if (readStoreHome(home.home) !== null) {
+    throw usageError('a ledger in a database cannot be archived: its entries stay in the database');
+  }
   const { store, anchor, signHeads } = openHome(home, { readOnly: false });
   try {
     const epoch = await store.acquire();

@@ -12,6 +12,8 @@ import type { Turnpike } from '../../../runtime/turnpike.js';
 import { parsePort } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
+import type { LocalWorker } from '../../store/open-worker.js';
+import { STORE_OPTION } from '../../store/shared-home.js';
 import { withHomeAccess } from '../../home-access.js';
 import type { XstateInspectServer } from '../../../service/xstate-inspect.js';
 import { type Io } from '../../io.js';
@@ -44,6 +46,12 @@ export const serve: CliCommand = {
       multiple: true,
       help: 'accept requests of pages from this origin; may be repeated',
     },
+    STORE_OPTION,
+    {
+      name: 'advertise',
+      value: 'URL',
+      help: 'with a shared ledger: the URL at which other machines reach this process',
+    },
     { name: 'demo', help: 'serve a temporary home directory with demonstration agents; deleted at the end' },
     { name: 'xstate-inspect', value: 'PORT', help: 'also serve viewers of @xstate/inspect on this port' },
     { name: 'specs', value: 'DIR', help: 'a folder of specs for new sessions, named by their ids' },
@@ -53,7 +61,8 @@ export const serve: CliCommand = {
     'Every request needs a bearer token: one of `turnpike token`, or the one that the command creates at the start,',
     'prints once with the address, and discards at the end; that one may read everything and vote. The command listens',
     'on loopback only, unless there is a stored token; in that case put TLS in front of it. While it runs, other',
-    'commands use the home directory through it.',
+    'commands use the home directory through it. Any number of processes can serve one ledger in a database: each needs',
+    'a home directory of its own, from `turnpike init --store`, and callers may use any of them.',
   ],
   async run(args, io) {
     limitHeapGrowth();
@@ -62,11 +71,11 @@ export const serve: CliCommand = {
     return withHomeAccess(
       args,
       io,
-      async ({ localTurnpike: here }): Promise<ExitCode> => {
-        if (here !== null) await serveHome(here, { host, port }, args, io);
+      async ({ localTurnpike: here, worker }): Promise<ExitCode> => {
+        if (here !== null) await serveHome({ turnpike: here, worker }, { host, port }, args, io);
         return 0;
       },
-      { upstreams: true, localOnly: true },
+      { upstreams: true, localOnly: true, isService: true },
     );
   },
 };
@@ -95,7 +104,7 @@ async function runDemo(folder: string, at: Address, args: CommandArguments, io: 
     await fillDemo(turnpike, stop);
     if (stop.aborted) return;
     moving = keepMoving(turnpike, ended.signal);
-    await serveHome(turnpike, at, args, io);
+    await serveHome({ turnpike, worker: null }, at, args, io);
   } finally {
     ended.abort();
     await moving;
@@ -103,7 +112,13 @@ async function runDemo(folder: string, at: Address, args: CommandArguments, io: 
   }
 }
 
-async function serveHome(turnpike: Turnpike, at: Address, args: CommandArguments, io: Io): Promise<void> {
+interface ServedHome {
+  readonly turnpike: Turnpike;
+  /** Null unless other processes may write to the ledger too. */
+  readonly worker: LocalWorker | null;
+}
+
+async function serveHome({ turnpike, worker }: ServedHome, at: Address, args: CommandArguments, io: Io): Promise<void> {
   // Loaded here, because no other command needs it.
   const { serveTurnpike } = await import('../../../service/http/index.js');
   const stored = new TokenFile((turnpike.keys ?? homeOf(args, io)).tokens, systemClock());
@@ -125,8 +140,10 @@ async function serveHome(turnpike: Turnpike, at: Address, args: CommandArguments
       ...(specs === undefined ? {} : { specs: resolve(io.cwd, specs) }),
     },
     ...(page === null ? {} : { page }),
+    ...(worker === null ? {} : { cluster: worker.cluster }),
     log: io.log,
   });
+  worker?.serveAt(args.text('advertise') ?? server.url);
   const viewers = await serveViewers(turnpike, args, io);
   try {
     if (viewers !== null) await io.stderr.writeLine(`viewers of @xstate/inspect: ${viewers.url}`);

@@ -1,0 +1,69 @@
+import { usageError } from '../../../errors.js';
+import type { ClusterStatus, Performer } from '../../../ports/ledger/cluster.js';
+import { NO_OPERANDS, type CliCommand } from '../../command.js';
+import { homeOf } from '../../options/folders.js';
+import { findSharedHome, openCluster, STORE_OPTION } from '../../store/shared-home.js';
+import { countText, createPainter, escapeText, jsonLine, table, type Paint } from '../../text/terminal.js';
+
+/** `turnpike cluster status`: the workers of a shared ledger, and what waits. */
+export const clusterStatus: CliCommand = {
+  name: 'cluster status',
+  summary: 'List the workers of a shared ledger, their unfinished effects, and what waits',
+  operands: NO_OPERANDS,
+  options: [STORE_OPTION],
+  notes: [
+    'Reads the database only, so it works while no worker runs. A worker that is `lost` has no session with the',
+    'database: the other workers declare it over within a few seconds, and settle its effects. The merge delay is the',
+    'age of the oldest commit that is not in the log yet. Versions differ during a rolling update.',
+  ],
+  async run(args, io) {
+    const paths = homeOf(args, io);
+    const shared = findSharedHome(paths, args.text('store'));
+    if (shared === null) {
+      throw usageError(`${paths.home} does not name a database: create a home with \`turnpike init --store URL\``);
+    }
+    const cluster = await openCluster(shared, true);
+    try {
+      const status = await cluster.status();
+      await io.stdout.write(args.flag('json') ? jsonLine(status) : statusText(status, createPainter(io.colours)));
+      return 0;
+    } finally {
+      await cluster.close();
+    }
+  },
+};
+
+/** The status as text, for a terminal. */
+export function statusText(status: ClusterStatus, paint: Paint): string {
+  const { format, entries, performers, pending, timers, standby_lag_ms } = status;
+  const lines = [
+    `ledger of format ${format}: ${entries} ${entries === 1 ? 'entry' : 'entries'}`,
+    `commits not in the log yet: ${pending.commits}, merge delay ${pending.oldest_ms} ms`,
+    `timers overdue: ${timers.due}, by up to ${timers.oldest_ms} ms`,
+    ...(standby_lag_ms === null ? [] : [`slowest standby: ${standby_lag_ms} ms behind`]),
+    `workers: ${performers.filter((performer) => stateOf(performer) === 'working').length} working`,
+  ];
+  const rows = performers.length === 0 ? '' : table(performers.map(rowOf), paint);
+  return `${lines.map((line) => `${line}\n`).join('')}${rows}`;
+}
+
+type State = 'working' | 'lost' | 'over';
+
+const stateOf = ({ over_at, connected }: Performer): State =>
+  over_at !== null ? 'over' : connected ? 'working' : 'lost';
+
+const COLOURS = { working: 'green', lost: 'yellow', over: 'red' } as const;
+
+function rowOf(performer: Performer) {
+  const { pid, joined_at, over_at, version, address, effects, callers } = performer;
+  const state = stateOf(performer);
+  return [
+    { text: `${performer.performer}` },
+    { text: state, colour: COLOURS[state] },
+    { text: `pid ${pid}` },
+    { text: `version ${escapeText(version ?? 'unknown')}` },
+    { text: `since ${joined_at}${over_at === null ? '' : `, over ${over_at}`}` },
+    { text: `${countText(effects, 'effect')}, ${countText(callers, 'caller')}` },
+    { text: escapeText(address ?? '-') },
+  ];
+}

@@ -1,0 +1,137 @@
+// `turnpike init --store`: creates a ledger in a database, or a further home for a worker of an existing one.
+//
+// The order makes an interrupted command repeatable: keys, tables, volume, head file, and the file that makes the home.
+
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { headFile } from '../../adapters/ledger/head-file.js';
+import { createPostgresStore, openPostgresStore } from '../../adapters/postgres/postgres-ledger-store.js';
+import { hasPostgresLedger, openPostgresCluster } from '../../adapters/postgres/cluster/postgres-cluster.js';
+import { usageError } from '../../errors.js';
+import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
+import type { LogHead } from '../../ports/ledger/ledger-store.js';
+import { isVacant, makeFolder } from '../../runtime/home/home.js';
+import { homePaths, keyFolder, type KeyFolder } from '../../runtime/home/home-paths.js';
+import {
+  createHeadSeal,
+  generateLedgerKey,
+  installLedgerKey,
+  readLedgerSigner,
+} from '../../runtime/home/ledger-key.js';
+import { drawId, openVolume, writeStoreHome } from '../../runtime/home/store-home.js';
+import { withoutPassword } from '../../runtime/home/store-url.js';
+import type { CommandArguments, ExitCode } from '../command.js';
+import { createContract } from '../contract-copy.js';
+import type { Io } from '../io.js';
+import { escapeText, jsonLine } from '../text/terminal.js';
+import { SCHEMA_DEFAULT } from './shared-home.js';
+
+interface NewHome {
+  readonly home: string;
+  readonly contract: string;
+  readonly url: string;
+  /** The private ledger key that the user chose; undefined: a new one. */
+  readonly key: string | undefined;
+}
+
+interface Place {
+  readonly url: string;
+  readonly schema: string;
+  readonly keys: KeyFolder;
+}
+
+/** @throws UsageError if the home exists, or the ledger has other keys */
+export async function initStore(given: NewHome, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const { home, contract, url, key } = given;
+  const shown = withoutPassword(url);
+  if (!isVacant(home)) throw usageError(`${home} is not empty, and nothing was created: name another folder`);
+  const named = (option: string, name: string): string => resolve(io.cwd, args.text(option) ?? join(home, name));
+  const [keys, sandbox] = [keyFolder(named('keys', 'keys')), named('sandbox', 'sandbox')];
+  const place: Place = { url, schema: args.text('schema') ?? SCHEMA_DEFAULT, keys };
+  const isNew = !(await hasPostgresLedger(place));
+  const known = isNew ? null : requireKeys(place, key);
+  [home, keys.keys, sandbox].forEach(makeFolder);
+  const vkey = known ?? createKeys(keys, key);
+  const head = await openLedger(place, isNew);
+  const { ledger_id } = await withCluster(place, (cluster) => install(cluster, place, vkey, head));
+  const volume = openVolume(sandbox, args.text('volume'));
+  await writeHead(home, keys, head);
+  if (isVacant(contract) || !existsSync(contract)) await createContract(contract, () => Promise.resolve());
+  const stored = { version: 1, url: shown, schema: place.schema, ledger_id, volume_id: volume.id } as const;
+  writeStoreHome(home, { ...stored, keys: keys.keys, sandbox });
+  const result = { home, contract, ledger: isNew ? 'created' : 'joined', ledger_id, keys: keys.keys, sandbox, volume };
+  const lines = [
+    `${isNew ? 'created the ledger    ' : 'joined the ledger     '} ${ledger_id} in schema ${place.schema} of ${shown}`,
+    `home directory         ${home}/`,
+    `contract folder        ${contract}/`,
+    `key folder             ${keys.keys}/  (all workers need it; back it up apart from the database)`,
+    `sandbox volume         ${volume.name} in ${sandbox}/`,
+    '',
+    'next: turnpike serve --home DIR, on as many machines as you like; turnpike cluster status shows them',
+  ];
+  await io.stdout.write(args.flag('json') ? jsonLine(result) : lines.map((line) => `${escapeText(line)}\n`).join(''));
+  return 0;
+}
+
+/** Existing keys are used: an earlier command may have been interrupted. @returns the public key */
+function createKeys(keys: KeyFolder, key: string | undefined): string {
+  const existing = key === undefined ? readLedgerSigner(keys.ledgerKey) : null;
+  return (existing ?? installLedgerKey(keys.ledgerKey, key ?? generateLedgerKey())).vkey;
+}
+
+function requireKeys({ schema, keys }: Place, key: string | undefined): string {
+  const there = `schema ${schema} has a ledger already`;
+  if (key !== undefined)
+    throw usageError(`${there}: omit --ledger-key and --ledger-name, and name its keys with --keys`);
+  const signer = readLedgerSigner(keys.ledgerKey);
+  if (signer !== null) return signer.vkey;
+  throw usageError(`${there}, and ${keys.keys} has no ledger key: name the key folder of the ledger with --keys`);
+}
+
+async function openLedger({ url, schema, keys }: Place, isNew: boolean): Promise<LogHead> {
+  const open = isNew ? createPostgresStore : openPostgresStore;
+  const store = await open({ url, schema, caseKeysDir: keys.caseKeys });
+  try {
+    return await store.head();
+  } finally {
+    await store.close();
+  }
+}
+
+async function withCluster<T>({ url, schema }: Place, work: (cluster: ClusterDirectory) => Promise<T>): Promise<T> {
+  const cluster = openPostgresCluster({ url, schema });
+  try {
+    return await work(cluster);
+  } finally {
+    await cluster.close();
+  }
+}
+
+/** Records the keys of a new ledger, or compares them. @throws UsageError for other keys */
+async function install(
+  cluster: ClusterDirectory,
+  { keys }: Place,
+  vkey: string,
+  { size }: LogHead,
+): ReturnType<ClusterDirectory['install']> {
+  const recorded = await cluster.installation();
+  if (recorded === null && size > 0) {
+    const message = 'the ledger has entries, but the database does not say which keys are its own';
+    throw usageError(`${message}: \`turnpike init\` can only join a ledger that it has created`);
+  }
+  const installation = recorded ?? (await cluster.install({ ledger_id: drawId('led_'), vkey }));
+  if (installation.vkey === vkey) return installation;
+  const message = `the ledger has the key ${nameOf(installation.vkey)}, and ${keys.keys} has the key ${nameOf(vkey)}`;
+  throw usageError(`${message}: mount the key folder of the ledger, and name it with --keys`);
+}
+
+/** The name and the short hash of a public key. */
+const nameOf = (vkey: string): string => vkey.split('+').slice(0, 2).join('+');
+
+/** From now on, this home refuses a database that is older than this head. */
+async function writeHead(home: string, keys: KeyFolder, { size, root }: LogHead): Promise<void> {
+  const signer = readLedgerSigner(keys.ledgerKey);
+  const file = headFile(homePaths(home).head, signer === null ? null : createHeadSeal(signer));
+  await file.write({ size, root });
+  await file.close();
+}

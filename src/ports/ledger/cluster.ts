@@ -1,0 +1,72 @@
+// The processes that write to one shared ledger, as the database lists them.
+
+/** What identifies the installation that a ledger belongs to. */
+export interface Installation {
+  /** Drawn when the ledger was created. */
+  readonly ledger_id: string;
+  /** The public key that verifies the checkpoints of the ledger. It identifies the key folder. */
+  readonly vkey: string;
+}
+
+/** What a worker reports about itself. */
+export interface WorkerReport {
+  /** The version of this package. */
+  readonly version: string;
+  /** The URL of its HTTP service; null for a worker without one. */
+  readonly address: string | null;
+  /** The id of its sandbox volume; null without one. */
+  readonly volume_id: string | null;
+  /** The epoch of the emergency overlay that its next decision uses: 0 without an overlay, null if it is unusable. */
+  readonly overlay_epoch: number | null;
+}
+
+/** A process that joined the ledger. Its report is null in every member until it has reported. */
+export interface Performer {
+  readonly performer: number;
+  /** The boot and the namespace of process ids, not a host name. */
+  readonly host: string;
+  readonly pid: number;
+  readonly joined_at: string;
+  /** When another worker declared it over; null while it stands. */
+  readonly over_at: string | null;
+  /** Whether its session with the database exists. Without it, the other workers declare it over soon. */
+  readonly connected: boolean;
+  readonly version: string | null;
+  readonly address: string | null;
+  readonly volume_id: string | null;
+  readonly overlay_epoch: number | null;
+  /** Effects that it performs, without a recorded outcome. */
+  readonly effects: number;
+  /** Runs whose caller it holds. */
+  readonly callers: number;
+}
+
+/** The state of a cluster at one moment. */
+export interface ClusterStatus {
+  /** The format of the tables. */
+  readonly format: number;
+  readonly entries: number;
+  /** Performers that stand, and those that are over but still have duties; in the order of their numbers. */
+  readonly performers: readonly Performer[];
+  /** Commits that are not integrated into the log, and the age of the oldest in milliseconds; 0 without one. */
+  readonly pending: { readonly commits: number; readonly oldest_ms: number };
+  /** Trees whose timer is due and has not fired, and how late the oldest is in milliseconds; 0 without one. */
+  readonly timers: { readonly due: number; readonly oldest_ms: number };
+  /** How far the slowest standby is behind in milliseconds; null without a standby, or without the right to know. */
+  readonly standby_lag_ms: number | null;
+}
+
+/** The list of workers in the database of a shared ledger. */
+export interface ClusterDirectory {
+  /** @returns null if no installation is recorded @throws LedgerError LEDGER_UNAVAILABLE */
+  installation(): Promise<Installation | null>;
+  /** Records the installation, unless one is recorded. @returns the one that is recorded now */
+  install(installation: Installation): Promise<Installation>;
+  /** Records the report of this process with its standing performer. Does nothing for a process that has not joined. */
+  report(worker: WorkerReport): Promise<void>;
+  /** Declares the performers over whose session is gone, as the poll of another worker does. */
+  endLost(): Promise<void>;
+  /** @throws LedgerError LEDGER_UNAVAILABLE */
+  status(): Promise<ClusterStatus>;
+  close(): Promise<void>;
+}

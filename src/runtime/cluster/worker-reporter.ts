@@ -1,0 +1,68 @@
+// A worker reports itself to the list of workers when it starts, and then every second: it may have joined again as
+// another performer, and the emergency overlay may have changed.
+
+import type { Clock } from '../../ports/clock.js';
+import type { ClusterDirectory, WorkerReport } from '../../ports/ledger/cluster.js';
+import type { Log } from '../../ports/log.js';
+import type { OverlaySource } from '../../ports/overlay-source.js';
+
+/** Interval between two reports, in ms. */
+export const REPORT_MS = 1_000;
+
+export interface WorkerReporterOptions {
+  readonly directory: Pick<ClusterDirectory, 'report' | 'close'>;
+  /** The overlay of the engine. */
+  readonly overlay: OverlaySource;
+  readonly worker: Omit<WorkerReport, 'address' | 'overlay_epoch'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class WorkerReporter {
+  readonly #options: WorkerReporterOptions;
+  #address: string | null = null;
+  #cancelTimer = (): void => undefined;
+  #last: Promise<void> = Promise.resolve();
+  #hasFailed = false;
+  #closed = false;
+
+  constructor(options: WorkerReporterOptions) {
+    this.#options = options;
+  }
+
+  /** Reports now and every second. Resolves after the first report, whether it succeeds or not. */
+  async start(): Promise<void> {
+    await this.#report();
+  }
+
+  /** @param address the URL of the HTTP service of this worker; the next report contains it */
+  serveAt(address: string): void {
+    this.#address = address;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelTimer();
+    await this.#last;
+    await this.#options.directory.close();
+  }
+
+  #report(): Promise<void> {
+    this.#last = this.#send();
+    return this.#last;
+  }
+
+  async #send(): Promise<void> {
+    const { directory, overlay, worker, clock, log } = this.#options;
+    const fact = overlay.current();
+    try {
+      await directory.report({ ...worker, address: this.#address, overlay_epoch: fact === null ? 0 : fact.epoch });
+      this.#hasFailed = false;
+    } catch (error) {
+      // Once for each outage: the engine logs its own failures.
+      if (!this.#hasFailed) log.warn('this worker cannot report itself to the database', { error });
+      this.#hasFailed = true;
+    }
+    if (!this.#closed) this.#cancelTimer = clock.wake(clock.now() + REPORT_MS, () => void this.#report());
+  }
+}
