@@ -26,10 +26,11 @@ export class Command {
   #stdout = '';
   #stderr = '';
 
-  constructor(argv: readonly string[], cwd: string) {
+  /** @param env variables besides PATH */
+  constructor(argv: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}) {
     this.child = spawn(process.execPath, [join(ROOT, 'dist/src/cli/main.js'), ...argv], {
       cwd,
-      env: { PATH: process.env['PATH'] },
+      env: { PATH: process.env['PATH'], ...env },
     });
     children.add(this.child);
     this.child.stdin.end();
@@ -50,6 +51,11 @@ export class Command {
       if (found !== null) return found;
       await Promise.race([once(this.child.stderr, 'data'), early]);
     }
+  }
+
+  kill(): Promise<Ended> {
+    this.child.kill('SIGKILL');
+    return this.ended;
   }
 
   stop(): Promise<Ended> {

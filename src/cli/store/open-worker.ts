@@ -32,7 +32,9 @@ export async function openWorker(
     const reporter = new WorkerReporter({ directory: cluster, overlay, worker, clock: systemClock(), log });
     await reporter.start();
     const close = async (): Promise<void> => {
-      await cluster.endLost().catch((error: unknown) => log.warn('this worker cannot say that it has ended', { error }));
+      await cluster
+        .endLost()
+        .catch((error: unknown) => log.warn('this worker cannot say that it has ended', { error }));
       await reporter.close();
     };
     return { turnpike, worker: { cluster, volume_id, close, serveAt: (address) => reporter.serveAt(address) } };
