@@ -11,6 +11,7 @@ import { exportCase } from './commands/runs/export.js';
 import { exportVerify } from './commands/runs/export-verify.js';
 import { clusterStatus } from './commands/cluster/cluster-status.js';
 import { helpText, overviewText } from './commands/help.js';
+import { homeCopy } from './commands/home/home-copy.js';
 import { init } from './commands/init.js';
 import { ledgerArchive } from './commands/ledger/ledger-archive.js';
 import { ledgerCheckProof } from './commands/ledger/ledger-check-proof.js';
@@ -58,6 +59,7 @@ export const COMMANDS: readonly CliCommand[] = [
   ledgerExport,
   ledgerErase,
   ledgerArchive,
+  homeCopy,
   machinesDiff,
   policyCheck,
   policyPin,

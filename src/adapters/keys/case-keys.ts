@@ -115,6 +115,13 @@ export class CaseKeys {
     return existsSync(this.#path(case_id, this.lastErased(case_id) + 1, 'key'));
   }
 
+  /** The cases with erased keys, and the number of the last one of each. @throws LedgerError LEDGER_TAMPERED */
+  erasedCases(): readonly { readonly case_id: string; readonly key_no: number }[] {
+    const cases = this.#names().map((name) => ERASURE_FILE.exec(name)?.[1]);
+    const named = [...new Set(cases.filter((case_id) => case_id !== undefined))].sort();
+    return named.map((case_id) => ({ case_id, key_no: this.lastErased(case_id) }));
+  }
+
   /** The number of the last erased key of the case; 0 if none was erased. */
   lastErased(case_id: string): number {
     for (let no = 1; ; no += 1) if (this.#readErasure(case_id, no) === null) return no - 1;

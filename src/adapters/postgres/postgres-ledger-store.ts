@@ -17,6 +17,7 @@ import type {
   ErasureResult,
   ErasureSeal,
   Integration,
+  LedgerStore,
   LogHead,
   MarkKey,
   MarkOf,
@@ -51,7 +52,7 @@ import { LedgerError } from '../../errors.js';
 import { PostgresContents } from './postgres-contents.js';
 import { claimDueTrees, claimDuties, isStanding, releaseDuties, treeLengths } from './postgres-duties.js';
 import { readMarks } from './postgres-marks.js';
-import { createTables, openTables } from './postgres-tables.js';
+import { createTables, openCopiedTables, openTables } from './postgres-tables.js';
 import { PostgresReader } from './postgres-reader.js';
 import { checkServer, checkSessions } from './check-server.js';
 import { PostgresRunRecords } from './postgres-run-records.js';
@@ -93,6 +94,11 @@ export function createPostgresStore(options: PostgresStoreOptions): Promise<Shar
  */
 export function openPostgresStore(options: PostgresStoreOptions): Promise<SharedLedgerStore> {
   return openStore(options, (client, schema) => openTables(client, schema, options.readOnly ?? false));
+}
+
+/** Opens an unfinished copy for reading, so that it can be verified. @throws like `openPostgresStore` */
+export function openCopiedPostgresStore(options: Omit<PostgresStoreOptions, 'readOnly'>): Promise<LedgerStore> {
+  return openStore({ ...options, readOnly: true }, (client, schema) => openCopiedTables(client, schema, true));
 }
 
 async function openStore(

@@ -186,7 +186,7 @@ function summaryOf(row: Row): TreeSummary {
  * The block that contains $1, and the next ones: at most $2, and no more after $3 bytes of text. With $4, only blocks
  * that begin there or later.
  */
-const LOG_PAGE = `SELECT ${BLOCK_COLUMNS} FROM (
+export const LOG_PAGE = `SELECT ${BLOCK_COLUMNS} FROM (
     SELECT l.log_index, l.tree_id, l.seq, sum(b.text_bytes) OVER (ORDER BY l.log_index) - b.text_bytes AS before
     FROM (
       SELECT * FROM log

@@ -17,8 +17,16 @@ const MIGRATIONS: readonly string[] = [
 /** Serializes migrations; two numbers, so that it cannot be the lock of a writer. */
 const LOCK = `SELECT pg_advisory_xact_lock(hashtext('turnpike migration'), hashtext($1))`;
 
+/** Exists while the ledger is an unfinished copy of another one. It has one row: the name of the source. */
+export const COPY_TABLE = 'unfinished_copy';
+
 /** Creates an empty ledger. @throws LedgerError LEDGER_UNAVAILABLE if the schema exists and is not empty */
 export function createTables(client: Queryable, schema: string): Promise<void> {
+  return createTablesIn(client, schema, () => Promise.resolve());
+}
+
+/** Like `createTables`; `more` runs in the same transaction. */
+export function createTablesIn(client: Queryable, schema: string, more: () => Promise<void>): Promise<void> {
   return inTransaction(client, schema, async () => {
     await client.query({ text: `CREATE SCHEMA IF NOT EXISTS ${schema}` });
     const [found] = (await client.query({ text: TABLES_COUNT, values: [schema] })).rows as Row[];
@@ -26,6 +34,7 @@ export function createTables(client: Queryable, schema: string): Promise<void> {
       throw unavailableError(`schema ${schema} has tables already: open the ledger, or choose another schema`);
     }
     await migrateFrom(client, 0);
+    await more();
   });
 }
 
@@ -35,6 +44,17 @@ export function createTables(client: Queryable, schema: string): Promise<void> {
  * @throws LedgerError LEDGER_TAMPERED if the tables are not those of a ledger
  */
 export async function openTables(client: Queryable, schema: string, readOnly: boolean): Promise<void> {
+  const source = await findCopySource(client, schema);
+  if (source !== null) {
+    throw unavailableError(
+      `schema ${schema} has an unfinished copy of ${source}: run \`turnpike home copy\` again, or drop the schema`,
+    );
+  }
+  await openCopiedTables(client, schema, readOnly);
+}
+
+/** Like `openTables`, also for an unfinished copy. */
+export async function openCopiedTables(client: Queryable, schema: string, readOnly: boolean): Promise<void> {
   const format = await readFormat(client, schema);
   if (format > FORMAT_VERSION) throw otherFormatError(format, 'use a newer version of Turnpike');
   if (format < FORMAT_VERSION && readOnly) throw otherFormatError(format, 'open the ledger for writing once');
@@ -49,6 +69,15 @@ const otherFormatError = (format: number, action: string): LedgerError =>
 
 const TABLES_COUNT = `SELECT count(*) AS tables FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')`;
+
+/** The source of the unfinished copy in this schema; null if there is none. */
+export async function findCopySource(client: Queryable, schema: string): Promise<string | null> {
+  const text = `SELECT to_regclass('${schema}.${COPY_TABLE}') IS NOT NULL AS found`;
+  const [table] = (await client.query({ text })).rows as Row[];
+  if (table?.['found'] !== 't') return null;
+  const [row] = (await client.query({ text: `SELECT source FROM ${schema}.${COPY_TABLE}` })).rows as Row[];
+  return row?.['source'] ?? 'another ledger';
+}
 
 const META_COLUMNS = `SELECT count(*) AS columns FROM information_schema.columns
   WHERE table_schema = $1 AND table_name = 'meta' AND column_name IN ('one', 'format', 'epoch')`;

@@ -16,6 +16,7 @@ import {
 } from './ledger-key.js';
 import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
 import type { ErasureSeal, ExternalHeadStore, HeadSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import { refuseUnfinishedCopy } from './copy/copy-marker.js';
 import { homePaths, type HomePaths, type KeyFolder, type LedgerFiles, type LocalState } from './home-paths.js';
 
 export { homePaths, type HomePaths, type KeyFolder, type LocalState } from './home-paths.js';
@@ -39,7 +40,7 @@ const isLeftOver = (path: string, name: string): boolean =>
     ? readdirSync(path).every((key) => /^ledger\.v?key(?:\.new-[0-9a-f]+)?$/.test(key))
     : name === 'artifacts' || name === 'sandbox'
       ? readdirSync(path).length === 0
-      : /^ledger\.db\.new-\d+(?:-journal|-wal|-shm)?$/.test(name);
+      : /^ledger\.db\.new-\d+(?:-journal|-wal|-shm)?$|^unfinished-copy\.json\.new-[0-9a-f]+$/.test(name);
 
 /** Creates a folder that only its owner can read, if it is missing. */
 export const makeFolder = (folder: string): void => void mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -67,6 +68,7 @@ export async function createHome(home: string, ledgerKey?: string): Promise<Home
 
 /** Opens the stores of an existing home. A reader may read while another process writes. */
 export function openHome(paths: HomePaths, { readOnly }: { readonly readOnly: boolean }): HomeStores {
+  refuseUnfinishedCopy(paths.home);
   if (!existsSync(paths.ledger) && !existsSync(paths.head)) {
     throw usageError(`${paths.home} is no home: make one with \`turnpike init\``);
   }
@@ -76,7 +78,8 @@ export function openHome(paths: HomePaths, { readOnly }: { readonly readOnly: bo
   return readOnly || signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(paths, store, anchor) };
 }
 
-const sqliteFiles = ({ ledger, artifacts, caseKeys }: LedgerFiles & KeyFolder) => ({
+/** The files of the SQLite store of a home. */
+export const sqliteFiles = ({ ledger, artifacts, caseKeys }: LedgerFiles & KeyFolder) => ({
   file: ledger,
   artifactsDir: artifacts,
   caseKeysDir: caseKeys,

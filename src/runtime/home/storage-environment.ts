@@ -8,6 +8,7 @@ import { memoryHeadStore, signedMemoryHeadStore } from '../../adapters/memory/me
 import { lockFolder } from '../../adapters/sqlite/writer-lock.js';
 import { usageError } from '../../errors.js';
 import type { ExternalHeadStore, HeadSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import { refuseUnfinishedCopy } from './copy/copy-marker.js';
 import { keyFolder, localState, type KeyFolder, type LocalState } from './home-paths.js';
 import { erasureSealOf, makeFolder, openSignable, signHeads, type HomeStores } from './home.js';
 import type { StorageEnvironment, TurnpikeOptions } from '../turnpike-options.js';
@@ -25,6 +26,7 @@ export async function openStorageEnvironment(store: LedgerStore, options: StoreF
   const keys = options.keys === undefined ? null : keyFolder(resolve(options.keys));
   const state = options.state === undefined ? null : localState(resolve(options.state));
   const folders = [keys?.keys, state?.state].filter((folder) => folder !== undefined);
+  if (state !== null) refuseUnfinishedCopy(state.state);
   for (const folder of folders) refuseInSandbox(folder, options.sandbox);
   folders.forEach(makeFolder);
   const lock = state === null ? null : lockFolder(state.state);

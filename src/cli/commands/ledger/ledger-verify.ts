@@ -50,7 +50,8 @@ export const ledgerVerify: CliCommand = {
   },
 };
 
-async function printVerdict(
+/** Prints what a verification has found. @returns its exit code */
+export async function printVerdict(
   verdict: LedgerVerdict,
   headMissing: boolean,
   args: CommandArguments,

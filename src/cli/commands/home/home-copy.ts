@@ -1,0 +1,74 @@
+import { copyHome, type CopyReport } from '../../../runtime/home/copy/copy-home.js';
+import { resolveLocation, type LocationOptions } from '../../../runtime/home/copy/copy-location.js';
+import type { CopyCounts } from '../../../runtime/home/copy/copy-ledger.js';
+import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { exitOneIfTampered } from '../../exit-code.js';
+import type { Io } from '../../io.js';
+import { countText, escapeText, jsonLine } from '../../text/terminal.js';
+import { printVerdict } from '../ledger/ledger-verify.js';
+
+/** Minimum number of entries or contents between two lines of progress. */
+const PROGRESS_ROWS = 50_000;
+
+/** `turnpike home copy`: copies a ledger between an SQLite home and PostgreSQL. */
+export const homeCopy: CliCommand = {
+  name: 'home copy',
+  summary: 'Copy a closed ledger with its keys and files to another store, and verify the copy',
+  operands: { usage: 'FROM TO', min: 2, max: 2 },
+  options: [
+    { name: 'from-home', value: 'DIR', help: 'with a URL as FROM: the folder of its keys, local state and sandbox' },
+    { name: 'from-schema', value: 'NAME', help: 'with a URL as FROM: the schema of its tables (default turnpike)' },
+    { name: 'to-home', value: 'DIR', help: 'with a URL as TO: the new folder for keys, local state and sandbox' },
+    { name: 'to-schema', value: 'NAME', help: 'with a URL as TO: the schema for its tables (default turnpike)' },
+    { name: 'no-sandbox', help: 'do not copy the files of the sandbox: move them yourself' },
+    { name: 'no-replay', help: 'verify the copy without replaying the state machines' },
+  ],
+  notes: [
+    'FROM and TO are home directories or postgres:// URLs. No other process may have FROM open, and TO must be empty.',
+    'The copy has the same entries, log, keys and tokens as FROM, so that proofs and evidence stay valid. From then on',
+    'use only one of the two: two ledgers that continue under one key contradict each other. An interrupted copy is',
+    'marked and cannot be opened: run the same command again, and it starts over. Exits as `ledger verify` does.',
+  ],
+  run: (args, io) => exitOneIfTampered(io, () => copy(args, io)),
+};
+
+async function copy(args: CommandArguments, io: Io): Promise<ExitCode> {
+  const [from = '', to = ''] = args.operands;
+  const report = await copyHome({
+    from: resolveLocation(from, locationOptions(args, 'from'), io.cwd),
+    to: resolveLocation(to, locationOptions(args, 'to'), io.cwd),
+    sandbox: !args.flag('no-sandbox'),
+    replay: !args.flag('no-replay'),
+    ...(io.stderr.isTTY ? { onProgress: progressTo(io) } : {}),
+  });
+  if (args.flag('json')) {
+    await io.stdout.write(jsonLine(report));
+  } else {
+    await printVerdict(report.verdict, false, args, io);
+    for (const line of linesOf(report)) await io.stdout.write(`${escapeText(line)}\n`);
+  }
+  return report.verdict.verdict === 'verified' ? 0 : report.verdict.verdict === 'refused' ? 1 : 4;
+}
+
+function locationOptions(args: CommandArguments, end: 'from' | 'to'): LocationOptions {
+  const [home, schema] = [args.text(`${end}-home`), args.text(`${end}-schema`)];
+  return { ...(home === undefined ? {} : { home }), ...(schema === undefined ? {} : { schema }) };
+}
+
+const linesOf = ({ from, to, entries, trees, verdict }: CopyReport): readonly string[] =>
+  verdict.verdict === 'refused'
+    ? [`${to} stays an unfinished copy: verify ${from}, repair it, and copy again`]
+    : [
+        `copied ${entries} entries of ${countText(trees, 'run tree')} from ${from} to ${to}`,
+        'use only one of the two from now on',
+      ];
+
+function progressTo({ stderr }: Io): (counts: Readonly<CopyCounts>, entries: number) => void {
+  let printed = 0;
+  return ({ contents, entries }, all) => {
+    if (contents + entries - printed < PROGRESS_ROWS) return;
+    printed = contents + entries;
+    const done = entries === 0 ? countText(contents, 'content') : `${entries} of ${all} entries`;
+    void stderr.writeLine(`copied ${done}`);
+  };
+}

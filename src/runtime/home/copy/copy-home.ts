@@ -1,0 +1,118 @@
+// Copies a ledger with its keys, local state and sandbox to another store (decision 0044).
+//
+//   M1. The target is marked before anything is written, and the mark is removed last. Until then nothing opens it.
+//   M2. A copy that was interrupted starts again: the source may have changed in between, for example by an erasure.
+//   M3. The keys are copied before the contents that they encrypt.
+//   M4. The copy is verified like any ledger, against the head file of the source. If it does not verify, it stays an
+//       unfinished copy.
+
+import { usageError } from '../../../errors.js';
+import type { LedgerVerdict } from '../../../ledger/verification/ledger-verdict.js';
+import type { LogHead } from '../../../ports/ledger/ledger-store.js';
+import { LedgerReader } from '../../ledger/ledger-reader.js';
+import { openHead } from '../home.js';
+import { copyLedger, type CopyCounts, type CopyProgress } from './copy-ledger.js';
+import { locationText, type LedgerLocation } from './copy-location.js';
+import { readCopyMarker, removeCopyMarker, writeCopyMarker } from './copy-marker.js';
+import { openCopySource } from './copy-source.js';
+import { claimTarget, clearTarget, copyFiles, createCopyTarget, isPublished, openCopy } from './copy-target.js';
+
+export interface CopyHomeOptions {
+  readonly from: LedgerLocation;
+  readonly to: LedgerLocation;
+  /** Whether the files of the sandbox are copied. @default true */
+  readonly sandbox?: boolean;
+  /** Whether the verification replays the state machines. @default true */
+  readonly replay?: boolean;
+  readonly onProgress?: CopyProgress;
+}
+
+export interface CopyReport extends Pick<CopyCounts, 'entries' | 'trees'> {
+  readonly from: string;
+  readonly to: string;
+  /** The root of the log. */
+  readonly root: string;
+  /** If it is `refused`, the copy stays marked as unfinished. */
+  readonly verdict: LedgerVerdict;
+}
+
+/**
+ * Copies a closed ledger to an empty place: its log, contents, marks and run records, its keys and tokens, the head
+ * file, the emergency overlay, exports and the sandbox. Then verifies the copy. The source does not change.
+ * @throws UsageError if the target is not empty, or an unfinished copy of another source
+ * @throws LedgerError LEDGER_LOCKED if another process has the source open, or copies to the target; LEDGER_TAMPERED,
+ * LEDGER_BELOW_HEAD if the source is not what its keys and its head file say; LEDGER_UNAVAILABLE
+ */
+export async function copyHome(options: CopyHomeOptions): Promise<CopyReport> {
+  const { from, to } = options;
+  const names = { from: locationText(from), to: locationText(to) };
+  if (names.from === names.to || from.paths.home === to.paths.home) {
+    throw usageError('the copy needs another place, and another folder, than the ledger that it copies');
+  }
+  const source = await openCopySource(from);
+  try {
+    const lock = claimTarget(to, names.from);
+    try {
+      const copied = (await finishPublished(options, source)) ?? (await copyAll(options, names.from, source));
+      return { ...names, ...copied };
+    } finally {
+      lock.release();
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+type CopyResult = Omit<CopyReport, 'from' | 'to'>;
+type Source = Awaited<ReturnType<typeof openCopySource>>;
+
+async function copyAll(options: CopyHomeOptions, name: string, { store, source }: Source): Promise<CopyResult> {
+  const { from, to, sandbox = true, onProgress = () => undefined } = options;
+  await clearTarget(to.paths);
+  await copyFiles(from.paths, to.paths, sandbox);
+  const target = await createCopyTarget(to, name);
+  try {
+    const { head, entries, trees } = await copyLedger(source, store, target, onProgress);
+    const verdict = await verifyCopy(to, options.replay ?? true);
+    const copied = { entries, trees, root: head.root, verdict };
+    if (verdict.verdict === 'refused') return copied;
+    await writeHead(to, head);
+    writeCopyMarker(to.paths.home, { source: name, verified: head.root });
+    await target.publish();
+    await removeCopyMarker(to.paths.home);
+    return copied;
+  } finally {
+    await target.close();
+  }
+}
+
+/** Finishes a copy that was interrupted between its two last writes: only the mark of the folder is left. */
+async function finishPublished({ to, replay = true }: CopyHomeOptions, { source }: Source): Promise<CopyResult | null> {
+  const { root } = await source.head();
+  if (readCopyMarker(to.paths.home)?.verified !== root || !(await isPublished(to))) return null;
+  const verdict = await verifyCopy(to, replay);
+  if (verdict.verdict === 'refused') return null;
+  await removeCopyMarker(to.paths.home);
+  return { entries: verdict.entries, trees: verdict.trees, root: verdict.root, verdict };
+}
+
+/** Compares the copy with the head file of the source, too. */
+async function verifyCopy(to: LedgerLocation, replay: boolean): Promise<LedgerVerdict> {
+  const store = await openCopy(to);
+  const { anchor } = openHead(to.paths, { readOnly: true });
+  try {
+    return await new LedgerReader(store, anchor).verify({ replay });
+  } finally {
+    await anchor.close();
+    await store.close();
+  }
+}
+
+async function writeHead({ paths }: LedgerLocation, head: LogHead): Promise<void> {
+  const { anchor } = openHead(paths, { readOnly: false });
+  try {
+    await anchor.write(head);
+  } finally {
+    await anchor.close();
+  }
+}

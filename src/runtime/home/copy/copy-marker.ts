@@ -1,0 +1,68 @@
+// The file that marks a folder as an unfinished copy. It is made in an empty folder, and removed last.
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { removeAll } from '../../../adapters/files/copy-folder.js';
+import { fsyncDirectory } from '../../../adapters/files/fsync-directory.js';
+import { createFile, readSmallFile, replaceFile } from '../../../adapters/files/small-file.js';
+import { isJsonObject } from '../../../contract/json.js';
+import { LedgerError } from '../../../errors.js';
+
+const FILE = 'unfinished-copy.json';
+const FILE_BYTES_MAX = 65_536;
+const MODE = 0o600;
+
+/** What the mark says. */
+export interface CopyMarker {
+  /** The text of the location that is copied. */
+  readonly source: string;
+  /** The root of the log, once the copy was verified; null before. */
+  readonly verified: string | null;
+}
+
+const pathIn = (folder: string): string => join(folder, FILE);
+const textOf = (marker: CopyMarker): string => `${JSON.stringify({ version: 1, ...marker })}\n`;
+
+/** The mark of a folder; null if it has none. A mark that cannot be read names no source. */
+export function readCopyMarker(folder: string): CopyMarker | null {
+  const bytes = existsSync(pathIn(folder)) ? readSmallFile(pathIn(folder), { bytesMax: FILE_BYTES_MAX }) : null;
+  if (bytes === null) return null;
+  const { source, verified } = parse(Buffer.from(bytes).toString('utf8'));
+  return {
+    source: typeof source === 'string' ? source : 'another ledger',
+    verified: typeof verified === 'string' ? verified : null,
+  };
+}
+
+function parse(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isJsonObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Marks a folder durably. @returns false if it has a mark */
+export const createCopyMarker = (folder: string, source: string): boolean =>
+  createFile(pathIn(folder), textOf({ source, verified: null }), MODE);
+
+/** Records in the mark that the copy was verified. */
+export const writeCopyMarker = (folder: string, marker: CopyMarker): void =>
+  replaceFile(pathIn(folder), textOf(marker), MODE);
+
+/** Removes the mark durably. */
+export async function removeCopyMarker(folder: string): Promise<void> {
+  await removeAll(pathIn(folder));
+  await fsyncDirectory(folder);
+}
+
+/** @throws LedgerError LEDGER_UNAVAILABLE if the folder is an unfinished copy */
+export function refuseUnfinishedCopy(folder: string): void {
+  const marker = readCopyMarker(folder);
+  if (marker === null) return;
+  const message =
+    `${folder} is an unfinished copy of ${marker.source}: ` +
+    'run `turnpike home copy` with the same source again, or remove the folder';
+  throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
+}

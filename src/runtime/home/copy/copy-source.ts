@@ -1,0 +1,89 @@
+import { existsSync } from 'node:fs';
+import { CaseKeys } from '../../../adapters/keys/case-keys.js';
+import { openSqliteCopySource } from '../../../adapters/sqlite/copy/sqlite-copy-source.js';
+import { lockFolder } from '../../../adapters/sqlite/writer-lock.js';
+import { Sequencer } from '../../../engine/sequencer.js';
+import { LedgerError, usageError } from '../../../errors.js';
+import { checkExternalHead } from '../../../ledger/verification/check-external-head.js';
+import type { LedgerCopySource } from '../../../ports/ledger/ledger-copy.js';
+import type { LedgerStore } from '../../../ports/ledger/ledger-store.js';
+import { erasureSealOf, openHead, openHome, sqliteFiles } from '../home.js';
+import type { LedgerLocation, PostgresLocation } from './copy-location.js';
+
+/** A closed ledger that this process has locked, and its rows. */
+export interface OpenCopySource {
+  readonly store: LedgerStore;
+  readonly source: LedgerCopySource;
+  close(): Promise<void>;
+}
+
+type CloseStep = () => unknown;
+
+/**
+ * Takes the writer lock of a ledger, integrates what is pending, and compares the ledger with its head file.
+ * @throws LedgerError LEDGER_LOCKED while another process has it open; LEDGER_BELOW_HEAD, LEDGER_TAMPERED for another
+ * key or another log; LEDGER_ARCHIVED or LEDGER_UNAVAILABLE if it cannot be copied
+ * @throws UsageError if there is no ledger
+ */
+export async function openCopySource(location: LedgerLocation): Promise<OpenCopySource> {
+  const opened: CloseStep[] = [];
+  const close = async (): Promise<void> => {
+    for (const step of opened.splice(0).reverse()) await step();
+  };
+  try {
+    const { store, source } = await openStores(location, opened);
+    await new Sequencer(store, () => undefined).run();
+    const { anchor } = openHead(location.paths, { readOnly: true });
+    await checkExternalHead(store, anchor, { acceptMissing: location.postgres !== null });
+    await anchor.close();
+    const obstacle = await source.findObstacle();
+    if (obstacle !== null) {
+      throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `this ledger cannot be copied: ${obstacle}` });
+    }
+    return { store, source, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+interface SourceStores {
+  readonly store: LedgerStore;
+  readonly source: LedgerCopySource;
+}
+
+async function openStores({ paths, postgres }: LedgerLocation, opened: CloseStep[]): Promise<SourceStores> {
+  const keys = new CaseKeys(paths.caseKeys, erasureSealOf(paths, { readOnly: true }));
+  if (postgres !== null) return openPostgresStores({ paths, postgres }, keys, opened);
+  const { store, anchor } = openHome(paths, { readOnly: false });
+  opened.push(
+    () => store.close(),
+    () => anchor.close(),
+  );
+  await store.acquire();
+  const { file, artifactsDir } = sqliteFiles(paths);
+  const source = openSqliteCopySource({ file, artifactsDir, keys });
+  opened.push(() => source.close());
+  return { store, source };
+}
+
+async function openPostgresStores(
+  { paths, postgres }: LedgerLocation & { readonly postgres: PostgresLocation },
+  keys: CaseKeys,
+  opened: CloseStep[],
+): Promise<SourceStores> {
+  if (!existsSync(paths.keys)) throw usageError(`${paths.home} has no key folder: name the folder of this ledger`);
+  const [{ openPostgresStore }, { openPostgresCopySource }] = await Promise.all([
+    import('../../../adapters/postgres/postgres-ledger-store.js'),
+    import('../../../adapters/postgres/copy/postgres-copy-source.js'),
+  ]);
+  const lock = lockFolder(paths.state);
+  opened.push(() => lock.release());
+  const erasureSeal = erasureSealOf(paths, { readOnly: false });
+  const store = await openPostgresStore({ ...postgres, caseKeysDir: paths.caseKeys, erasureSeal });
+  opened.push(() => store.close());
+  await store.acquire();
+  const source = openPostgresCopySource({ ...postgres, keys });
+  opened.push(() => source.close());
+  return { store, source };
+}
