@@ -75,6 +75,14 @@ export type {
   StartSessionOptions,
   TaskDetails,
 } from './runtime/sessions/sessions.js';
+export { copyHome, type CopyHomeOptions, type CopyReport } from './runtime/home/copy/copy-home.js';
+export {
+  resolveLocation,
+  type LedgerLocation,
+  type LocationOptions,
+  type PostgresLocation,
+} from './runtime/home/copy/copy-location.js';
+export type { CopyCounts, CopyProgress } from './runtime/home/copy/copy-ledger.js';
 export { openTurnpike, type Turnpike, type TurnpikeOptions } from './runtime/turnpike.js';
 export { commandHash, verifyReceipt, type ReceiptSubject, type ReceiptVerdict } from './session/receipt.js';
 export { renderAgentOutput } from './step/render-agent-output.js';

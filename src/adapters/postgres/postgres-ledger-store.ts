@@ -158,12 +158,12 @@ class PostgresLedgerStore implements SharedLedgerStore {
   };
 
   readonly archives: ArchiveTable = {
+    obstacle: NO_ARCHIVES,
     parts: () => this.#answer([]),
     tree: () => this.#answer(null),
     treeCount: () => this.#answer(0),
     hasCase: () => this.#answer(false),
-    remove: () =>
-      Promise.reject(unavailableError('a ledger in PostgreSQL cannot be archived: its entries stay in the database')),
+    remove: () => Promise.reject(unavailableError(NO_ARCHIVES)),
     tidy: () => this.#answer(undefined),
   };
 
@@ -330,6 +330,10 @@ class PostgresLedgerStore implements SharedLedgerStore {
     return this.#pool.closed ? Promise.reject(closedError()) : Promise.resolve(value);
   }
 }
+
+const NO_ARCHIVES =
+  'a ledger in PostgreSQL cannot be archived: its entries stay in the database. ' +
+  'Write evidence with `turnpike ledger export`, or copy the ledger to SQLite with `turnpike home copy` and archive it';
 
 /** One after another: each may be large. */
 async function inOrder(

@@ -34,6 +34,8 @@ export interface ArchiveRemoval {
  * archived. None of it is trusted.
  */
 export interface ArchiveTable {
+  /** Why this kind of store never removes entries, and what to do instead. Absent if it does. */
+  readonly obstacle?: string;
   /** In log order: the log continues from the last one. */
   parts(): Promise<readonly ArchivedPart[]>;
   /** How many entries an archived tree had; null for any other tree. */

@@ -92,8 +92,8 @@ export interface LedgerCopySource {
 }
 
 /**
- * An empty ledger that a copy fills. Pages arrive in the order of the methods below. Until `publish` the store is marked
- * as an unfinished copy.
+ * An empty ledger that a copy fills. Pages arrive in the order of the methods below. Until `publish` the store is
+ * marked as an unfinished copy.
  */
 export interface LedgerCopyTarget {
   addContents(page: readonly CopiedContent[]): Promise<void>;

@@ -35,10 +35,19 @@ export interface ArchiveResult {
   readonly tidied: boolean;
 }
 
-/** @throws LedgerError if the ledger does not match its head or fails its verification: then nothing may be moved */
+/**
+ * @throws LedgerError LEDGER_UNAVAILABLE if this kind of store cannot be archived
+ * @throws LedgerError if the ledger does not match its head or fails its verification: then nothing may be moved
+ */
 export async function checkArchivable({ store, anchor }: Pick<LockedLedger, 'store' | 'anchor'>): Promise<void> {
+  requireArchives(store);
   await checkArchives(store, anchor);
   await checkExternalHead(store, anchor);
+}
+
+/** Before any work: a file that was written would be the first trace of an archive that never happens. */
+function requireArchives({ archives: { obstacle } }: LedgerStore): void {
+  if (obstacle !== undefined) throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: obstacle });
 }
 
 /**
@@ -52,6 +61,7 @@ export async function archiveLedger(
   draft: () => Promise<ArchiveDraft>,
 ): Promise<ArchiveResult> {
   const { store, anchor } = ledger;
+  requireArchives(store);
   const signedSize = (await anchor.read())?.size ?? 0;
   if (before !== null && before > signedSize) {
     throw usageError(`the last checkpoint covers ${signedSize} entries: no others can be archived`);

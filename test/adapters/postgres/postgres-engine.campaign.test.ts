@@ -11,6 +11,7 @@ import { embeddedEngine } from '../../../src/engine/embedded.js';
 import type { LedgerStore } from '../../../src/ports/ledger/ledger-store.js';
 import { openTurnpike, type Turnpike } from '../../../src/index.js';
 import { simulate } from '../../../src/replay/policy/simulate.js';
+import { checkArchivable } from '../../../src/runtime/evidence/archive-ledger.js';
 import { withholdByLanes } from '../../../src/runtime/evidence/lane-withholding.js';
 import { openEvidence, verifyEvidence } from '../../../src/runtime/evidence/open-evidence.js';
 import { writeEvidence } from '../../../src/runtime/evidence/write-evidence.js';
@@ -178,6 +179,22 @@ if (server === null) {
     await store.close();
     const bundle = await openEvidence(lineFileOf(lines.join('')), signer);
     expect(await verifyEvidence(bundle)).toMatchObject({ verdict: 'verified', entries: head.size });
+    turnpike = await openOn(await openPostgresStore(place));
+  });
+
+  test('an archive is refused before any work', async () => {
+    await runAgent('case-0001');
+    await turnpike.close();
+    const store = await openPostgresStore(place);
+    const { anchor } = openHead(
+      { head: join(folderOf('state'), 'ledger.head'), ...keyFolder(folderOf('keys')) },
+      { readOnly: true },
+    );
+    await expect(checkArchivable({ store, anchor })).rejects.toMatchObject({
+      code: 'LEDGER_UNAVAILABLE',
+      message: expect.stringContaining('turnpike home copy'),
+    });
+    await store.close();
     turnpike = await openOn(await openPostgresStore(place));
   });
 });

@@ -12,11 +12,12 @@ import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.
 import { noteSigner, type NoteSigner } from '../../../src/ledger/proof/signed-note.js';
 import type { LedgerStore } from '../../../src/ports/ledger/ledger-store.js';
 import type { LineFile } from '../../../src/ports/ledger/line-file.js';
-import { archiveLedger, type ArchiveResult } from '../../../src/runtime/evidence/archive-ledger.js';
+import { archiveLedger, checkArchivable, type ArchiveResult } from '../../../src/runtime/evidence/archive-ledger.js';
 import { openEvidence } from '../../../src/runtime/evidence/open-evidence.js';
 import { generateLedgerKey } from '../../../src/runtime/home/ledger-key.js';
 import { openTurnpike, type Turnpike } from '../../../src/runtime/turnpike.js';
 import { FaultyStore } from '../../fixtures/faulty-store.js';
+import { ForwardingStore } from '../../fixtures/forwarding-store.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 
 const PROPOSAL = { schema_version: '1.0.0', reasoning: 'Because.', action: 'THINK', args: {} };
@@ -169,4 +170,20 @@ test('of two ledgers archived to one file name at once, one succeeds and the oth
   await drafts[1].close();
   expect(readFileSync(path, 'utf8')).toBe('of the second\n');
   expect(readdirSync(folder)).toEqual(['one']);
+});
+
+test('a store that cannot be archived is refused before anything is read or written', async () => {
+  class Unarchivable extends ForwardingStore {
+    override get archives(): LedgerStore['archives'] {
+      return { ...this.inner.archives, obstacle: 'this store keeps its entries: copy the ledger' };
+    }
+  }
+  const store = new Unarchivable(memoryStore());
+  const epoch = await store.acquire();
+  const anchor = { ...memoryHeadStore(await store.head()), read: () => Promise.reject(new Error('it was read')) };
+  const draft = () => Promise.reject(new Error('a file was made'));
+  const refused = { code: 'LEDGER_UNAVAILABLE', message: 'this store keeps its entries: copy the ledger' };
+  await expect(checkArchivable({ store, anchor })).rejects.toMatchObject(refused);
+  await expect(archiveLedger({ store, epoch, anchor, signer }, null, draft)).rejects.toMatchObject(refused);
+  await store.close();
 });

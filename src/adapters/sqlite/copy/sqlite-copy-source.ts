@@ -35,7 +35,7 @@ export interface SqliteCopySourceOptions {
   readonly keys: CaseKeys;
 }
 
-/** Opens a ledger of the current format, whose writer lock the caller has. @throws LedgerError like `openSqliteStore` */
+/** Opens a ledger of the current format whose writer lock the caller has. @throws like `openSqliteStore` */
 export const openSqliteCopySource = (options: SqliteCopySourceOptions): LedgerCopySource =>
   new SqliteCopySource(openDatabase(options.file, true), options);
 

@@ -16,7 +16,7 @@ export async function readRecovery(store: LedgerStore, tree_id: string): Promise
     const folded = await foldTree(store, tree_id);
     if (folded === null) return null;
     const { tree } = folded;
-    const wake_at = tree.timers.reduce<string | null>((first, { at }) => (first === null || at < first ? at : first), null);
+    const wake_at = tree.timers.map(({ at }) => at).sort()[0] ?? null;
     const recovery = { tree_id, wake_at, duties: dutiesOf(tree) };
     tree.stop();
     return recovery;

@@ -69,7 +69,8 @@ async function copyIfThere(from: string, to: string): Promise<void> {
 }
 
 /** Creates the empty store of the target, whose keys have been copied. @throws like its store */
-export async function createCopyTarget({ paths, postgres }: LedgerLocation, source: string): Promise<LedgerCopyTarget> {
+export async function createCopyTarget(to: LedgerLocation, source: string): Promise<LedgerCopyTarget> {
+  const { paths, postgres } = to;
   if (postgres === null) {
     makeFolder(paths.artifacts);
     const { file, artifactsDir } = sqliteFiles(paths);

@@ -1,28 +1,105 @@
-// A copy of an SQLite home to another one. PostgreSQL: copy-home.campaign.test.ts.
+// A copy of an SQLite home to another one, and what is refused. PostgreSQL: copy-home.campaign.test.ts.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { withoutTriggers } from '../../../../src/adapters/sqlite/sqlite-database.js';
+import { openTurnpike } from '../../../../src/runtime/turnpike.js';
 import { copyHome } from '../../../../src/runtime/home/copy/copy-home.js';
-import { resolveLocation } from '../../../../src/runtime/home/copy/copy-location.js';
+import { locationText, resolveLocation, type LedgerLocation } from '../../../../src/runtime/home/copy/copy-location.js';
+import { createCopyMarker, removeCopyMarker } from '../../../../src/runtime/home/copy/copy-marker.js';
+import { turnpike } from '../../../cli/fake-io.js';
 import { tempFolder } from '../../../fixtures/temp-folder.js';
-import { createRichLedger } from './rich-ledger.js';
+import { createRichLedger, serviceOptions } from './rich-ledger.js';
 import { dumpLedger } from './same-ledger.js';
 
 let folder: string;
-let home: string;
+let from: LedgerLocation;
 
 beforeAll(async () => {
   folder = tempFolder('copy');
-  home = await createRichLedger(folder);
+  from = resolveLocation(await createRichLedger(folder));
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const at = (name: string): LedgerLocation => resolveLocation(join(folder, name));
+
 describe('home copy', () => {
-  test('copies an SQLite home to another one', async () => {
-    const [from, to] = [resolveLocation(home), resolveLocation(join(folder, 'copy'))];
+  test('copies an SQLite home: the same ledger, files, keys and tokens', async () => {
+    const to = at('same');
+    symlinkSync('/etc/passwd', join(from.paths.sandbox, 'case-a/link'));
+    execFileSync('mkfifo', [join(from.paths.sandbox, 'case-a/pipe')]);
     const report = await copyHome({ from, to });
     expect(report.verdict).toMatchObject({ verdict: 'by_hash_alone', problems: [] });
     expect(await dumpLedger(to)).toEqual(await dumpLedger(from));
+    expect(lstatSync(join(to.paths.sandbox, 'case-a/link')).isSymbolicLink()).toBe(true);
+    expect(existsSync(join(to.paths.sandbox, 'case-a/pipe'))).toBe(false);
+    const keys = (paths: typeof to.paths) => readdirSync(paths.keys, { recursive: true }).map(String).sort();
+    expect(keys(to.paths)).toEqual(keys(from.paths).filter((name) => !name.endsWith('.lock')));
+    const reopened = await openTurnpike({ ...serviceOptions(folder, 5_000), home: to.paths.home });
+    expect(reopened.recovery).toMatchObject({ settled: 1, interrupted: 1 });
+    await reopened.close();
+  });
+
+  test('refuses a target that is not empty, or the source itself', async () => {
+    mkdirSync(join(folder, 'full'));
+    writeFileSync(join(folder, 'full', 'file'), 'content');
+    await expect(copyHome({ from, to: at('full') })).rejects.toMatchObject({ code: 'USAGE' });
+    await expect(copyHome({ from, to: from })).rejects.toMatchObject({ code: 'USAGE' });
+    await expect(copyHome({ from: at('none'), to: at('new') })).rejects.toMatchObject({ code: 'USAGE' });
+  });
+
+  test('refuses a source that another process has open', async () => {
+    cpSync(from.paths.home, join(folder, 'open'), { recursive: true, filter: (path) => !path.endsWith('pipe') });
+    const open = await openTurnpike({ ...serviceOptions(folder, 6_000), home: join(folder, 'open') });
+    await expect(copyHome({ from: at('open'), to: at('new') })).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
+    await open.close();
+  });
+
+  test('an unfinished copy is not opened, not copied from another source, and is started again', async () => {
+    const to = at('marked');
+    mkdirSync(to.paths.home);
+    createCopyMarker(to.paths.home, '/elsewhere');
+    writeFileSync(`${to.paths.ledger}.copy`, 'a part');
+    mkdirSync(to.paths.caseKeys, { recursive: true });
+    writeFileSync(join(to.paths.caseKeys, 'case-old.1.key'), 'a key that the source no longer has');
+    const refused = { code: 'LEDGER_UNAVAILABLE', message: expect.stringContaining('unfinished copy of /elsewhere') };
+    await expect(openTurnpike({ home: to.paths.home, control: false })).rejects.toMatchObject(refused);
+    const said = await turnpike(folder, ['ledger', 'verify', '--home', to.paths.home]);
+    expect([said.code, said.stderr]).toEqual([3, expect.stringContaining('turnpike home copy')]);
+    await expect(copyHome({ from, to })).rejects.toMatchObject({ code: 'USAGE' });
+    await removeCopyMarker(to.paths.home);
+    createCopyMarker(to.paths.home, locationText(from));
+    await copyHome({ from, to });
+    expect(existsSync(join(to.paths.caseKeys, 'case-old.1.key'))).toBe(false);
+    expect(await dumpLedger(to)).toEqual(await dumpLedger(from));
+  });
+
+  test('a source whose entries were changed is not published', async () => {
+    cpSync(from.paths.home, join(folder, 'bad'), { recursive: true, filter: (path) => !path.endsWith('pipe') });
+    const db = new Database(join(folder, 'bad', 'ledger.db'));
+    withoutTriggers(db, ['blocks_update'], () => {
+      db.exec(`UPDATE blocks SET texts = replace(texts, 'case-a', 'case-x') WHERE log_index = 0`);
+    });
+    db.close();
+    const { verdict } = await copyHome({ from: at('bad'), to: at('bad-copy') });
+    expect(verdict.verdict).toBe('refused');
+    await expect(openTurnpike({ home: join(folder, 'bad-copy'), control: false })).rejects.toMatchObject({
+      code: 'LEDGER_UNAVAILABLE',
+    });
+  });
+
+  test('the command copies, verifies and reports', async () => {
+    const said = await turnpike(folder, ['home', 'copy', from.paths.home, 'cli-copy'], { stderrTTY: true });
+    expect(said).toMatchObject({ code: 4, stdout: expect.stringMatching(/^by hash alone: \d+ entries[^]*copied \d+/) });
+    const json = await turnpike(folder, ['home', 'copy', from.paths.home, 'json-copy', '--json', '--no-sandbox']);
+    expect(JSON.parse(json.stdout)).toMatchObject({ verdict: { verdict: 'by_hash_alone' } });
+    expect(readdirSync(join(folder, 'json-copy', 'sandbox'))).toEqual([]);
+    const wrong = await turnpike(folder, ['home', 'copy', from.paths.home, 'postgres://localhost/x']);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('folder')]);
+    const odd = await turnpike(folder, ['home', 'copy', from.paths.home, 'new', '--to-schema', 'x']);
+    expect(odd.code).toBe(2);
   });
 });

@@ -36,10 +36,12 @@ export function countedIds(first: number): Ids {
   return { draw: (prefix) => `${prefix}${String((drawn += 1)).padStart(21, '0')}` };
 }
 
-const edit: typeof serviceEdit = (name, text) => {
+/** The policy of the rich ledger: that of `serviceEdit`, with one approver for promotions. */
+export const edit: typeof serviceEdit = (name, text) => {
   const edited = serviceEdit(name, text);
   if (name !== 'actions') return edited;
-  return `${edited}\napprovals:\n  - { for: promotion, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 5 }\n`;
+  const rule = '{ for: promotion, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 5 }';
+  return `${edited}\napprovals:\n  - ${rule}\n`;
 };
 
 /** What a service that works on the ledger in `folder` opens it with. */
@@ -71,9 +73,9 @@ const BY = { actor: 'anna', role: 'ATTORNEY_ADMIN' } as const;
 export async function createRichLedger(folder: string): Promise<string> {
   const live = join(folder, 'live');
   writeContract(join(folder, 'contract'), { edit });
+  const first = await openTurnpike({ ...serviceOptions(folder, 0), home: live });
   put(live, 'case-a/large.bin.txt', 'x'.repeat(LARGE_BYTES));
   put(live, 'case-a/medium.txt', 'y'.repeat(MEDIUM_BYTES));
-  const first = await openTurnpike({ ...serviceOptions(folder, 0), home: live });
   await workInSandbox(first, 'case-a');
   await workInSandbox(first, 'case-gone');
   await first.erase({ case: 'case-gone', actor: 'operator' });
