@@ -1,0 +1,78 @@
+// One case: workers, clients and faults for a seed, and what the checks find.
+
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { seeded } from '../crash/seeded.js';
+import { Tally } from '../crash/tally.js';
+import type { Postgres } from '../fixtures/postgres.js';
+import { checkCluster } from './check.js';
+import { Clients } from './clients.js';
+import { Cluster, execute } from './cluster.js';
+import { injectFaults, type Fault } from './faults.js';
+import type { Plant } from './worker-options.js';
+
+const AGENTS = 12;
+
+export interface CaseOptions {
+  readonly server: Postgres;
+  /** The folder of a small file system with the data of the server, or null. */
+  readonly smallDisk: string | null;
+  /** A folder for the files of the case. It is removed if nothing was found. */
+  readonly folder: string;
+  readonly seed: number;
+  readonly faults: number;
+  readonly only?: readonly Fault[];
+  readonly plant?: Plant;
+  /** Default: true. */
+  readonly isQuotaExact?: boolean;
+}
+
+export interface CaseReport {
+  readonly seed: number;
+  readonly tally: Tally;
+  readonly faults: ReadonlyMap<Fault, number>;
+  readonly operations: Readonly<Record<'ok' | 'unknown', number>>;
+  readonly slowestMs: number;
+  readonly seconds: number;
+  /** The folder with the evidence; null if nothing was found. */
+  readonly evidence: string | null;
+}
+
+export async function runCase(options: CaseOptions): Promise<CaseReport> {
+  const { server, seed, plant = 'none', isQuotaExact = true } = options;
+  const startedAt = Date.now();
+  const random = seeded(seed);
+  const tally = new Tally(`seed ${seed}`);
+  const schema = `cluster_${process.pid}_${seed}`;
+  const folder = join(options.folder, `seed-${seed}`);
+  const cluster = await Cluster.start({ server, folder, schema, plant });
+  const cases = [`case-${seed}-a`, `case-${seed}-b`, `case-${seed}-quota`];
+  const clients = new Clients({ workers: cluster.workers, random: seeded(seed + 1_000), agents: AGENTS, seed, cases });
+  let faults: ReadonlyMap<Fault, number> = new Map();
+  try {
+    clients.start();
+    const { smallDisk, only } = options;
+    const kinds = only === undefined ? {} : { only };
+    faults = await injectFaults({ cluster, server, smallDisk, random, count: options.faults, ...kinds });
+    await clients.end();
+    await checkCluster({ tally, cluster, history: clients.history, url: server.url, schema, isQuotaExact });
+  } catch (error) {
+    tally.that(
+      false,
+      () => `the case ended with ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+    );
+  } finally {
+    await cluster.stop();
+  }
+  const isClean = tally.violations.length === 0;
+  if (isClean) {
+    rmSync(folder, { recursive: true, force: true });
+    await execute(server.url, 'public', `DROP SCHEMA ${schema} CASCADE`).catch(() => undefined);
+  }
+  const ok = clients.history.operations.filter(({ outcome }) => outcome === 'ok').length;
+  return {
+    ...{ seed, tally, faults, slowestMs: clients.history.slowestMs, evidence: isClean ? null : folder },
+    operations: { ok, unknown: clients.history.operations.length - ok },
+    seconds: (Date.now() - startedAt) / 1_000,
+  };
+}

@@ -1,0 +1,67 @@
+// Planted faults: the campaign runs on workers that have one, until the checks find it.
+
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { runCase, type CaseOptions } from './campaign.js';
+import type { Fault } from './faults.js';
+import { WORKER_PLANTS, type Plant } from './worker-options.js';
+
+interface Search {
+  /** The faults that reveal it. */
+  readonly only: readonly Fault[];
+  /** What the checks report. */
+  readonly finds: RegExp;
+}
+
+const SEARCHES: Readonly<Record<Exclude<Plant, 'none' | 'label from the log'>, Search>> = {
+  'no compare-and-set': { only: ['delay', 'cut'], finds: /is ok, and recorded 0 times|is not in the ledger/ },
+  'number before the locks': { only: ['delay'], finds: /numbered in the wrong order/ },
+  'effect before commit': { only: ['cut', 'kill'], finds: /happened 2 times|which is of undefined|planted/ },
+  'interrupted without proof': {
+    only: ['stop at an answer', 'half-open'],
+    finds: /the ledger says failed|happened 1 times/,
+  },
+  'guard without grace': { only: ['stop at an answer'], finds: /after its settlement/ },
+  'key by rename': { only: ['delay'], finds: /cannot be read|gave up/ },
+  'double integration': { only: ['delay'], finds: /verif/ },
+  'signing before commit': {
+    only: ['kill at an integration', 'cut at a statement'],
+    finds: /were stored|is not of this log/,
+  },
+  'decided again after a cut': { only: ['cut at a statement'], finds: /still|recorded|outcomes/ },
+};
+
+/** Faults of one case, and the cases until the search is given up. */
+const FAULTS = 25;
+const SEEDS_MAX = 6;
+
+/** @param name the fault; empty: all @returns whether each was found */
+export async function findPlanted(
+  options: Omit<CaseOptions, 'faults'>,
+  name: string,
+  say: (text: string) => void,
+): Promise<boolean> {
+  let missing = 0;
+  for (const plant of WORKER_PLANTS) {
+    if (plant === 'none' || plant === 'label from the log' || (name !== '' && name !== plant)) continue;
+    const found = await search(options, plant);
+    say(`${plant}: ${found ?? 'NOT FOUND'}`);
+    missing += Number(found === null);
+  }
+  return missing === 0;
+}
+
+async function search(
+  options: Omit<CaseOptions, 'faults'>,
+  plant: Exclude<Plant, 'none' | 'label from the log'>,
+): Promise<string | null> {
+  const { only, finds } = SEARCHES[plant];
+  for (let index = 0; index < SEEDS_MAX; index += 1) {
+    const folder = join(options.folder, 'planted');
+    const { tally } = await runCase({ ...options, folder, seed: options.seed + index, faults: FAULTS, only, plant });
+    rmSync(folder, { recursive: true, force: true });
+    const found = tally.violations.find((line) => finds.test(line));
+    if (found !== undefined) return `found in seed ${options.seed + index}: ${found}`;
+  }
+  return null;
+}
