@@ -69,8 +69,12 @@ export class SharedWriter implements LedgerWriter {
 
   async recover(engine: SharedEngineAccess): Promise<Recovery> {
     this.#engine = engine;
-    const recovery = await this.#settler.settleAll(engine);
-    await this.#claimDueTrees(engine);
+    // The connection may be lost meanwhile, for so long that this worker is over: then it joins again.
+    const recovery = await this.#send(async () => {
+      const settled = await this.#settler.settleAll(engine);
+      await this.#claimDueTrees(engine);
+      return settled;
+    }, false);
     this.#schedulePoll();
     return recovery;
   }
