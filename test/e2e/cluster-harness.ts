@@ -88,7 +88,8 @@ export class CommandCluster {
 
   async verify(): Promise<void> {
     expect(await this.run('ledger', 'verify', '--home', 'a')).toMatchObject({ status: 0, stderr: '' });
-    expect(await this.run('replay', '--home', 'a')).toMatchObject({ status: 0 });
+    // 4: there is nothing to replay.
+    expect([0, 4]).toContain((await this.run('replay', '--home', 'a')).status);
   }
 
   async remove(): Promise<void> {

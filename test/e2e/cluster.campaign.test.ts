@@ -124,9 +124,9 @@ campaign('several turnpike serve on one ledger', () => {
       await cluster.init('b', 'c');
       const [agent, reader] = [await cluster.token(...AGENT), await cluster.token(...READER)];
       const [a, b, c] = [await cluster.serve('a'), await cluster.serve('b'), await cluster.serve('c')];
-      const run_id = await startRun(a, agent);
-      const stream = await fetch(`${c.url}/api/v1/stream?from=0`, { headers: { authorization: `Bearer ${reader}` } });
+      const stream = await fetch(`${c.url}/api/v1/stream`, { headers: { authorization: `Bearer ${reader}` } });
       expect(stream.status).toBe(200);
+      const run_id = await startRun(a, agent);
       for (const server of [a, b, c, a, b, c]) expect(await step(server, agent, run_id)).toBe('SUCCESS');
       expect(await step(b, agent, run_id, write('/sandbox/a.md', 'one'))).toBe('SUCCESS');
       expect((await cluster.status()).performers).toHaveLength(3);
@@ -162,9 +162,9 @@ campaign('several turnpike serve on one ledger', () => {
       const anna = await cluster.token('anna', 'ATTORNEY_ADMIN', 'govern', 'act', 'observe');
       const berta = await cluster.token('berta', 'ATTORNEY_ADMIN', 'approve', 'observe');
       const [a, b] = [await cluster.serve('a'), await cluster.serve('b')];
-      const body = JSON.stringify({ case: 'case-local', reason: 'discovery' });
+      const body = JSON.stringify({ case: 'case-local', reason: 'discovery', name: 'bag' });
       const asked = await a.ask('/exports', anna, body);
-      expect(asked.status).toBe(202);
+      expect(asked).toMatchObject({ status: 202 });
       const { run_id, digest } = JSON.parse(asked.text) as { run_id: string; digest: string };
       const listed = await b.ask('/approvals', berta);
       expect(listed.text).toContain(digest);
@@ -174,8 +174,9 @@ campaign('several turnpike serve on one ledger', () => {
         text: expect.stringContaining('"counted":true'),
       });
       for (const server of [a, b]) {
-        await until(async () => (await server.ask(`/runs/${run_id}`, berta)).text.includes('"completed"'));
+        await until(async () => (await server.ask(`/exports/${run_id}`, berta)).text.includes('"completed"'));
       }
+      expect(readdirSync(join(cluster.folder, 'a/sandbox/.exports/bag'))).toContain('bagit.txt');
       await cluster.verify();
     },
     MS_MAX,

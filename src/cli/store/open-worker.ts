@@ -1,6 +1,7 @@
 import { systemClock } from '../../adapters/system/system-clock.js';
 import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
 import { WorkerReporter } from '../../runtime/cluster/worker-reporter.js';
+import { locateExports } from '../../runtime/home/store-home.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../runtime/turnpike.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
 import { readPackageVersion } from '../../service/package-version.js';
@@ -23,7 +24,7 @@ export async function openWorker(
   const { paths, stored } = shared;
   const { log = winstonLog('warn') } = options;
   const overlay = sharedOverlay(paths);
-  const folders = { keys: paths.keys, state: paths.state, sandbox: paths.sandbox };
+  const folders = { keys: paths.keys, state: paths.state, sandbox: paths.sandbox, exports: locateExports(paths) };
   const turnpike = await openTurnpike({ ...options, ...folders, overlay, store: await openSharedStore(shared) });
   try {
     const cluster = await openCluster(shared);

@@ -71,6 +71,15 @@ export function locateHome(home: string): HomePaths {
   return { ...paths, ...keys, ...sandboxVolume(stored.sandbox), overlay: join(keys.keys, 'overlay.json') };
 }
 
+/**
+ * The folder of exports. For a shared ledger it is on the volume, because any worker may perform an export; no case can
+ * have its name.
+ */
+export const locateExports = ({ home, state }: HomePaths): string => {
+  const stored = readStoreHome(home);
+  return stored === null ? join(state, 'exports') : join(stored.sandbox, '.exports');
+};
+
 /** @returns null if the folder is no volume @throws PolicyError for a damaged file */
 export function readVolume(sandbox: string): Volume | null {
   const path = join(sandbox, VOLUME_FILE);

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { ExportOptions } from '../../../runtime/high-risk/high-risk-options.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../command.js';
+import { locateExports } from '../../../runtime/home/store-home.js';
 import { homeOf } from '../../options/folders.js';
 import { withHomeAccess } from '../../home-access.js';
 import { requireOption, reportHighRiskRun, parseStarter, STARTER_OPTIONS } from '../../options/person-options.js';
@@ -43,7 +44,7 @@ export const exportCase: CliCommand = {
       ...parseStarter(exportCase, args),
       reason: requireOption(exportCase, args, 'reason'),
       // Absolute, because the process that owns the home may have another working directory.
-      destination: resolve(homeOf(args, io).state, 'exports', requireOption(exportCase, args, 'to')),
+      destination: resolve(locateExports(homeOf(args, io)), requireOption(exportCase, args, 'to')),
       format: args.flag('zip') ? ('zip' as const) : ('folder' as const),
       kind: parseExportKind(args),
     };
