@@ -216,6 +216,35 @@ campaign('several turnpike serve on one ledger', () => {
   );
 
   test(
+    'D1 policy deny returns when every worker applies the rule, and names a worker that does not',
+    async () => {
+      await cluster.init('b');
+      const agent = await cluster.token(...AGENT);
+      const [a, b] = [await cluster.serve('a'), await cluster.serve('b')];
+      const run_id = await startRun(a, agent);
+      const rule = ['--home', 'a', '--reason', 'an incident'];
+      expect(await cluster.run('policy', 'deny', ...rule, '--action', 'WRITE_FILE')).toMatchObject({ status: 0 });
+      expect((await cluster.status()).performers).toMatchObject([{ overlay_epoch: 1 }, { overlay_epoch: 1 }]);
+      for (const server of [a, b]) {
+        expect(await step(server, agent, run_id, write('/sandbox/a.md', 'x'))).toBe('DENIED');
+        expect(await step(server, agent, run_id)).toBe('SUCCESS');
+      }
+      // A stopped process keeps its session with the database: no command can tell when it continues.
+      b.command.child.kill('SIGSTOP');
+      const incomplete = await cluster.run('policy', 'deny', ...rule, '--action', 'THINK');
+      expect(incomplete).toMatchObject({ status: 1, stderr: expect.stringContaining(`at ${b.url}, does not apply`) });
+      expect(await step(a, agent, run_id)).toBe('DENIED');
+      b.command.child.kill('SIGCONT');
+      expect(await step(b, agent, run_id)).toBe('DENIED');
+      await a.command.kill();
+      expect(await cluster.run('policy', 'deny', '--home', 'b', '--lift', 'deny-2')).toMatchObject({ status: 0 });
+      expect(await step(b, agent, run_id)).toBe('SUCCESS');
+      await cluster.verify();
+    },
+    MS_MAX,
+  );
+
+  test(
     'reports that the database is gone, and continues when it returns',
     async () => {
       await cluster.init('b');

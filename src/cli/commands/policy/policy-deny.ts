@@ -12,6 +12,7 @@ import {
 } from '../../../contract/policy/overlay.js';
 import { isConforming } from '../../../contract/validators.js';
 import { NAME_PROBLEMS, personOf } from '../../../identity/person.js';
+import type { ClusterDirectory } from '../../../ports/ledger/cluster.js';
 import { isVacant } from '../../../runtime/home/home.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import {
@@ -23,6 +24,8 @@ import {
 } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
 import { type Io } from '../../io.js';
+import { awaitOverlay } from '../../store/await-overlay.js';
+import { findSharedHome, openCluster } from '../../store/shared-home.js';
 import { countText, escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
 
 const MATCHER_OPTIONS = {
@@ -54,10 +57,13 @@ export const policyDeny: CliCommand = {
     'directory, created on first use, signs the rules, and every decision records their epoch. A running process',
     'applies them at its next step; the policies that its run trees have pinned do not change. Needs no lock. While',
     'the overlay is missing, damaged or older than one already seen, everything is denied. --repair then writes a',
-    'valid overlay, with or without a new rule, and drops the rules that can no longer be trusted.',
+    'valid overlay, with or without a new rule, and drops the rules that can no longer be trusted. With a ledger in a',
+    'database, the command returns when every worker applies the change or is over; after 30 s it lists the others and',
+    'fails. The overlay then lies in the key folder that the workers share.',
   ],
   async run(args, io) {
-    const { home, overlay, keys } = homeOf(args, io);
+    const paths = homeOf(args, io);
+    const { home, overlay, keys } = paths;
     if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
     const files = overlayFiles(overlay, keys);
     const matchers = parseMatchers(args);
@@ -69,12 +75,28 @@ export const policyDeny: CliCommand = {
     if (args.flag('list') && args.flag('repair'))
       throw commandUsageError(policyDeny, '--list and --repair cannot be combined');
     if (args.flag('list')) return listRules(files, args, io);
-    if (lift !== undefined) return liftRule(files, lift, args, io);
-    if (adds) return addRule(files, createRule(matchers, reason), args, io);
-    if (args.flag('repair')) return repairOverlay(files, args, io);
+    const rule = adds ? createRule(matchers, reason) : null;
+    const shared = findSharedHome(paths, args.text('store'));
+    // Opened before the rule is written: without the database, no worker can say that it applies the rule.
+    const cluster = shared === null ? null : await openCluster(shared);
+    try {
+      await cluster?.status();
+      const target = { files, cluster };
+      if (lift !== undefined) return await liftRule(target, lift, args, io);
+      if (rule !== null) return await addRule(target, rule, args, io);
+      if (args.flag('repair')) return await repairOverlay(target, args, io);
+    } finally {
+      await cluster?.close();
+    }
     throw commandUsageError(policyDeny, 'name what to deny: a role, a lane, an action, ...');
   },
 };
+
+interface OverlayTarget {
+  readonly files: OverlayFiles;
+  /** The workers that must apply the overlay before the command succeeds; null for a ledger with one writer. */
+  readonly cluster: ClusterDirectory | null;
+}
 
 type Matchers = Partial<Record<OverlayMatcher, string>>;
 
@@ -108,7 +130,7 @@ function createRule(matchers: Matchers, reason: string | undefined): Omit<Rule, 
 }
 
 async function addRule(
-  files: OverlayFiles,
+  target: OverlayTarget,
   rule: Omit<Rule, 'rule_id'>,
   args: CommandArguments,
   io: Io,
@@ -116,30 +138,42 @@ async function addRule(
   if (rule.action !== undefined && findAction(rule.action) === undefined) {
     await io.stderr.writeLine(`warning: ${rule.action} is not a built-in action: see \`turnpike actions\``);
   }
-  const { epoch } = await publishOverlay(files, args, (former, next) => {
+  const { epoch } = await publishOverlay(target.files, args, (former, next) => {
     if (former.length < OVERLAY_RULES_MAX) return [...former, { ...rule, rule_id: ruleIdOf(next) }];
     throw usageError(`the overlay has reached its limit of ${OVERLAY_RULES_MAX} rules: lift one first`);
   });
   const message = { rule_id: ruleIdOf(epoch), epoch };
   await printResult(io, args, message, `${message.rule_id} is in force from epoch ${epoch} of the overlay`);
-  return 0;
+  return requireAcknowledged(target, epoch, io);
 }
 
-async function liftRule(files: OverlayFiles, lifted: string, args: CommandArguments, io: Io): Promise<ExitCode> {
-  const { epoch } = await publishOverlay(files, args, (former) => {
+async function liftRule(target: OverlayTarget, lifted: string, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const { epoch } = await publishOverlay(target.files, args, (former) => {
     const rules = former.filter(({ rule_id }) => rule_id !== lifted);
     if (rules.length < former.length) return rules;
     throw usageError(`the overlay has no rule ${quoteArgument(lifted)}: see \`turnpike policy deny --list\``);
   });
   await printResult(io, args, { lifted, epoch }, `${lifted} is lifted, by epoch ${epoch} of the overlay`);
-  return 0;
+  return requireAcknowledged(target, epoch, io);
 }
 
-async function repairOverlay(files: OverlayFiles, args: CommandArguments, io: Io): Promise<ExitCode> {
-  const { epoch, rules } = await publishOverlay(files, args, (former) => former);
+async function repairOverlay(target: OverlayTarget, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const { epoch, rules } = await publishOverlay(target.files, args, (former) => former);
   const text = `the overlay is valid, with epoch ${epoch} and ${countText(rules.length, 'rule')}`;
   await printResult(io, args, { epoch, rules }, text);
-  return 0;
+  return requireAcknowledged(target, epoch, io);
+}
+
+/** Waits until every worker applies the epoch. @returns 1 if one has not in time */
+async function requireAcknowledged({ cluster }: OverlayTarget, epoch: number, io: Io): Promise<ExitCode> {
+  const missing = cluster === null ? [] : await awaitOverlay(cluster, epoch);
+  for (const { performer, pid, address } of missing) {
+    const place = address === null ? '' : ` at ${address}`;
+    await io.stderr.writeLine(
+      escapeText(`worker ${performer}, pid ${pid}${place}, does not apply epoch ${epoch} yet: check its key folder`),
+    );
+  }
+  return missing.length === 0 ? 0 : 1;
 }
 
 async function listRules(files: OverlayFiles, args: CommandArguments, io: Io): Promise<ExitCode> {
