@@ -100,7 +100,9 @@ async function exports(scene: Scene): Promise<void> {
   const { turnpike } = scene;
   await work(scene);
   const bag = { ...BY, case: 'case-1', reason: 'a request', destination: 'bag', format: 'folder' } as const;
-  await (await turnpike.export(bag)).finished;
+  await (
+    await turnpike.export(bag)
+  ).finished;
 }
 
 /** One path for all runs: it is recorded. */

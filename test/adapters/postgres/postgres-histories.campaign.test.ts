@@ -69,8 +69,7 @@ const CASES = 4;
 async function runWorkers(place: ReturnType<typeof ledgerPlace>): Promise<void> {
   const sandbox = join(place.folder, 'sandbox');
   mkdirSync(sandbox);
-  const open = async () =>
-    openTurnpike({ store: await openPostgresStore(place), sandbox, log: winstonLog('silent') });
+  const open = async () => openTurnpike({ store: await openPostgresStore(place), sandbox, log: winstonLog('silent') });
   const workers = await Promise.all(Array.from({ length: WORKERS }, open));
   const worker = (n: number) => workers[n % WORKERS] ?? workers[0]!;
   await Promise.all(
@@ -103,7 +102,7 @@ async function decideAgain(source: LedgerStore, tree_id: string, epoch: number) 
     const decision = tree.decide({ recorded, materials } as Parameters<Tree['decide']>[0]);
     const builder = new BatchBuilder();
     const opened = entry.seq === 0 ? { case_id: 'case_id' in recorded ? recorded.case_id : null } : null;
-    // Marks decide which inputs are repetitions; recorded inputs are none.
+    // Marks find repeated inputs, and no recorded input is a repetition.
     const others = { inputs: [], rest: null, snapshot: null };
     builder.add({ tree_id, decisions: [decision], opened, ended: tree.hasEnded, ...others });
     batches.push(builder.build(epoch));

@@ -22,6 +22,7 @@ import { inTransaction, WriterSession, type SendStatement } from '../writer-sess
 import { emptyCopyTables, prepareCopyTables } from './copy-tables.js';
 
 const HASH_BYTES = 32;
+const PAGE_CASES = 4_096;
 
 export interface PostgresCopyTargetOptions extends Omit<PostgresPlace, 'readOnly'> {
   /** The keys of the copy: contents without encryption are encrypted with them. */
@@ -63,6 +64,9 @@ class PostgresCopyTarget implements LedgerCopyTarget {
   readonly #keys: CaseKeys;
   #trees = 0;
   #ends = 0;
+  #lastContent = 0;
+  /** A query for them over the whole ledger would exceed the time limit of a statement. */
+  readonly #cases = new Set<string>();
 
   constructor(session: WriterSession, keys: CaseKeys) {
     this.#session = session;
@@ -72,7 +76,11 @@ class PostgresCopyTarget implements LedgerCopyTarget {
   async addContents(page: readonly CopiedContent[]): Promise<void> {
     const bytes = new ByteColumn();
     const contents = page.map((content) => this.#sealed(content));
-    for (const { stored } of contents) bytes.add(stored ?? NOTHING);
+    for (const { no, case_id, stored } of contents) {
+      bytes.add(stored ?? NOTHING);
+      this.#lastContent = Math.max(this.#lastContent, no);
+      if (case_id !== null) this.#cases.add(case_id);
+    }
     const values = [
       contents.map(({ no }) => no),
       contents.map(({ case_id }) => case_id),
@@ -131,6 +139,7 @@ class PostgresCopyTarget implements LedgerCopyTarget {
     ];
     await this.#send(ADD_TREES, values);
     this.#trees += page.length;
+    for (const { case_id } of page) if (case_id !== null) this.#cases.add(case_id);
   }
 
   async addMarks(page: readonly CopiedMarks[]): Promise<void> {
@@ -186,16 +195,17 @@ class PostgresCopyTarget implements LedgerCopyTarget {
   }
 
   async finish({ size, root, frontier }: LogHead): Promise<void> {
-    const erased = this.#keys.erasedCases();
+    const erased = new Map(this.#keys.erasedCases().map(({ case_id, key_no }) => [case_id, key_no]));
+    const cases = [...new Set([...this.#cases, ...erased.keys()])].sort();
+    for (let from = 0; from < cases.length; from += PAGE_CASES) {
+      const page = cases.slice(from, from + PAGE_CASES);
+      await this.#send(ADD_CASES, [page, page.map((case_id) => erased.get(case_id) ?? 0)]);
+    }
     await this.#attempt((send) =>
       inTransaction(send, async () => {
         const hashes = [root, frontier.join('')].map((hex) => Buffer.from(hex, 'hex'));
         await send({ text: 'UPDATE head SET size = $1, root = $2, frontier = $3', values: [size, ...hashes] });
-        await send({
-          text: ADD_CASES,
-          values: [erased.map(({ case_id }) => case_id), erased.map(({ key_no }) => key_no)],
-        });
-        await send({ text: SET_NUMBERS, values: [size, this.#trees] });
+        await send({ text: SET_NUMBERS, values: [size, this.#trees, this.#lastContent] });
       }),
     );
   }
@@ -287,14 +297,9 @@ const ADD_DUTIES = `WITH p AS (
   SELECT d.kind, d.run_id, d.tree_id, p.performer_id
   FROM p, unnest($1::text[], $2::text[], $3::text[]) AS d (kind, run_id, tree_id)`;
 
-const ADD_CASES = `INSERT INTO cases (case_id, erased_key)
-  SELECT t.case_id, coalesce(e.key_no, 0) FROM (
-    SELECT case_id FROM trees WHERE case_id IS NOT NULL
-    UNION SELECT case_id FROM artifacts WHERE case_id IS NOT NULL
-    UNION SELECT * FROM unnest($1::text[])) AS t
-  LEFT JOIN unnest($1::text[], $2::integer[]) AS e (case_id, key_no) ON e.case_id = t.case_id`;
+const ADD_CASES = `INSERT INTO cases (case_id, erased_key) SELECT * FROM unnest($1::text[], $2::integer[])`;
 
 /** Numbers that the next commits draw are above those of the copy. */
 const SET_NUMBERS = `SELECT setval('commit_numbers', greatest($1::bigint, 1) + 1),
   setval('opened_numbers', greatest($2::bigint, 1) + 1),
-  setval('artifact_numbers', (SELECT coalesce(max(artifact_no), 0) + 1 FROM artifacts))`;
+  setval('artifact_numbers', $3::bigint + 1)`;

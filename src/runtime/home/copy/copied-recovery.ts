@@ -8,7 +8,7 @@ import type { Duty } from '../../../ports/ledger/shared-store.js';
 
 /**
  * What workers must know about an unfinished tree of a ledger that had one writer: its timers, and the duties that this
- * writer has left. A start of a single writer finds both by folding; workers are told by the store.
+ * writer has left. A start of a single writer finds both by folding; workers read them from the store.
  * @returns null for a tree that does not fold: no worker could take it up @throws LedgerError
  */
 export async function readRecovery(store: LedgerStore, tree_id: string): Promise<CopiedRecovery | null> {

@@ -4,11 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { openBagFolder } from '../../../../src/adapters/bag/bag-folder.js';
 import { openPostgresStore } from '../../../../src/adapters/postgres/postgres-ledger-store.js';
+import { withoutTriggers } from '../../../../src/adapters/sqlite/sqlite-database.js';
 import { noteVerifier } from '../../../../src/ledger/proof/signed-note.js';
 import { copyHome } from '../../../../src/runtime/home/copy/copy-home.js';
 import { resolveLocation, type LedgerLocation } from '../../../../src/runtime/home/copy/copy-location.js';
+import { openCopy } from '../../../../src/runtime/home/copy/copy-target.js';
 import { verifyExportBag } from '../../../../src/runtime/export/verify/verify-bag.js';
 import { openTurnpike, type Turnpike } from '../../../../src/runtime/turnpike.js';
 import { execute } from '../../../adapters/postgres/postgres-harness.js';
@@ -100,6 +103,32 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to }
     }
     const { status, stdout } = spawnSync('diff', ['-r', ...bags], { encoding: 'utf8' });
     expect([status, stdout.slice(0, 2_000)]).toEqual([0, '']);
+  });
+
+  test('content from before case keys existed is encrypted in PostgreSQL, and a second database is the same', async () => {
+    const plain = resolveLocation(place('plain'));
+    cpSync(source.paths.home, plain.paths.home, { recursive: true });
+    const store = await openCopy(plain);
+    const db = new Database(plain.paths.ledger);
+    const rows = db.prepare(
+      `SELECT artifact_no, lower(hex(sha256)) AS hash FROM artifacts WHERE case_id = 'case-a' AND bytes IS NOT NULL`,
+    );
+    const update = db.prepare('UPDATE artifacts SET bytes = ?, sealed = 0 WHERE artifact_no = ?');
+    const contents = [];
+    for (const { artifact_no, hash } of rows.all() as readonly { artifact_no: number; hash: string }[])
+      contents.push([await store.artifact('case-a', hash), artifact_no]);
+    await store.close();
+    expect(contents.length).toBeGreaterThan(5);
+    withoutTriggers(db, ['artifacts_update'], () => contents.forEach((row) => update.run(...row)));
+    db.close();
+    const [postgres, second] = [newPostgres(), newPostgres()];
+    await copy(plain, postgres);
+    expect(await dumpLedger(postgres)).toEqual(expected);
+    const { schema } = postgres.postgres ?? { schema: '' };
+    const unsealed = `SELECT count(*)::integer AS plain FROM ${schema}.artifacts WHERE case_id IS NOT NULL AND key_no = 0`;
+    expect(await execute(url, unsealed)).toEqual([{ plain: 0 }]);
+    await copy(postgres, second);
+    expect(await dumpLedger(second)).toEqual(expected);
   });
 
   test('a worker settles what the former writer left unfinished in the copy', async () => {

@@ -102,4 +102,27 @@ describe('home copy', () => {
     const odd = await turnpike(folder, ['home', 'copy', from.paths.home, 'new', '--to-schema', 'x']);
     expect(odd.code).toBe(2);
   });
+
+  test('refuses tables of records in the database of the ledger, and an archived beginning', async () => {
+    const copyOf = (name: string): LedgerLocation => {
+      cpSync(from.paths.home, join(folder, name), { recursive: true, filter: (path) => !path.endsWith('pipe') });
+      return at(name);
+    };
+    const withRecords = copyOf('records');
+    const db = new Database(withRecords.paths.ledger);
+    db.exec('CREATE TABLE records_facts (id TEXT PRIMARY KEY) STRICT');
+    db.close();
+    await expect(copyHome({ from: withRecords, to: at('new') })).rejects.toMatchObject({
+      code: 'LEDGER_UNAVAILABLE',
+      message: expect.stringContaining('records_facts'),
+    });
+    const archived = copyOf('archived');
+    const file = join(folder, 'archive.jsonl');
+    expect((await turnpike(folder, ['ledger', 'archive', file, '--home', archived.paths.home])).code).toBe(0);
+    await expect(copyHome({ from: archived, to: at('new') })).rejects.toMatchObject({
+      code: 'LEDGER_UNAVAILABLE',
+      message: expect.stringContaining('archive files'),
+    });
+    expect(existsSync(join(folder, 'new'))).toBe(false);
+  });
 });
