@@ -57,6 +57,7 @@ const READS: Readonly<Record<string, string>> = {
 const DEFAULT = 'the default of an option';
 const HOME = 'a home is opened from files; a ground without one has its own store and anchor';
 const PARTS = 'the parts of a store are opened from folders; a simulation brings a ground with its own anchor';
+const COPY = 'a copy reads and writes files, and runs no tree';
 const FILE = 'it reads or writes a file, whose draft has a drawn name';
 
 /**
