@@ -120,8 +120,8 @@ async function session({ turnpike, raw }: Scene): Promise<void> {
   await turnpike.submit(run_id ?? '', raw('WRITE_FILE', { ...path('one.txt'), content: 'one' }));
   const report = { step_id, step_type: type, outcome: 'success', step_proof, task_id };
   for (let n = 0; n < 2; n += 1)
-    await turnpike.sessions.next(id, { last_step_result: report, context_usage_pct: 2 } as never, by);
-  await turnpike.sessions.pause(id, { reason: 'lunch' } as never, by);
+    await turnpike.sessions.next(id, { last_step_result: report, context_usage_pct: 2 }, by);
+  await turnpike.sessions.pause(id, { reason: 'lunch' }, by);
 }
 
 async function remoteAndErasure({ turnpike, clock, raw }: Scene): Promise<void> {

@@ -70,7 +70,7 @@ const otherFormatError = (format: number, action: string): LedgerError =>
 const TABLES_COUNT = `SELECT count(*) AS tables FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')`;
 
-/** The source of the unfinished copy in this schema; null if there is none. */
+/** The source of the unfinished copy in this schema; null if the schema has no such table. */
 export async function findCopySource(client: Queryable, schema: string): Promise<string | null> {
   const text = `SELECT to_regclass('${schema}.${COPY_TABLE}') IS NOT NULL AS found`;
   const [table] = (await client.query({ text })).rows as Row[];

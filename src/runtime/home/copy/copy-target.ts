@@ -89,7 +89,7 @@ export async function openCopy({ paths, postgres }: LedgerLocation): Promise<Led
   return openCopiedPostgresStore({ ...postgres, caseKeysDir: paths.caseKeys, erasureSeal });
 }
 
-/** Whether the store of the target is no longer marked as an unfinished copy. An SQLite store has no mark of its own. */
+/** Whether the store of the target has lost its mark of an unfinished copy. An SQLite store never has one. */
 export async function isPublished({ paths, postgres }: LedgerLocation): Promise<boolean> {
   if (postgres === null) return false;
   const { openPostgresStore } = await import('../../../adapters/postgres/postgres-ledger-store.js');

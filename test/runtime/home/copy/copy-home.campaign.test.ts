@@ -74,7 +74,7 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to }
     expect(await dumpLedger(home)).toEqual(expected);
     for (const { paths } of [postgres, home]) {
       const verifier = noteVerifier(readFileSync(paths.ledgerKey.publicKey, 'utf8').trim());
-      const bag = await openBagFolder(join(paths.home, 'exports', 'first'));
+      const bag = openBagFolder(join(paths.home, 'exports', 'first'));
       expect(await verifyExportBag(bag, verifier)).toMatchObject({ valid: true });
     }
   });
@@ -114,7 +114,7 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to }
       `SELECT artifact_no, lower(hex(sha256)) AS hash FROM artifacts WHERE case_id = 'case-a' AND bytes IS NOT NULL`,
     );
     const update = db.prepare('UPDATE artifacts SET bytes = ?, sealed = 0 WHERE artifact_no = ?');
-    const contents = [];
+    const contents: (readonly [Uint8Array | null, number])[] = [];
     for (const { artifact_no, hash } of rows.all() as readonly { artifact_no: number; hash: string }[])
       contents.push([await store.artifact('case-a', hash), artifact_no]);
     await store.close();

@@ -85,7 +85,7 @@ async function marksOf(store: LedgerStore): Promise<string> {
     const { body } = JSON.parse(text) as { body: Readonly<Record<string, unknown>> };
     if (type === 'input') keys.push({ tree_id, input_id: String(body['input_id']) });
     if (typeof body['proposal_id'] === 'string')
-      keys.push({ root_run_id: tree_id, proposal_id: String(body['proposal_id']) });
+      keys.push({ root_run_id: tree_id, proposal_id: body['proposal_id'] });
   }
   const marks = [];
   for (const key of keys) marks.push(...(await store.marks([key])));
