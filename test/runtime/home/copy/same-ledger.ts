@@ -84,8 +84,7 @@ async function marksOf(store: LedgerStore): Promise<string> {
   for await (const { tree_id, text, type } of store.log()) {
     const { body } = JSON.parse(text) as { body: Readonly<Record<string, unknown>> };
     if (type === 'input') keys.push({ tree_id, input_id: String(body['input_id']) });
-    if (typeof body['proposal_id'] === 'string')
-      keys.push({ root_run_id: tree_id, proposal_id: body['proposal_id'] });
+    if (typeof body['proposal_id'] === 'string') keys.push({ root_run_id: tree_id, proposal_id: body['proposal_id'] });
   }
   const marks = [];
   for (const key of keys) marks.push(...(await store.marks([key])));
