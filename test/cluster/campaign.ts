@@ -25,6 +25,8 @@ export interface CaseOptions {
   readonly plant?: Plant;
   /** Default: true. */
   readonly isQuotaExact?: boolean;
+  /** Whether several workers get requests for the same tree most of the time. Default: false. */
+  readonly isContested?: boolean;
 }
 
 export interface CaseReport {
@@ -38,16 +40,21 @@ export interface CaseReport {
   readonly evidence: string | null;
 }
 
+let schemas = 0;
+
 export async function runCase(options: CaseOptions): Promise<CaseReport> {
-  const { server, seed, plant = 'none', isQuotaExact = true } = options;
+  const { server, seed, plant = 'none', isQuotaExact = true, isContested = false } = options;
   const startedAt = Date.now();
   const random = seeded(seed);
   const tally = new Tally(`seed ${seed}`);
-  const schema = `cluster_${process.pid}_${seed}`;
+  schemas += 1;
+  const schema = `cluster_${process.pid}_${schemas}`;
   const folder = join(options.folder, `seed-${seed}`);
   const cluster = await Cluster.start({ server, folder, schema, plant });
   const cases = [`case-${seed}-a`, `case-${seed}-b`, `case-${seed}-quota`];
-  const clients = new Clients({ workers: cluster.workers, random: seeded(seed + 1_000), agents: AGENTS, seed, cases });
+  const clients = new Clients({
+    ...{ workers: cluster.workers, random: seeded(seed + 1_000), agents: AGENTS, seed, cases, isContested },
+  });
   let faults: ReadonlyMap<Fault, number> = new Map();
   try {
     clients.start();

@@ -30,6 +30,8 @@ export interface ClientOptions {
   /** Distinguishes the ids of this case from those of others. */
   readonly seed: number;
   readonly cases: readonly string[];
+  /** Whether most requests of a tree reach different workers at the same time. */
+  readonly isContested: boolean;
 }
 
 class FrontEnd {
@@ -90,7 +92,7 @@ export class Clients {
 
   /** One agent: opens a tree, works on it, and opens the next one. */
   async #work(): Promise<void> {
-    const { random, cases } = this.#options;
+    const { random, cases, isContested } = this.#options;
     while (!this.#isOver) {
       const case_id = pick(random, cases);
       const run_id = await this.#open(case_id);
@@ -99,7 +101,7 @@ export class Clients {
       let hasEnded = false;
       for (let count = 0; count < OPERATIONS_MAX && !hasEnded && !this.#isOver; count += 1) {
         // Sometimes two at once, which may reach two workers.
-        const asked = below(random, 5) === 0 ? 2 : 1;
+        const asked = isContested ? 3 : below(random, 5) === 0 ? 2 : 1;
         const going = await Promise.all(Array.from({ length: asked }, () => this.#operate(run_id, case_id)));
         hasEnded = going.includes(false);
       }
@@ -120,7 +122,8 @@ export class Clients {
     this.history.operations.push(operation);
     const frontEnd = pick(this.#options.random, this.#frontEnds);
     // Some requests reach another worker than those before.
-    const shift = below(this.#options.random, 4) === 0 ? below(this.#options.random, 3) : 0;
+    const { random, isContested } = this.#options;
+    const shift = isContested || below(random, 4) === 0 ? below(random, 3) : 0;
     const body = { run_id, payload: operation.payload, input_id: operation.input_id };
     let goesOn = true;
     for (let tries = 0; tries < SENDS_MAX && operation.outcome === 'unknown' && goesOn; tries += 1) {
@@ -144,7 +147,7 @@ export class Clients {
   }
 
   #draw(run_id: string, case_id: string): Operation {
-    const { random, seed } = this.#options;
+    const { seed } = this.#options;
     const what = `s${seed}-${(this.#names += 1)}`;
     const [kind, action, args] = this.#request(what, run_id, case_id);
     const payload = proposalOf(what, action, args);
@@ -153,7 +156,6 @@ export class Clients {
     const content = typeof args['content'] === 'string' ? args['content'] : what;
     const place = { run_id, input_id: what, proposal_id: id, payload, case_id };
     const known = { answeredAt: 0, outcome: 'unknown', response: null, sends: 0 } as const;
-    void random;
     return { ...place, kind, path, what: content, invokedAt: machineTime(), ...known };
   }
 

@@ -11,11 +11,17 @@ interface Search {
   readonly only: readonly Fault[];
   /** What the checks report. */
   readonly finds: RegExp;
+  /** Whether it needs several workers on one tree. */
+  readonly isContested?: boolean;
 }
 
 const SEARCHES: Readonly<Record<Exclude<Plant, 'none' | 'label from the log'>, Search>> = {
-  'no compare-and-set': { only: ['delay', 'cut'], finds: /is ok, and recorded 0 times|is not in the ledger/ },
-  'number before the locks': { only: ['delay'], finds: /numbered in the wrong order/ },
+  'no compare-and-set': {
+    only: ['delay', 'cut'],
+    finds: /is ok, and recorded 0 times|is not in the ledger/,
+    isContested: true,
+  },
+  'number before the locks': { only: ['delay'], finds: /numbered in the wrong order/, isContested: true },
   'effect before commit': { only: ['cut', 'kill'], finds: /happened 2 times|which is of undefined|planted/ },
   'interrupted without proof': {
     only: ['stop at an answer', 'half-open'],
@@ -23,7 +29,7 @@ const SEARCHES: Readonly<Record<Exclude<Plant, 'none' | 'label from the log'>, S
   },
   'guard without grace': { only: ['stop at an answer'], finds: /after its settlement/ },
   'key by rename': { only: ['delay'], finds: /cannot be read|gave up/ },
-  'double integration': { only: ['delay'], finds: /verif/ },
+  'double integration': { only: ['delay'], finds: /verif/, isContested: true },
   'signing before commit': {
     only: ['kill at an integration', 'cut at a statement'],
     finds: /were stored|is not of this log/,
@@ -55,10 +61,12 @@ async function search(
   options: Omit<CaseOptions, 'faults'>,
   plant: Exclude<Plant, 'none' | 'label from the log'>,
 ): Promise<string | null> {
-  const { only, finds } = SEARCHES[plant];
+  const { only, finds, isContested = false } = SEARCHES[plant];
   for (let index = 0; index < SEEDS_MAX; index += 1) {
     const folder = join(options.folder, 'planted');
-    const { tally } = await runCase({ ...options, folder, seed: options.seed + index, faults: FAULTS, only, plant });
+    const seed = options.seed + index;
+    const { tally } = await runCase({ ...options, folder, seed, faults: FAULTS, only, plant, isContested });
+    for (const line of tally.violations.slice(0, 3)) process.stderr.write(`  ${seed}: ${line}\n`);
     rmSync(folder, { recursive: true, force: true });
     const found = tally.violations.find((line) => finds.test(line));
     if (found !== undefined) return `found in seed ${options.seed + index}: ${found}`;
