@@ -24,7 +24,7 @@ import { EffectRunner, type EffectOutcome } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';
 import { InputQueue, QUEUE_MAX } from './tick/input-queue.js';
 import { LIVE_TREES_MAX, LiveTrees } from './trees/live-trees.js';
-import { QuotaReservations } from './reservations/quota-reservations.js';
+import type { Reservations } from './reservations/quota-reservations.js';
 import { findCompletedStep, type CompletedStep } from './trees/completed-step.js';
 import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
 import { waitForQuiescence, Restarts } from './restarts.js';
@@ -45,7 +45,7 @@ export class LedgerEngine implements TreeEngine {
   readonly #effectRunner: EffectRunner;
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
-  readonly #reservations = new QuotaReservations();
+  readonly #reservations: Reservations;
   readonly #tickOptions: TickOptions;
   readonly #queue: InputQueue;
   readonly #restarts = new Restarts();
@@ -59,6 +59,7 @@ export class LedgerEngine implements TreeEngine {
   constructor(options: EngineParts, writer: LedgerWriter) {
     this.#options = options;
     this.#writer = writer;
+    this.#reservations = writer.reservations;
     this.#effectRunner = new EffectRunner(options.effects, this.#reservations);
     this.#queue = new InputQueue({ defer: options.defer, process: (items) => this.#processBatch(items) });
     this.#parked = new ParkedInputs(options.clock, (items) => items.forEach((item) => this.#queue.push(item)));

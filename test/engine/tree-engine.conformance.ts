@@ -64,7 +64,6 @@ export class World implements Effects, EngineListener {
 }
 
 const POLICIES = policyArtifacts();
-const MACHINES = machinesArtifact(POLICIES);
 
 export function treeEngineConformance(name: string, open: () => Promise<EngineHarness>): void {
   describe(`the TreeEngine guarantees, ${name}`, () => {
@@ -539,8 +538,11 @@ export async function start(
   harness: Pick<EngineHarness, 'engine'>,
   tree: string,
   link: { link: 'attached' | 'remote'; idle_ms: number | null } = { link: 'attached', idle_ms: null },
+  policies: readonly Artifact[] = POLICIES,
+  flags: readonly number[] = [],
 ): Promise<void> {
-  const [lanes, roles, actions] = POLICIES.map((artifact) => ({
+  const machines = machinesArtifact(policies, undefined, flags);
+  const [lanes, roles, actions] = policies.map((artifact) => ({
     git_sha: 'b'.repeat(40),
     sha256: artifactRef(artifact).hash_sha256,
     source: 'manifest' as const,
@@ -555,7 +557,7 @@ export async function start(
     taxonomy_versions: null,
     scope: {},
     policies: { lanes: lanes!, roles: roles!, actions: actions! },
-    machines: artifactRef(MACHINES),
+    machines: artifactRef(machines),
   };
   const agent: NewInput = {
     kind: 'start_agent',
@@ -568,7 +570,7 @@ export async function start(
     budget: null,
     ...link,
   };
-  await Promise.all([submit(harness, tree, open, [...POLICIES, MACHINES]), submit(harness, tree, agent)]);
+  await Promise.all([submit(harness, tree, open, [...policies, machines]), submit(harness, tree, agent)]);
 }
 
 export async function propose(

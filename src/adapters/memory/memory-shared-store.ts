@@ -1,5 +1,6 @@
 import type {
   AppendStatus,
+  CaseQuota,
   ClaimedDuty,
   Duty,
   SharedBatch,
@@ -35,12 +36,14 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
 
   async commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]> {
     checkBatch({ epoch: batch.performer, trees: batch.trees });
-    const tree_ids = batch.trees.map(({ tree_id }) => tree_id);
-    return this.#shared.workers.locked(tree_ids, () => Promise.resolve(this.#commit(batch)));
+    const cases = batch.trees.flatMap(({ quotas }) => quotas.map(({ case_id }) => case_id));
+    const locks = [...batch.trees.map(({ tree_id }) => tree_id), ...locksOf(cases)];
+    return this.#shared.workers.locked([...new Set(locks)], () => Promise.resolve(this.#commit(batch)));
   }
 
   async commitLocked<Made extends SharedBatch>(tree_ids: readonly string[], decide: () => Promise<Made>) {
-    return this.#shared.workers.locked(tree_ids, async () => {
+    const cases = tree_ids.flatMap((tree_id) => this.#shared.caseOf(tree_id) ?? []);
+    return this.#shared.workers.locked([...new Set([...tree_ids, ...locksOf(cases)])], async () => {
       const batch = await decide();
       return { batch, statuses: this.#commit(batch) };
     });
@@ -48,6 +51,10 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
 
   treeLengths(tree_ids: readonly string[]): Promise<readonly number[]> {
     return Promise.resolve(tree_ids.map((tree_id) => this.#shared.treeLength(tree_id)));
+  }
+
+  caseQuotas(case_ids: readonly string[]): Promise<readonly CaseQuota[]> {
+    return Promise.resolve(case_ids.map((case_id) => this.#shared.quotas.get(case_id)));
   }
 
   claimDueTrees(now: string, until: string, limit: number): Promise<readonly string[]> {
@@ -78,10 +85,13 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
     const { performer, trees } = batch;
     if (this.#performer === null) throw notWriterError();
     if (!this.#shared.workers.isStanding(performer)) throw writerReplacedError(`performer ${performer} is over`);
-    const statuses = this.#shared.commitEach({ epoch: performer, trees });
+    const statuses = this.#shared.commitEach(batch);
     for (const [index, append] of trees.entries()) {
       if (statuses[index] === 'committed') this.#shared.workers.apply(performer, append);
     }
     return statuses;
   }
 }
+
+/** The reservations of a case are locked after its trees. */
+const locksOf = (case_ids: readonly string[]): readonly string[] => case_ids.map((case_id) => `~case ${case_id}`);

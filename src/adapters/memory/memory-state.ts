@@ -21,7 +21,7 @@ import type {
   TreeEntry,
   TreeSummary,
 } from '../../ports/ledger/ledger-store.js';
-import type { AppendStatus } from '../../ports/ledger/shared-store.js';
+import type { AppendStatus, SharedBatch } from '../../ports/ledger/shared-store.js';
 import type { ArchiveRemoval } from '../../ports/ledger/archives.js';
 import { checkProposalId } from '../ledger/check-batch.js';
 import { integrateBatch } from '../ledger/integrate-batch.js';
@@ -29,6 +29,7 @@ import { duplicateMarkError, unavailableError } from '../ledger/store-errors.js'
 import { MemoryArchives } from './memory-archives.js';
 import { MemoryPendingAppends } from './memory-pending-appends.js';
 import { copyBytes, hasRepeated, scopedKey } from './memory-keys.js';
+import { MemoryQuotas } from './memory-quotas.js';
 import { MemoryRunRecords } from './memory-run-records.js';
 import { MemoryTree } from './memory-tree.js';
 import { MemoryWorkers } from './memory-workers.js';
@@ -50,6 +51,7 @@ export class MemoryState {
   readonly runRecords = new MemoryRunRecords();
   readonly archives = new MemoryArchives();
   readonly workers = new MemoryWorkers();
+  readonly quotas = new MemoryQuotas();
   #head: LogHead = { size: 0, root: sha256(''), frontier: [] };
   #epoch = 0;
   #writer: object | null = null;
@@ -110,20 +112,34 @@ export class MemoryState {
   }
 
   /** Commits each append alone (`SharedLedgerStore.commitTrees`). */
-  commitEach(batch: Batch): readonly AppendStatus[] {
+  commitEach(batch: SharedBatch): readonly AppendStatus[] {
     if (this.#broken) throw unavailableError('the ledger could not be written: nothing of this was acknowledged');
-    return batch.trees.map((append) => {
-      const tree = this.#trees.get(append.tree_id);
-      if (tree?.has(append) === true) return 'present';
-      if (append.from !== (tree?.entries.length ?? 0)) return 'conflict';
-      const alone = { epoch: batch.epoch, trees: [append] };
+    const statuses = this.quotas.compare(
+      batch,
+      batch.trees.map((append) => this.#statusOf(append)),
+    );
+    for (const [index, append] of batch.trees.entries()) {
+      if (statuses[index] !== 'committed') continue;
+      const alone = { epoch: batch.performer, trees: [append] };
       // The engine looks marks up after it has read the tree, so a repeated one would be a conflict.
       if (this.#hasMark(alone)) throw duplicateMarkError();
       this.#add(append);
       if (this.#pending === null) this.#integrateCommitted(alone);
       else this.#pending.add(alone);
-      return 'committed';
-    });
+    }
+    this.quotas.apply(batch, statuses);
+    return statuses;
+  }
+
+  #statusOf(append: TreeAppend): AppendStatus {
+    const tree = this.#trees.get(append.tree_id);
+    if (tree?.has(append) === true) return 'present';
+    return append.from === (tree?.entries.length ?? 0) ? 'committed' : 'conflict';
+  }
+
+  /** The case of a tree; null if it has none or is unknown. */
+  caseOf(tree_id: string): string | null {
+    return this.#trees.get(tree_id)?.case_id ?? null;
   }
 
   /** The number of entries of a tree; 0 for an unknown one. */

@@ -24,6 +24,7 @@ export function commitParameters(
     ...snapshotParameters(snapshots),
     contents.caseIds,
     contents.caseKeys,
+    null,
   ];
 }
 

@@ -3,12 +3,14 @@
 import type { ClaimedDuty, Duty, SharedBatch } from '../../ports/ledger/shared-store.js';
 import { isKnownDead } from '../system/process-identity.js';
 import type { ReaderPool, Row } from './postgres-connection.js';
+import { quotaParameter } from './postgres-quotas.js';
 import { PERFORMER_LOCK } from './postgres-shared-functions.js';
 import { integerOf, textOf } from './postgres-values.js';
 import type { SendStatement } from './writer-session.js';
 
 /** @param parameters those of commit_batch @returns the parameters of commit_shared */
-export function sharedParameters({ performer, trees }: SharedBatch, parameters: readonly unknown[]): unknown[] {
+export function sharedParameters(batch: SharedBatch, parameters: readonly unknown[]): unknown[] {
+  const { performer, trees } = batch;
   const taken = trees.flatMap((append, at) => append.taken.map((duty) => ({ ...duty, tree: at + 1 })));
   const released = trees.flatMap((append, at) => append.released.map((run_id) => ({ run_id, tree: at + 1 })));
   return [
@@ -18,7 +20,8 @@ export function sharedParameters({ performer, trees }: SharedBatch, parameters: 
     taken.map(({ run_id }) => run_id),
     released.map(({ tree }) => tree),
     released.map(({ run_id }) => run_id),
-    ...parameters.slice(2),
+    ...parameters.slice(2, -1),
+    quotaParameter(batch),
   ];
 }
 

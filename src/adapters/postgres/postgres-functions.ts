@@ -3,6 +3,8 @@
 // Their errors have SQLSTATEs of their own: TP001, an integration that does not continue the log; TP002, a change of
 // records that never change; TP003, a change of rows that never change (postgres-schema.ts).
 
+import { QUOTAS_OF_FORMAT_1 } from './postgres-quotas.js';
+
 /**
  * Commits the appends of a batch.
  *
@@ -12,7 +14,8 @@
  *       cannot wait for each other. Cases are locked after trees.
  *   C3. Commit numbers are drawn under these locks. So the commits of a tree are numbered in their order.
  *   C4. With p_all, a batch that is not completely new is not written. Without it, each tree is decided alone.
- *   C5. Nothing is stored under a key that was destroyed: such a batch conflicts.
+ *   C5. The reservations of a case are compared and changed under the lock of its row (postgres-quotas.ts).
+ *   C6. Nothing is stored under a key that was destroyed: such a batch conflicts.
  */
 const COMMIT_BATCH = `
 CREATE FUNCTION commit_batch(
@@ -27,7 +30,7 @@ CREATE FUNCTION commit_batch(
   p_mark_step integer[], p_mark_payload text[],
   p_snapshot_tree integer[], p_snapshot_seq integer[], p_snapshot_sha256 text[], p_snapshot_case text[],
   p_snapshot_key integer[], p_snapshot_at integer[], p_snapshot_bytes integer[], p_snapshot_hashes bytea,
-  p_snapshots bytea, p_cases text[], p_case_keys integer[],
+  p_snapshots bytea, p_cases text[], p_case_keys integer[], p_quota jsonb,
   OUT epoch_over boolean, OUT statuses text[], OUT content_nos bigint[]
 ) LANGUAGE plpgsql AS $body$
 DECLARE
@@ -50,12 +53,15 @@ BEGIN
     ) SELECT array_agg(c.tree_id) INTO v_created FROM created c;
   END IF;
   PERFORM 1 FROM trees t WHERE t.tree_id = ANY (p_trees) ORDER BY t.tree_id FOR UPDATE;
-  IF cardinality(p_cases) > 0 THEN
+  IF p_quota IS NOT NULL THEN
+    PERFORM lock_quotas(p_quota, p_cases);
+  ELSIF cardinality(p_cases) > 0 THEN
     INSERT INTO cases (case_id) SELECT c FROM unnest(p_cases) AS c ORDER BY c ON CONFLICT DO NOTHING;
     PERFORM 1 FROM cases c WHERE c.case_id = ANY (p_cases) ORDER BY c.case_id FOR SHARE;
   END IF;
 
   statuses := append_statuses(p_trees, p_from, p_count, p_leaf_at, p_leaves);
+  IF p_quota IS NOT NULL THEN statuses := quota_statuses(p_quota, statuses); END IF;
   IF EXISTS (SELECT FROM unnest(p_cases, p_case_keys) AS k (case_id, key_no)
              JOIN cases c USING (case_id) WHERE c.erased_key >= k.key_no AND k.key_no > 0)
     OR (p_all AND 'committed' = ANY (statuses) AND ('present' = ANY (statuses) OR 'conflict' = ANY (statuses)))
@@ -122,6 +128,12 @@ BEGIN
     FROM generate_series(1, cardinality(p_snapshot_tree)) AS s WHERE p_snapshot_tree[s] = ANY (v_new)
     ON CONFLICT (tree_id) DO UPDATE SET seq = excluded.seq, sha256 = excluded.sha256, case_id = excluded.case_id,
       key_no = excluded.key_no, content_sha256 = excluded.content_sha256, bytes = excluded.bytes;
+  END IF;
+  IF p_quota IS NOT NULL THEN PERFORM store_quotas(p_quota, statuses, p_trees); END IF;
+  IF true = ANY (p_ended) THEN
+    WITH gone AS (
+      DELETE FROM reservations r USING unnest(v_new) AS n WHERE p_ended[n] AND r.tree_id = p_trees[n] RETURNING r.case_id)
+    UPDATE cases c SET quota_version = c.quota_version || '+' WHERE c.case_id IN (SELECT g.case_id FROM gone g);
   END IF;
 END $body$;`;
 
@@ -216,4 +228,4 @@ END $body$;`;
 
 /** The functions of format 1. @param chunkBytes the size of a piece of content */
 export const functionsOfFormat1 = (chunkBytes: number): string =>
-  [APPEND_STATUSES, storeContents(chunkBytes), COMMIT_BATCH, INTEGRATE, SAVE_RECORDS].join('\n');
+  [QUOTAS_OF_FORMAT_1, APPEND_STATUSES, storeContents(chunkBytes), COMMIT_BATCH, INTEGRATE, SAVE_RECORDS].join('\n');

@@ -32,6 +32,7 @@ import type {
 import type { RunRecordTable } from '../../ports/ledger/run-records.js';
 import type {
   AppendStatus,
+  CaseQuota,
   ClaimedDuty,
   Duty,
   SharedBatch,
@@ -52,6 +53,7 @@ import { LedgerError } from '../../errors.js';
 import { PostgresContents } from './postgres-contents.js';
 import { claimDueTrees, claimDuties, isStanding, releaseDuties, treeLengths } from './postgres-duties.js';
 import { readMarks } from './postgres-marks.js';
+import { readQuotas } from './postgres-quotas.js';
 import { createTables, openCopiedTables, openTables } from './postgres-tables.js';
 import { PostgresReader } from './postgres-reader.js';
 import { checkServer, checkSessions } from './check-server.js';
@@ -216,6 +218,10 @@ class PostgresLedgerStore implements SharedLedgerStore {
 
   treeLengths(tree_ids: readonly string[]): Promise<readonly number[]> {
     return treeLengths(this.#pool, tree_ids);
+  }
+
+  caseQuotas(case_ids: readonly string[]): Promise<readonly CaseQuota[]> {
+    return readQuotas(this.#pool, case_ids);
   }
 
   async claimDueTrees(now: string, until: string, limit: number): Promise<readonly string[]> {

@@ -32,8 +32,24 @@ const TABLES = `
   -- The number of the last destroyed key of each case: nothing is stored under it any more.
   CREATE TABLE cases (
     case_id ${NAME} PRIMARY KEY,
-    erased_key integer NOT NULL DEFAULT 0
+    erased_key integer NOT NULL DEFAULT 0,
+    quota_version text NOT NULL DEFAULT ''
   );
+  -- What decided changes may add to the sandbox of their case, until their step is recorded. The whole amount counts
+  -- once another change affects one of the paths.
+  CREATE TABLE reservations (
+    case_id ${NAME} NOT NULL,
+    reservation_key ${NAME} NOT NULL,
+    tree_id ${NAME} NOT NULL,
+    run_id ${NAME} NOT NULL,
+    paths text[] NOT NULL,
+    bytes bigint NOT NULL,
+    files bigint NOT NULL,
+    whole_bytes bigint NOT NULL,
+    whole_files bigint NOT NULL,
+    PRIMARY KEY (case_id, reservation_key)
+  );
+  CREATE INDEX reservations_of_tree ON reservations (tree_id, run_id);
   CREATE TABLE trees (
     tree_id ${NAME} PRIMARY KEY,
     opened bigint NOT NULL,

@@ -37,7 +37,7 @@ const BATCH_PARAMETERS = [
   ...['bigint[]', 'text[]', 'text[]', 'bigint[]', 'integer[]', 'integer[]', 'integer[]', 'bytea', 'bytea'],
   ...['integer[]', 'text[]', 'text[]', 'integer[]', 'text[]', 'integer[]', 'text[]'],
   ...['integer[]', 'integer[]', 'text[]', 'text[]', 'integer[]', 'integer[]', 'integer[]', 'bytea', 'bytea'],
-  ...['text[]', 'integer[]'],
+  ...['text[]', 'integer[]', 'jsonb'],
 ];
 
 /** How many parameters commit_shared has before those of commit_batch. */

@@ -38,7 +38,7 @@ import { inTransaction, type LockMode, type SendStatement, type WriterSession } 
 const TREES_MAX = 10_000;
 /** How often a commit is sent that the server could not execute now. */
 const ATTEMPTS_MAX = 3;
-const COMMIT_PARAMETERS = 46;
+const COMMIT_PARAMETERS = 47;
 
 /** The errors of functions and triggers: see postgres-functions.ts. */
 const NOT_NEXT = 'TP001';
@@ -55,6 +55,8 @@ const COMMIT_SHARED = {
 const LOCKED_IDLE_MS = '3000';
 const LOCK_TREES = `SELECT set_config('idle_in_transaction_session_timeout', $1, true), count(*)
   FROM (SELECT FROM trees WHERE tree_id = ANY ($2::text[]) ORDER BY tree_id FOR UPDATE) AS locked`;
+const LOCK_CASES = `SELECT FROM cases WHERE case_id IN (SELECT case_id FROM trees WHERE tree_id = ANY ($1::text[]))
+  ORDER BY case_id FOR UPDATE`;
 const INTEGRATE = 'SELECT integrate_appends($1, $2, $3, $4, $5, $6, $7, $8, $9) AS integrated';
 const SAVE_RECORDS = 'SELECT save_run_records($1, $2, $3, $4, $5, $6) AS saved';
 
@@ -173,6 +175,7 @@ export class PostgresWriter {
         inTransaction(send, async () => {
           this.#refuseFailed();
           await send({ text: LOCK_TREES, values: [LOCKED_IDLE_MS, [...tree_ids]] });
+          await send({ text: LOCK_CASES, values: [[...tree_ids]] });
           const batch = await decide();
           made.push(batch);
           if (batch.trees.length === 0) return { batch, statuses: [] };

@@ -117,8 +117,8 @@ export function changedPaths({ action, args }: Pick<SandboxChange, 'action' | 'a
   return definition?.write == null ? [] : definition.paths.map((name) => withoutTrailingSlash(args[name]));
 }
 
-/** @param isLater whether an earlier decision already changes one of its paths */
-function amountOf({ action, args, before: [fact] }: SandboxChange, isLater: boolean): SandboxAmount {
+/** What a change may add to the usage. @param isLater whether an earlier decision already changes one of its paths */
+export function amountOf({ action, args, before: [fact] }: SandboxChange, isLater: boolean): SandboxAmount {
   if (findAction(action)?.risk !== 'write') return NO_AMOUNT;
   const { content } = args;
   const bytes = typeof content === 'string' ? Buffer.byteLength(content) : 0;
@@ -136,7 +136,14 @@ function addToBook(book: CaseBook, { paths, amount }: Reservation, sign: 1 | -1)
 }
 
 /** A trailing slash names the same directory. */
-const withoutTrailingSlash = (path: unknown): string => (typeof path === 'string' ? path.replace(/\/$/, '') : '');
+export const withoutTrailingSlash = (path: unknown): string =>
+  typeof path === 'string' ? path.replace(/\/$/, '') : '';
+
+/** What is at a path. */
+export const amountAt = (fact: PathFact | undefined): SandboxAmount => ({
+  bytes: bytesAt(fact),
+  files: isThere(fact) ? 1 : 0,
+});
 
 const bytesAt = (fact: PathFact | undefined): number => (fact?.status === 'file' ? fact.bytes : 0);
 

@@ -23,7 +23,7 @@ import { completeInput, toRecordedOverlay } from './complete-input.js';
 import type { EffectRunner } from '../effect-runner.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import { MarkLookup } from './mark-lookup.js';
-import type { QuotaReservations } from '../reservations/quota-reservations.js';
+import type { Reservations } from '../reservations/quota-reservations.js';
 import { unknownTreeError } from '../engine-errors.js';
 import { factsSubmission, resultSubmission, withTimestamp } from './submissions.js';
 import type { InputOutcome, QueuedInput } from './input-outcome.js';
@@ -33,7 +33,7 @@ export interface TickOptions {
   readonly store: LedgerStore;
   readonly trees: LiveTrees;
   readonly effectRunner: EffectRunner;
-  readonly reservations: QuotaReservations;
+  readonly reservations: Reservations;
   readonly secrets: Secrets;
   /** Returns the timestamp for an input. */
   readonly time: () => string;
@@ -198,7 +198,7 @@ export class Tick {
     const { tree, outcome } = turn;
     const { tree_id } = tree;
     outcome.decisions.push(decision);
-    this.#options.reservations.applyDecision(tree_id, decision);
+    this.#options.reservations.applyDecision(tree, decision);
     for (const reply of decision.replies) outcome.afterCommit.push(() => listener.onReply(tree_id, reply));
     for (const ending of decision.ended) outcome.afterCommit.push(() => listener.onEnded(tree_id, ending));
     if (decision.timers.length > 0) outcome.afterCommit.push(() => listener.onTimers(tree_id, decision.timers));

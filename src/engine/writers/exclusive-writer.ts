@@ -1,4 +1,5 @@
 import { recover, type RecoveringEngine } from '../recovery.js';
+import { QuotaReservations } from '../reservations/quota-reservations.js';
 import { commitBatch } from '../tick/commit-batch.js';
 import type { Tick } from '../tick/tick.js';
 import type { EngineParts, Recovery } from '../tree-engine.js';
@@ -9,6 +10,7 @@ const NOTHING: ReadonlySet<string> = new Set();
 /** The only writer of a ledger. No other worker overtakes it, and a start finds everything that is unfinished. */
 export class ExclusiveWriter implements LedgerWriter {
   readonly sharesTrees = false;
+  readonly reservations = new QuotaReservations();
   readonly #parts: EngineParts;
   #epoch = 0;
 

@@ -1,5 +1,6 @@
 import type { Batch, CommitResult } from '../../ports/ledger/ledger-store.js';
 import type { RecoveringEngine } from '../recovery.js';
+import type { Reservations } from '../reservations/quota-reservations.js';
 import type { Tick } from '../tick/tick.js';
 import type { Recovery } from '../tree-engine.js';
 
@@ -26,6 +27,7 @@ export interface SharedEngineAccess extends RecoveringEngine {
 export interface LedgerWriter {
   /** Whether other workers write to the same trees. */
   readonly sharesTrees: boolean;
+  readonly reservations: Reservations;
   /** The stored lengths of trees. Absent if no other worker extends them. */
   readonly treeLengths?: ((tree_ids: readonly string[]) => Promise<readonly number[]>) | undefined;
   /** Becomes a writer, with nothing of this process in flight. @throws LedgerError as `acquire` or `join` */

@@ -12,6 +12,7 @@
 
 import { LedgerError } from '../../errors.js';
 import type { AppendStatus, SharedAppend, SharedBatch, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
+import { SharedReservations } from '../reservations/shared-reservations.js';
 import { isOutcomeUnknown, sendUntilKnown } from '../tick/commit-batch.js';
 import type { Tick } from '../tick/tick.js';
 import type { EngineParts, Recovery } from '../tree-engine.js';
@@ -31,12 +32,15 @@ type Parts = Pick<EngineParts, 'clock' | 'log' | 'effects' | 'meter'>;
 
 export class SharedWriter implements LedgerWriter {
   readonly sharesTrees = true;
+  readonly reservations: SharedReservations;
   readonly treeLengths: (tree_ids: readonly string[]) => Promise<readonly number[]>;
   readonly #store: SharedLedgerStore;
   readonly #parts: Parts;
   readonly #settler: DutySettler;
   readonly #races = new LostRaces();
   #performer = 0;
+  /** The number of batches so far. */
+  #batches = 0;
   /** When the last commit was sent, in ms of the monotonic clock. */
   #sentAt = -Infinity;
   #engine: SharedEngineAccess | null = null;
@@ -46,6 +50,7 @@ export class SharedWriter implements LedgerWriter {
     this.#store = store;
     this.#parts = parts;
     this.#settler = new DutySettler(store, parts, GRACE_MS);
+    this.reservations = new SharedReservations(store, parts.effects);
     this.treeLengths = (tree_ids) => store.treeLengths(tree_ids);
   }
 
@@ -63,8 +68,10 @@ export class SharedWriter implements LedgerWriter {
     };
     const contested = tree_ids.filter((tree_id) => this.#races.isContested(tree_id));
     const { batch, statuses } =
-      contested.length > 0 ? await this.#commitLocked(contested, decide) : await this.#commitFree(await decide());
-    return batch.trees.length === 0 ? null : this.#toCommitted(batch, statuses);
+      contested.length > 0 ? await this.#commitLocked(tree_ids, decide) : await this.#commitFree(await decide());
+    if (batch.trees.length === 0) return null;
+    await this.#updateReservations(batch, statuses);
+    return this.#toCommitted(batch, statuses);
   }
 
   async recover(engine: SharedEngineAccess): Promise<Recovery> {
@@ -103,6 +110,7 @@ export class SharedWriter implements LedgerWriter {
     const decided: SharedBatch[] = [];
     const decideLocked = async (): Promise<SharedBatch> => {
       await this.#engine?.refreshLocked(tree_ids);
+      await this.reservations.refresh(tree_ids);
       const batch = await decide();
       decided.push(batch);
       return batch;
@@ -133,13 +141,23 @@ export class SharedWriter implements LedgerWriter {
       decisions.set(outcome.tree_id, [...(decisions.get(outcome.tree_id) ?? []), ...outcome.decisions]);
     }
     const { trees } = tick.batch.build(this.#performer);
+    this.#batches += 1;
     return {
       performer: this.#performer,
+      quota_version: `${this.#performer}.${this.#batches}`,
       trees: trees.map((append): SharedAppend => ({
         ...append,
         ...dutyChanges(tick.tree(append.tree_id), decisions.get(append.tree_id) ?? []),
+        quotas: this.reservations.changesOf(append.tree_id),
       })),
     };
+  }
+
+  #updateReservations({ trees, quota_version }: SharedBatch, statuses: readonly AppendStatus[]): Promise<void> {
+    const changes = trees.flatMap(({ quotas }, index) =>
+      quotas.map((change) => ({ change, isWritten: statuses[index] !== 'conflict' })),
+    );
+    return this.reservations.onCommitted(changes, quota_version);
   }
 
   #toCommitted({ performer, trees }: SharedBatch, statuses: readonly AppendStatus[]): CommittedTick {

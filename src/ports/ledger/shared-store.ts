@@ -1,6 +1,7 @@
 // A ledger store that several workers write at once. No worker owns a tree: each append states how many entries its
 // tree must have, and the store refuses it alone if another worker was faster.
 
+import type { SandboxAmount } from '../../contract/run/effect.js';
 import type { LedgerStore, TreeAppend } from './ledger-store.js';
 
 /** Work of one worker for a run outside of the ledger. The store knows who does it, until an append releases it. */
@@ -10,24 +11,61 @@ export interface Duty {
   readonly kind: 'effect' | 'caller';
 }
 
+/** What a decided change may add to the sandbox of its case, until its step is recorded. */
+export interface CaseReservation extends SandboxAmount {
+  /** The idempotency key of the change. */
+  readonly key: string;
+  /** The agent run whose step decided the change. */
+  readonly run_id: string;
+  /** The paths that the change affects. */
+  readonly paths: readonly string[];
+  /** What it may add once another change affects one of its paths. */
+  readonly whole: SandboxAmount;
+}
+
+/** The reservations of a case by the changes of all workers. */
+export interface CaseQuota {
+  /** Differs after every change of the reservations; empty for a case that never had any. */
+  readonly version: string;
+  readonly reservations: readonly CaseReservation[];
+}
+
+/** What an append changes in the reservations of a case, or only depends on. */
+export interface QuotaChange {
+  readonly case_id: string;
+  /** The version of the reservations with which the worker decided. */
+  readonly version: string;
+  /** Whether a decision of the append depends on the reservations. Another version is then a conflict. */
+  readonly isChecked: boolean;
+  readonly reserved: readonly CaseReservation[];
+  /** The agent runs whose reservations end, because their step is recorded. They end before others begin. */
+  readonly released: readonly string[];
+}
+
 /** An append of a shared batch. */
 export interface SharedAppend extends TreeAppend {
   /** The duties that the committing worker takes on. */
   readonly taken: readonly Duty[];
   /** The runs whose duties are done: their outcome or end is among the entries. */
   readonly released: readonly string[];
+  /** At most one for each case. Empty if the append neither changes reservations nor depends on them. */
+  readonly quotas: readonly QuotaChange[];
 }
 
 /** What one round trip writes. Each append is committed or refused alone; a tree has at most one. */
 export interface SharedBatch {
   /** The number of the committing worker, from `join`. */
   readonly performer: number;
+  /** The next version of the reservations that the batch changes. No two batches have the same. */
+  readonly quota_version: string;
   readonly trees: readonly SharedAppend[];
 }
 
 /**
  * `committed`; `present`: exactly these entries were committed before, because the same batch was sent twice;
- * `conflict`: the tree has other entries, and nothing of this append was written.
+ * `conflict`: the tree has other entries, or the reservations of its case have changed and a decision depends on them;
+ * nothing of this append was written. If an append of a case is in conflict, so are those of the batch that depend on
+ * the reservations of the case.
  */
 export type AppendStatus = 'committed' | 'present' | 'conflict';
 
@@ -59,8 +97,9 @@ export interface SharedLedgerStore extends LedgerStore {
    */
   commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]>;
   /**
-   * The same, with the trees locked while `decide` makes the batch: no other worker extends them meanwhile. For trees
-   * that several workers extend often, where a compare-and-set alone would starve one of them.
+   * The same, with the trees and the reservations of their cases locked while `decide` makes the batch: no other worker
+   * changes them meanwhile. For trees that several workers extend often, where a compare-and-set alone would starve one
+   * of them.
    * @returns the batch of `decide`, and its statuses @throws as `commitTrees`, or the error of `decide`
    */
   commitLocked<Made extends SharedBatch>(
@@ -69,6 +108,8 @@ export interface SharedLedgerStore extends LedgerStore {
   ): Promise<{ readonly batch: Made; readonly statuses: readonly AppendStatus[] }>;
   /** How many entries each of these trees has; 0 for an unknown tree. Uses one query. */
   treeLengths(tree_ids: readonly string[]): Promise<readonly number[]>;
+  /** The reservations of these cases. Uses one query. */
+  caseQuotas(case_ids: readonly string[]): Promise<readonly CaseQuota[]>;
   /**
    * Takes over the open trees with a timer at or before `now`, so that no other worker does before `until` (ISO 8601).
    * @returns at most `limit` trees

@@ -80,6 +80,10 @@ export class EffectGateway implements Effects {
     return this.#records.has(effect) ? this.#records.canRun(effect) : this.#findCallee(effect) !== null;
   }
 
+  forgetUsage(case_id: string): void {
+    this.#sandbox.forget?.(case_id);
+  }
+
   /** After a crash: runs a repeatable effect again with its key; for others, queries their outcome (D8). */
   settle(effect: Effect): EffectReturn {
     requireCapability(effect);

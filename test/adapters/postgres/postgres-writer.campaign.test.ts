@@ -258,7 +258,8 @@ afterAll(() => server?.stop());
       performer ??= await store.join();
       return store.commitTrees({
         performer,
-        trees: trees.map((append) => ({ ...append, taken: [], released: [] })),
+        quota_version: '',
+        trees: trees.map((append) => ({ ...append, taken: [], released: [], quotas: [] })),
       });
     };
     beforeEach(() => {

@@ -1,7 +1,7 @@
 // Nothing that was answered is lost, nothing happens twice, and the ledger contradicts nothing, whatever fails.
 
 import { describe, expect, test } from '@jest/globals';
-import type { SharedBatch, SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
+import type { SharedAppend, SharedBatch, SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
 import { sized } from '../../fixtures/campaign.js';
 import { simulateCluster } from './cluster-simulation.js';
 
@@ -14,6 +14,18 @@ describe('workers of one ledger that fail', () => {
     'S4-80, D4: clients, ledger and effects agree, seed %i',
     async (seed) => {
       const report = await simulateCluster({ seed, inputs: sized(120, 400) });
+      expect(report.violations).toEqual([]);
+      expect(report.operations.unknown).toBeLessThan(report.operations.ok);
+      expect(report.effects).toBeGreaterThan(5);
+    },
+  );
+});
+
+describe('workers of one ledger that fail, near the quota of a case', () => {
+  test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))(
+    'S0-50, C82: the quota is never exceeded, and nothing stays reserved, seed %i',
+    async (seed) => {
+      const report = await simulateCluster({ seed, inputs: sized(120, 400), hasQuota: true });
       expect(report.violations).toEqual([]);
       expect(report.operations.unknown).toBeLessThan(report.operations.ok);
       expect(report.effects).toBeGreaterThan(5);
@@ -71,6 +83,38 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     });
   },
 };
+
+/** Changes the appends of every batch on their way to the store. */
+const changed = (store: SharedLedgerStore, change: (append: SharedAppend) => SharedAppend): SharedLedgerStore => {
+  const changeAll = (batch: SharedBatch): SharedBatch => ({ ...batch, trees: batch.trees.map(change) });
+  return replaced(store, {
+    commitTrees: (batch) => store.commitTrees(changeAll(batch)),
+    commitLocked: async (tree_ids, decide) => {
+      const locked = await store.commitLocked(tree_ids, async () => changeAll(await decide()));
+      return locked as never;
+    },
+  });
+};
+
+/** Faults with which the quota of a case is exceeded, or stays reserved. */
+const QUOTA_PLANTS: Readonly<Record<string, Plant>> = {
+  'does not store reservations': (store) => changed(store, (append) => ({ ...append, quotas: [] })),
+  'does not compare the reservations': (store) =>
+    changed(store, (append) => ({ ...append, quotas: append.quotas.map((one) => ({ ...one, isChecked: false })) })),
+  'keeps reservations for good': (store) =>
+    changed(store, (append) => ({ ...append, quotas: append.quotas.map((one) => ({ ...one, released: [] })) })),
+};
+
+describe('planted faults of the quota', () => {
+  test.each(Object.entries(QUOTA_PLANTS))('C82: the checks find a store that %s', async (_name, plant) => {
+    const found: string[] = [];
+    for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
+      const { violations } = await simulateCluster({ seed, inputs: 150, hasQuota: true, plant });
+      found.push(...violations);
+    }
+    expect(found.some((violation) => /of \d+ (bytes|files)|still reserved/.test(violation))).toBe(true);
+  });
+});
 
 describe('planted faults of a shared store', () => {
   test.each(Object.entries(PLANTS).slice(0, PLANTED))('the checks find a store that %s', async (_name, plant) => {

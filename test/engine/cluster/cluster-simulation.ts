@@ -2,6 +2,7 @@
 // A seed decides everything, and no real time passes. The clients record
 // what they asked and what the answer was; the checks compare that with the ledger and with the effects.
 
+import { SHARED_QUOTA } from '../../../machines/flags.js';
 import { artifactRef, type Artifact } from '../../../src/contract/artifact-ref.js';
 import type { Effect, EffectResult } from '../../../src/contract/run/effect.js';
 import type { Entry } from '../../../src/contract/run/entry.js';
@@ -20,6 +21,7 @@ import { ManualClock } from '../../fixtures/manual-clock.js';
 import { Scheduler } from '../../fixtures/slow-store.js';
 import { ABSENT, proposal } from '../../fixtures/tree.js';
 import { start, turns } from '../tree-engine.conformance.js';
+import { SimulatedSandbox, SMALL_QUOTAS, type SandboxView } from './simulated-sandbox.js';
 import { UnreliableSharedStore, type CommitFaults, type WorkerFate } from './unreliable-shared-store.js';
 
 export interface ClusterOptions {
@@ -28,6 +30,8 @@ export interface ClusterOptions {
   readonly inputs: number;
   readonly workers?: number;
   readonly trees?: number;
+  /** Whether the effects change files of one case near its quota. */
+  readonly hasQuota?: boolean;
   /** Replaces a part of the store by a faulty one, to see that the checks find it. */
   readonly plant?: (store: SharedLedgerStore) => SharedLedgerStore;
 }
@@ -68,6 +72,7 @@ interface Worker {
   isRestarting: boolean;
 }
 
+const DONE = { status: 'done', result: { bytes_written: 1 } } as const;
 const FAULTS: CommitFaults = { lost: 0.03, late: 0.03 };
 
 export async function simulateCluster(options: ClusterOptions): Promise<ClusterReport> {
@@ -92,10 +97,13 @@ class ClusterSimulation {
   readonly #violations: string[] = [];
   /** Inputs that the lifecycle has refused at least once: they waited too long for a step to end. */
   readonly #refused = new Set<string>();
+  /** Null without a quota. */
+  readonly #sandbox: SimulatedSandbox | null;
   #events = 0;
 
   constructor(options: ClusterOptions) {
     this.#options = options;
+    this.#sandbox = options.hasQuota === true ? new SimulatedSandbox() : null;
     this.#scheduler = new Scheduler(options.seed);
   }
 
@@ -155,15 +163,17 @@ class ClusterSimulation {
   }
 
   #engineOn(store: UnreliableSharedStore, fate: Worker['fate'], worker: () => Worker): TreeEngine {
+    const view = this.#sandbox?.view() ?? null;
     return sharedEngine({
       store,
       externalHeadStore: memoryHeadStore(this.#state.head),
       clock: this.#clock,
       log: winstonLog('silent'),
       effects: {
-        gather: () => ({ paths: [ABSENT], usage: { bytes: 0, files: 0 } }),
-        run: (effect) => this.#perform(effect, fate),
-        settle: (effect) => this.#findOutcome(effect),
+        gather: (request) => view?.gather(request) ?? { paths: [ABSENT], usage: { bytes: 0, files: 0 } },
+        run: (effect) => this.#perform(effect, fate, view),
+        settle: (effect) => this.#findOutcome(effect, view),
+        forgetUsage: () => view?.forgetUsage(),
       },
       secrets: ephemeralKey(),
       listener: {
@@ -182,26 +192,30 @@ class ClusterSimulation {
   }
 
   /** A dead process performs nothing; one that stops in the middle goes on later. */
-  async #perform({ run_id }: Effect, fate: Worker['fate']): Promise<EffectResult> {
+  async #perform(effect: Effect, fate: Worker['fate'], view: SandboxView | null): Promise<EffectResult> {
     fate.performing += 1;
     for (let delays = this.#scheduler.below(10); delays >= 0; delays -= 1) {
       await this.#scheduler.delay();
       await fate.resumed;
     }
     if (fate.isDead) return new Promise(() => undefined);
-    this.#performed.set(run_id, (this.#performed.get(run_id) ?? 0) + 1);
+    const result = view === null ? DONE : view.change(effect);
+    if (result !== null) this.#performed.set(effect.run_id, (this.#performed.get(effect.run_id) ?? 0) + 1);
     for (let delays = this.#scheduler.below(4); delays > 0; delays -= 1) await this.#scheduler.delay();
     fate.performing -= 1;
-    return { status: 'done', result: { bytes_written: 1 } };
+    return result ?? { status: 'failed', cause: 'FILE_NOT_FOUND' };
   }
 
-  #findOutcome({ run_id }: Effect): EffectResult {
-    if (this.#performed.has(run_id)) return { status: 'done', result: { bytes_written: 1 } };
+  #findOutcome({ run_id }: Effect, view: SandboxView | null): EffectResult {
+    view?.forgetUsage();
+    if (!this.#performed.has(run_id)) this.#sandbox?.noteSettled(run_id);
+    if (this.#performed.has(run_id)) return DONE;
     return { status: 'failed', cause: 'INTERRUPTED' };
   }
 
   async #openTree(tree_id: string): Promise<void> {
-    await start({ engine: this.#anyWorker().engine }, tree_id, { link: 'remote', idle_ms: null });
+    const [policies, flags] = this.#sandbox === null ? [undefined, []] : [SMALL_QUOTAS, [SHARED_QUOTA]];
+    await start({ engine: this.#anyWorker().engine }, tree_id, { link: 'remote', idle_ms: null }, policies, flags);
     this.#trees.push(tree_id);
   }
 
@@ -214,10 +228,10 @@ class ClusterSimulation {
   /** A client sends one input, again and to another worker after an error, until it knows the outcome. */
   async #submit(number: number): Promise<void> {
     const tree_id = this.#trees[this.#scheduler.below(this.#trees.length)] ?? '';
-    const isWrite = this.#scheduler.below(3) === 0;
-    const payload = isWrite
-      ? proposal('WRITE_FILE', { path: `/sandbox/${number}.txt`, content: 'x' })
-      : proposal('THINK', {});
+    const isWrite = this.#scheduler.below(3) < (this.#sandbox === null ? 1 : 2);
+    const write = (): Record<string, unknown> =>
+      this.#sandbox?.draw(this.#scheduler) ?? proposal('WRITE_FILE', { path: `/sandbox/${number}.txt`, content: 'x' });
+    const payload = isWrite ? write() : proposal('THINK', {});
     const bytes = Buffer.from(JSON.stringify(payload));
     const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes };
     const invokedAt = (this.#events += 1);
@@ -322,8 +336,10 @@ class ClusterSimulation {
     for (const [run_id, times] of this.#performed)
       if (times > 1) this.#violations.push(`the effect of ${run_id} happened ${times} times`);
     const ok = this.#operations.filter(({ outcome }) => outcome === 'ok').length;
+    const { reservations } = this.#state.quotas.get('case-1');
+    for (const { key } of reservations) this.#violations.push(`${key} is still reserved`);
     return {
-      violations: this.#violations,
+      violations: [...this.#violations, ...(this.#sandbox?.violations ?? [])],
       faults: this.#faults,
       operations: { ok, unknown: this.#operations.length - ok },
       effects: this.#performed.size,

@@ -47,6 +47,7 @@ export class UnreliableSharedStore extends ForwardingStore implements SharedLedg
 
   join = () => this.#call(() => this.inner.join());
   treeLengths: SharedLedgerStore['treeLengths'] = (ids) => this.#call(() => this.inner.treeLengths(ids));
+  caseQuotas: SharedLedgerStore['caseQuotas'] = (ids) => this.#call(() => this.inner.caseQuotas(ids));
   claimDueTrees: SharedLedgerStore['claimDueTrees'] = (...args) => this.#call(() => this.inner.claimDueTrees(...args));
   claimDuties: SharedLedgerStore['claimDuties'] = (...args) => this.#call(() => this.inner.claimDuties(...args));
   releaseDuties: SharedLedgerStore['releaseDuties'] = (duties) => this.#call(() => this.inner.releaseDuties(duties));

@@ -17,7 +17,7 @@ function writing() {
   const driver = new TreeDriver({ policies: RETRYING }).ready();
   const reservations = new QuotaReservations();
   const follow = (...decisions: readonly Parameters<QuotaReservations['applyDecision']>[1][]): void => {
-    for (const decision of decisions) reservations.applyDecision(driver.tree_id, decision);
+    for (const decision of decisions) reservations.applyDecision(driver.tree, decision);
   };
   follow(driver.act('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x'.repeat(9) }, EMPTY));
   return { driver, reservations, follow };

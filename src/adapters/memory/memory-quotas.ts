@@ -1,0 +1,83 @@
+import type {
+  AppendStatus,
+  CaseQuota,
+  CaseReservation,
+  QuotaChange,
+  SharedBatch,
+} from '../../ports/ledger/shared-store.js';
+
+interface StoredReservation extends CaseReservation {
+  readonly tree_id: string;
+}
+
+interface StoredQuota {
+  version: string;
+  reservations: readonly StoredReservation[];
+}
+
+/** The reservations of cases in memory (`SharedLedgerStore.caseQuotas`). */
+export class MemoryQuotas {
+  readonly #cases = new Map<string, StoredQuota>();
+
+  get(case_id: string): CaseQuota {
+    const { version, reservations } = this.#case(case_id);
+    return { version, reservations };
+  }
+
+  /** The statuses of the appends, with those in conflict whose decisions depend on other reservations. */
+  compare({ trees }: SharedBatch, statuses: readonly AppendStatus[]): readonly AppendStatus[] {
+    const conflicting = new Set<string>();
+    for (const [index, { quotas }] of trees.entries()) {
+      for (const { case_id, version, isChecked } of quotas) {
+        const isOther = isChecked && statuses[index] === 'committed' && this.#case(case_id).version !== version;
+        if (statuses[index] === 'conflict' || isOther) conflicting.add(case_id);
+      }
+    }
+    return statuses.map((status, index) => {
+      const depends = trees[index]?.quotas.some(({ case_id, isChecked }) => isChecked && conflicting.has(case_id));
+      return status === 'committed' && depends === true ? 'conflict' : status;
+    });
+  }
+
+  /** Applies what the committed appends change. */
+  apply({ trees, quota_version }: SharedBatch, statuses: readonly AppendStatus[]): void {
+    const committed = trees.filter((_, index) => statuses[index] === 'committed');
+    const next = new Map<string, string>();
+    for (const { tree_id, quotas } of committed) {
+      for (const change of quotas) {
+        const { case_id, version, reserved, released } = change;
+        if (reserved.length === 0 && released.length === 0) continue;
+        next.set(case_id, this.#case(case_id).version === version ? quota_version : `${quota_version}+`);
+        this.#change(tree_id, change);
+      }
+    }
+    for (const [case_id, version] of next) this.#case(case_id).version = version;
+    for (const { tree_id, ended } of committed) if (ended) this.#endTree(tree_id);
+  }
+
+  #change(tree_id: string, { case_id, reserved, released }: QuotaChange): void {
+    const stored = this.#case(case_id);
+    const kept = stored.reservations.filter((one) => one.tree_id !== tree_id || !released.includes(one.run_id));
+    const paths = new Set(reserved.flatMap((one) => one.paths));
+    stored.reservations = [
+      ...kept.map((one) => (one.paths.some((path) => paths.has(path)) ? { ...one, ...one.whole } : one)),
+      ...reserved.map((one) => ({ ...one, tree_id })),
+    ];
+  }
+
+  #endTree(tree_id: string): void {
+    for (const stored of this.#cases.values()) {
+      const kept = stored.reservations.filter((one) => one.tree_id !== tree_id);
+      if (kept.length < stored.reservations.length) stored.version += '+';
+      stored.reservations = kept;
+    }
+  }
+
+  #case(case_id: string): StoredQuota {
+    const known = this.#cases.get(case_id);
+    if (known !== undefined) return known;
+    const added = { version: '', reservations: [] };
+    this.#cases.set(case_id, added);
+    return added;
+  }
+}

@@ -1,0 +1,118 @@
+// The reservations of cases, as `SharedLedgerStore` describes them. A row for each decided change, and a version in the
+// row of the case, whose lock serializes the commits that change them or depend on them.
+
+import type { CaseQuota, CaseReservation, SharedBatch } from '../../ports/ledger/shared-store.js';
+import { tamperedError } from '../ledger/store-errors.js';
+import type { ReaderPool, Row } from './postgres-connection.js';
+import { idParameter, integerOf, textOf } from './postgres-values.js';
+
+/** The changes of a batch as JSON: `tree` is the position of the append, from 1. @returns null if there are none */
+export function quotaParameter({ quota_version, trees }: SharedBatch): string | null {
+  const changes = trees.flatMap(({ quotas }, at) =>
+    quotas.map(({ case_id, version, isChecked, reserved, released }) => ({
+      tree: at + 1,
+      case_id,
+      version,
+      checked: isChecked,
+      changed: reserved.length > 0 || released.length > 0,
+      released,
+      reserved: reserved.map(({ key, run_id, paths, bytes, files, whole }) => ({
+        ...{ key, run_id, paths, bytes, files },
+        ...{ whole_bytes: whole.bytes, whole_files: whole.files },
+      })),
+    })),
+  );
+  return changes.length === 0 ? null : JSON.stringify({ next: quota_version, changes });
+}
+
+const QUOTAS = `SELECT k.place, c.quota_version, r.reservation_key, r.run_id, to_json(r.paths) AS paths, r.bytes, r.files,
+    r.whole_bytes, r.whole_files
+  FROM unnest($1::text[]) WITH ORDINALITY AS k (case_id, place) LEFT JOIN cases c ON c.case_id = k.case_id
+  LEFT JOIN reservations r ON r.case_id = c.case_id ORDER BY k.place, r.reservation_key`;
+
+/** See `SharedLedgerStore.caseQuotas`. One statement, so the version and the reservations are of one state. */
+export async function readQuotas(pool: ReaderPool, case_ids: readonly string[]): Promise<readonly CaseQuota[]> {
+  const rows = await pool.read(QUOTAS, [case_ids.map(idParameter)]);
+  return case_ids.map((_, index) => {
+    const own = rows.filter((row) => row['place'] === String(index + 1));
+    const reservations = own.filter((row) => row['reservation_key'] !== null).map(reservationOf);
+    return { version: own[0]?.['quota_version'] ?? '', reservations };
+  });
+}
+
+function reservationOf(row: Row): CaseReservation {
+  const what = 'a reservation';
+  const paths: unknown = JSON.parse(row['paths'] ?? 'null');
+  if (!Array.isArray(paths) || !paths.every((path) => typeof path === 'string'))
+    throw tamperedError(`${what} has no paths`);
+  return {
+    key: textOf(row, 'reservation_key', what),
+    run_id: textOf(row, 'run_id', what),
+    paths,
+    bytes: integerOf(row, 'bytes', what),
+    files: integerOf(row, 'files', what),
+    whole: { bytes: integerOf(row, 'whole_bytes', what), files: integerOf(row, 'whole_files', what) },
+  };
+}
+
+/** The changes as rows. */
+const CHANGES = `jsonb_to_recordset(p_quota -> 'changes')
+  AS q (tree integer, case_id text, version text, checked boolean, changed boolean, released jsonb, reserved jsonb)`;
+
+/** Locks all cases of a batch at once, in the order of their ids. */
+const LOCK_QUOTAS = `
+CREATE FUNCTION lock_quotas(p_quota jsonb, p_cases text[]) RETURNS void LANGUAGE plpgsql AS $body$
+DECLARE
+  v_cases text[] := p_cases || (SELECT array_agg(q.case_id) FROM ${CHANGES});
+BEGIN
+  INSERT INTO cases (case_id) SELECT DISTINCT c COLLATE "C" FROM unnest(v_cases) AS c ORDER BY c COLLATE "C"
+  ON CONFLICT DO NOTHING;
+  PERFORM 1 FROM cases c WHERE c.case_id = ANY (v_cases) ORDER BY c.case_id FOR UPDATE;
+END $body$;`;
+
+/** The statuses, with the conflicts of appends that depend on other reservations than the case has. */
+const QUOTA_STATUSES = `
+CREATE FUNCTION quota_statuses(p_quota jsonb, p_statuses text[]) RETURNS text[] LANGUAGE plpgsql AS $body$
+DECLARE
+  v_tree integer;
+BEGIN
+  FOR v_tree IN
+    SELECT q.tree FROM ${CHANGES} WHERE q.checked AND q.case_id IN (
+      SELECT q.case_id FROM ${CHANGES} JOIN cases c ON c.case_id = q.case_id
+      WHERE p_statuses[q.tree] = 'conflict'
+        OR (p_statuses[q.tree] = 'committed' AND q.checked AND c.quota_version <> q.version))
+  LOOP
+    IF p_statuses[v_tree] = 'committed' THEN p_statuses[v_tree] := 'conflict'; END IF;
+  END LOOP;
+  RETURN p_statuses;
+END $body$;`;
+
+/** Applies the changes of committed appends. */
+const STORE_QUOTAS = `
+CREATE FUNCTION store_quotas(p_quota jsonb, p_statuses text[], p_trees text[]) RETURNS void LANGUAGE plpgsql AS $body$
+DECLARE
+  v_next text := p_quota ->> 'next';
+  v_change record;
+BEGIN
+  FOR v_change IN SELECT q.* FROM ${CHANGES} WHERE q.changed AND p_statuses[q.tree] = 'committed' ORDER BY q.tree LOOP
+    DELETE FROM reservations r WHERE r.tree_id = p_trees[v_change.tree] AND r.case_id = v_change.case_id
+      AND r.run_id IN (SELECT jsonb_array_elements_text(v_change.released));
+    UPDATE reservations r SET bytes = r.whole_bytes, files = r.whole_files
+    WHERE r.case_id = v_change.case_id AND r.paths && (
+      SELECT coalesce(array_agg(p.path), '{}') FROM jsonb_array_elements(v_change.reserved) AS n,
+        jsonb_array_elements_text(n -> 'paths') AS p (path));
+    INSERT INTO reservations
+      (case_id, reservation_key, tree_id, run_id, paths, bytes, files, whole_bytes, whole_files)
+    SELECT v_change.case_id, n.key, p_trees[v_change.tree], n.run_id, n.paths, n.bytes, n.files, n.whole_bytes,
+      n.whole_files
+    FROM jsonb_to_recordset(v_change.reserved) AS n (key text, run_id text, paths text[], bytes bigint, files bigint,
+      whole_bytes bigint, whole_files bigint)
+    ON CONFLICT DO NOTHING;
+  END LOOP;
+  UPDATE cases c SET quota_version = CASE WHEN c.quota_version = q.version THEN v_next ELSE v_next || '+' END
+  FROM (SELECT DISTINCT q.case_id, q.version FROM ${CHANGES}
+        WHERE q.changed AND p_statuses[q.tree] = 'committed') AS q
+  WHERE c.case_id = q.case_id;
+END $body$;`;
+
+export const QUOTAS_OF_FORMAT_1 = [LOCK_QUOTAS, QUOTA_STATUSES, STORE_QUOTAS].join('\n');

@@ -1,0 +1,241 @@
+// The reservations of cases in which several workers decide. The store has them, with a version for each case; this is
+// a copy.
+//
+//   Q1. A decision that depends on the quota is made with the copy. Its commit is a conflict if the store has another
+//       version, so that the recorded facts are those that hold at the commit.
+//   Q2. The usage on disk is measured after the copy was read. A change of another worker is either in the usage, or
+//       still reserved: it is released only after it was made.
+//   Q3. Changes of several workers at one path run in any order. So a change then counts with its whole content,
+//       whatever it replaces.
+
+import { findAction } from '../../contract/policy/actions.js';
+import type { Effect, GatherRequest, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
+import type { Decision } from '../../kernel/decision.js';
+import { findPendingGather } from '../../kernel/sandbox-changes.js';
+import type { Tree } from '../../kernel/tree.js';
+import type { CaseReservation, QuotaChange, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
+import type { EffectOutcome } from '../effect-runner.js';
+import { withReserved } from '../tick/submissions.js';
+import type { Effects, Submission } from '../tree-engine.js';
+import { amountAt, amountOf, changedPaths, withoutTrailingSlash } from './case-reservations.js';
+import type { Reservations } from './quota-reservations.js';
+
+/** A version that no store has: the copy of a case may differ from the store. */
+const UNKNOWN_VERSION = '?';
+/** The copies of at most this many cases, and the cases of this many trees, are kept. */
+const CASES_MAX = 4_096;
+
+interface CaseCopy {
+  version: string;
+  readonly reservations: Map<string, CaseReservation>;
+}
+
+/** What the decisions of a tick change for one tree. */
+interface Draft {
+  readonly case_id: string;
+  isChecked: boolean;
+  reserved: CaseReservation[];
+  released: Set<string>;
+  /** The part that is in the batch, whatever happens to the next input of the tree. */
+  joined: JoinedDraft;
+}
+
+type JoinedDraft = Readonly<Pick<QuotaChange, 'reserved' | 'released'>>;
+
+const NOTHING: JoinedDraft = { reserved: [], released: [] };
+
+const joinedOf = ({ reserved, released }: Draft): JoinedDraft => ({
+  reserved: [...reserved],
+  released: [...released],
+});
+
+export class SharedReservations implements Reservations {
+  readonly #store: Pick<SharedLedgerStore, 'caseQuotas'>;
+  readonly #effects: Pick<Effects, 'forgetUsage'>;
+  readonly #cases = new Map<string, CaseCopy>();
+  /** The cases of trees whose decisions have depended on a quota. */
+  readonly #caseOf = new Map<string, string>();
+  /** Changes that this worker has made: the usage includes them. Their steps are not recorded yet. */
+  readonly #made = new Set<string>();
+  /** By tree. */
+  readonly #drafts = new Map<string, readonly Draft[]>();
+
+  constructor(store: Pick<SharedLedgerStore, 'caseQuotas'>, effects: Pick<Effects, 'forgetUsage'>) {
+    this.#store = store;
+    this.#effects = effects;
+  }
+
+  get size(): number {
+    return [...this.#cases.values()].reduce((sum, { reservations }) => sum + reservations.size, 0);
+  }
+
+  startTick(): void {
+    this.#drafts.clear();
+  }
+
+  addReserved(tree: Tree, submission: Submission): Submission {
+    const { input } = submission;
+    if (input.kind !== 'facts') return submission;
+    const request = findPendingGather(tree, input.run_id);
+    if (request === null || !request.usage) return submission;
+    this.#draft(tree.tree_id, request.case_id).isChecked = true;
+    return withReserved(submission, this.#computeReserved(request, input.facts));
+  }
+
+  applyDecision(tree: Tree, { commands, entries }: Decision): void {
+    for (const command of commands) {
+      if (command.kind === 'perform' && !command.in_commit) this.#reserve(tree.tree_id, command.effect);
+    }
+    for (const { entry } of entries) {
+      if (entry.type !== 'step_trace' || entry.body.decision !== 'ALLOW') continue;
+      if (findAction(entry.body.action ?? '')?.write != null) this.#releaseStep(tree, entry.body.run_id);
+    }
+  }
+
+  /** The usage includes a completed change. A failed one stays reserved, because its step may retry it. */
+  onEffectRun({ case_id, idempotency_key }: Effect, { status }: EffectOutcome): void {
+    if (status !== 'done' || case_id === null) return;
+    if (this.#cases.get(case_id)?.reservations.has(idempotency_key) === true) this.#made.add(idempotency_key);
+  }
+
+  join(tree_id: string): void {
+    for (const draft of this.#draftsOf(tree_id)) draft.joined = joinedOf(draft);
+  }
+
+  /** What the tree has in the batch is still committed. The copy may differ from the store. */
+  undo(tree_id: string): void {
+    for (const draft of this.#draftsOf(tree_id)) {
+      this.#copy(draft.case_id).version = UNKNOWN_VERSION;
+      const { reserved, released } = draft.joined;
+      draft.reserved = [...reserved];
+      draft.released = new Set(released);
+    }
+  }
+
+  forget(): void {
+    // `onCommitted` reads the reservations of an overtaken tree again.
+  }
+
+  restore(): void {
+    // The store has the reservations of all trees.
+  }
+
+  clear(): void {
+    for (const known of [this.#cases, this.#caseOf, this.#made, this.#drafts]) known.clear();
+  }
+
+  /** What the decisions of this tick change for the tree, or depend on. */
+  changesOf(tree_id: string): readonly QuotaChange[] {
+    return this.#draftsOf(tree_id).map(({ case_id, isChecked, reserved, released }) => ({
+      case_id,
+      version: this.#copy(case_id).version,
+      isChecked,
+      reserved,
+      released: [...released],
+    }));
+  }
+
+  /**
+   * Updates the copies after a commit: reads those of conflicting appends again.
+   * @param changes those that were sent, with whether their append was written
+   * @throws LedgerError if the store cannot be read
+   */
+  async onCommitted(
+    changes: readonly { readonly change: QuotaChange; readonly isWritten: boolean }[],
+    version: string,
+  ): Promise<void> {
+    const conflicting = new Set<string>();
+    for (const { change, isWritten } of changes) {
+      if (!isWritten) conflicting.add(change.case_id);
+      // If the store had another version, it has yet another one now, and the next check is a conflict.
+      else if (change.reserved.length > 0 || change.released.length > 0) this.#copy(change.case_id).version = version;
+    }
+    await this.#read([...conflicting]);
+  }
+
+  /** Reads the reservations of the cases of these trees again, if they have any. @throws LedgerError */
+  async refresh(tree_ids: readonly string[]): Promise<void> {
+    await this.#read([...new Set(tree_ids.flatMap((tree_id) => this.#caseOf.get(tree_id) ?? []))]);
+  }
+
+  async #read(case_ids: readonly string[]): Promise<void> {
+    if (case_ids.length === 0) return;
+    for (const [index, { version, reservations }] of (await this.#store.caseQuotas(case_ids)).entries()) {
+      const case_id = case_ids[index] ?? '';
+      // Q2.
+      if (this.#cases.get(case_id)?.version !== version) this.#effects.forgetUsage?.(case_id);
+      // Also with the same version: the copy may contain what was not committed.
+      this.#setCase(case_id, { version, reservations: new Map(reservations.map((one) => [one.key, one])) });
+    }
+  }
+
+  #reserve(tree_id: string, change: Effect): void {
+    const { case_id, idempotency_key: key } = change;
+    const paths = changedPaths(change);
+    if (case_id === null || paths.length === 0) return;
+    const { reservations } = this.#copy(case_id);
+    if (reservations.has(key)) return;
+    const others = [...reservations.values()].filter((other) => other.paths.some((path) => paths.includes(path)));
+    const whole = amountOf(change, true);
+    const amount = others.length > 0 ? whole : amountOf(change, false);
+    for (const other of others) reservations.set(other.key, { ...other, ...other.whole });
+    const reservation = { key, run_id: stepRunOf(key), paths, ...amount, whole };
+    reservations.set(key, reservation);
+    this.#draft(tree_id, case_id).reserved.push(reservation);
+  }
+
+  #releaseStep(tree: Tree, run_id: string): void {
+    const case_id = tree.run(run_id)?.context.case_id ?? null;
+    if (case_id === null) return;
+    const { reservations } = this.#copy(case_id);
+    for (const { key, run_id: owner } of reservations.values()) if (owner === run_id) reservations.delete(key);
+    const draft = this.#draft(tree.tree_id, case_id);
+    draft.reserved = draft.reserved.filter((reservation) => reservation.run_id !== run_id);
+    draft.released.add(run_id);
+  }
+
+  #computeReserved({ case_id, paths }: GatherRequest, facts: SandboxFacts): SandboxAmount {
+    let [bytes, files] = [0, 0];
+    const affected = new Set<string>();
+    for (const reservation of this.#copy(case_id).reservations.values()) {
+      if (this.#made.has(reservation.key)) continue;
+      bytes += reservation.bytes;
+      files += reservation.files;
+      for (const path of reservation.paths) affected.add(path);
+    }
+    for (const [index, path] of paths.entries()) {
+      if (!affected.has(withoutTrailingSlash(path))) continue;
+      const there = amountAt(facts.paths[index]);
+      bytes += there.bytes;
+      files += there.files;
+    }
+    return { bytes, files };
+  }
+
+  #draftsOf(tree_id: string): readonly Draft[] {
+    return this.#drafts.get(tree_id) ?? [];
+  }
+
+  #draft(tree_id: string, case_id: string): Draft {
+    const drafts = this.#draftsOf(tree_id);
+    const known = drafts.find((draft) => draft.case_id === case_id);
+    if (known !== undefined) return known;
+    const draft: Draft = { case_id, isChecked: false, reserved: [], released: new Set(), joined: NOTHING };
+    this.#drafts.set(tree_id, [...drafts, draft]);
+    if (this.#caseOf.size >= CASES_MAX) this.#caseOf.clear();
+    this.#caseOf.set(tree_id, case_id);
+    return draft;
+  }
+
+  #copy(case_id: string): CaseCopy {
+    return this.#cases.get(case_id) ?? this.#setCase(case_id, { version: '', reservations: new Map() });
+  }
+
+  #setCase(case_id: string, copy: CaseCopy): CaseCopy {
+    this.#cases.set(case_id, copy);
+    return copy;
+  }
+}
+
+/** The key is the id of a mediated run's child: the step's run is two levels above. */
+const stepRunOf = (key: string): string => key.split('.').slice(0, -2).join('.');
