@@ -1,5 +1,5 @@
 import { CodedError, LedgerError } from '../errors.js';
-import { hidePasswords } from '../runtime/home/store-url.js';
+import { hidePasswords } from '../runtime/home/hide-passwords.js';
 import type { ExitCode } from './command.js';
 import type { Io } from './io.js';
 import { escapeText } from './text/terminal.js';

@@ -3,7 +3,7 @@
 
 import { isatty } from 'node:tty';
 import { winstonLog } from '../adapters/system/winston-log.js';
-import { hidePasswords } from '../runtime/home/store-url.js';
+import { hidePasswords } from '../runtime/home/hide-passwords.js';
 import { Output, type Io } from './io.js';
 import { turnpikeCommand } from './turnpike-command.js';
 

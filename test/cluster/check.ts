@@ -168,7 +168,7 @@ function checkEffects(tally: Tally, { cluster, history }: Evidence, facts: Ledge
   checkBegins(tally, cluster.places);
 }
 
-/** 1 if the file has the content, 0 if there is none, and 2 for another content. */
+/** 1 if the file has the content, 0 without a file, and 2 for another content. */
 function contentCount({ sandbox }: Places, { case_id, path, what }: Operation): number {
   const file = join(sandbox, case_id, path ?? '');
   if (!existsSync(file)) return 0;

@@ -6,7 +6,7 @@ import { tamperedError } from '../ledger/store-errors.js';
 import type { ReaderPool, Row } from './postgres-connection.js';
 import { idParameter, integerOf, textOf } from './postgres-values.js';
 
-/** The changes of a batch as JSON: `tree` is the position of the append, from 1. @returns null if there are none */
+/** The changes of a batch as JSON: `tree` is the position of the append, from 1. @returns null without changes */
 export function quotaParameter({ quota_version, trees }: SharedBatch): string | null {
   const changes = trees.flatMap(({ quotas }, at) =>
     quotas.map(({ case_id, version, isChecked, reserved, released }) => ({

@@ -5,7 +5,7 @@ import { createHome, isVacant } from '../../runtime/home/home.js';
 import { readPrivateLine } from '../../adapters/keys/key-file.js';
 import { generateLedgerKey } from '../../runtime/home/ledger-key.js';
 import { commandUsageError } from '../arguments.js';
-import { createContract } from '../contract-copy.js';
+import { createContract } from '../create-contract.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../command.js';
 import { CONTRACT_DEFAULT, homeOf, displayPath } from '../options/folders.js';
 import { SCHEMA_DEFAULT } from '../store/shared-home.js';

@@ -21,11 +21,10 @@ export async function awaitOverlay(
   epoch: number,
   waitMs = ACKNOWLEDGE_MS,
 ): Promise<readonly Performer[]> {
-  const since = performance.now();
-  for (;;) {
+  for (let waited = 0; ; waited += POLL_MS) {
     await cluster.endLost();
     const missing = withoutEpoch((await cluster.status()).performers, epoch);
-    if (missing.length === 0 || performance.now() - since >= waitMs) return missing;
+    if (missing.length === 0 || waited >= waitMs) return missing;
     await delay(POLL_MS);
   }
 }

@@ -19,9 +19,9 @@ import {
   readLedgerSigner,
 } from '../../runtime/home/ledger-key.js';
 import { drawId, openVolume, writeStoreHome } from '../../runtime/home/store-home.js';
-import { withoutPassword } from '../../runtime/home/store-url.js';
+import { withoutPassword } from '../../runtime/home/hide-passwords.js';
 import type { CommandArguments, ExitCode } from '../command.js';
-import { createContract } from '../contract-copy.js';
+import { createContract } from '../create-contract.js';
 import type { Io } from '../io.js';
 import { escapeText, jsonLine } from '../text/terminal.js';
 import { SCHEMA_DEFAULT } from './shared-home.js';

@@ -9,7 +9,7 @@ import type { OverlaySource } from '../../ports/overlay-source.js';
 import { erasureSealOf, openSignable, type HomePaths, type HomeStores } from '../../runtime/home/home.js';
 import { readLedgerVerifier } from '../../runtime/home/ledger-key.js';
 import { readStoreHome, readVolume, type StoreHome } from '../../runtime/home/store-home.js';
-import { withoutPassword } from '../../runtime/home/store-url.js';
+import { withoutPassword } from '../../runtime/home/hide-passwords.js';
 import type { CommandOption } from '../command.js';
 
 export const SCHEMA_DEFAULT = 'turnpike';

@@ -113,7 +113,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/adapters/sandbox/sandbox-actions.ts': 'the sandbox has its own rules (decision 0011)',
   'src/adapters/sandbox/sandbox-walk.ts': 'the sandbox has its own rules (decision 0011)',
   'src/cli/demo.ts': 'files of this package',
-  'src/cli/commands/init.ts': 'files of this package',
+  'src/cli/create-contract.ts': 'files of this package',
   'src/service/package-version.ts': 'files of this package',
 };
 const OPENING = ['open', 'openSync', 'readFile', 'readFileSync', 'createReadStream'];

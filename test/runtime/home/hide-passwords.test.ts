@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { hidePasswords, withoutPassword } from '../../../src/runtime/home/store-url.js';
+import { hidePasswords, withoutPassword } from '../../../src/runtime/home/hide-passwords.js';
 
 describe('withoutPassword', () => {
   test.each([
