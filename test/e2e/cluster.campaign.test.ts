@@ -77,6 +77,11 @@ campaign('turnpike init --store', () => {
         status: 2,
         stderr: expect.stringContaining('mount the key folder of the ledger'),
       });
+      const apart = await cluster.run('init', ...place, '--home', 'b', '--keys', 'a/keys');
+      expect(apart).toMatchObject({
+        status: 2,
+        stderr: expect.stringContaining('not the sandbox volume of the ledger'),
+      });
       const folders = ['--keys', 'a/keys', '--sandbox', 'a/sandbox'];
       const joined = await cluster.run('init', ...place, '--home', 'b', ...folders, '--json');
       expect(JSON.parse(joined.stdout)).toMatchObject({ ledger: 'joined', volume: { name: 'main' } });

@@ -8,7 +8,7 @@ import { headFile } from '../../adapters/ledger/head-file.js';
 import { createPostgresStore, openPostgresStore } from '../../adapters/postgres/postgres-ledger-store.js';
 import { hasPostgresLedger, openPostgresCluster } from '../../adapters/postgres/cluster/postgres-cluster.js';
 import { usageError } from '../../errors.js';
-import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
+import type { ClusterDirectory, Installation } from '../../ports/ledger/cluster.js';
 import type { LogHead } from '../../ports/ledger/ledger-store.js';
 import { isVacant, makeFolder } from '../../runtime/home/home.js';
 import { homePaths, keyFolder, type KeyFolder } from '../../runtime/home/home-paths.js';
@@ -18,7 +18,7 @@ import {
   installLedgerKey,
   readLedgerSigner,
 } from '../../runtime/home/ledger-key.js';
-import { drawId, openVolume, writeStoreHome } from '../../runtime/home/store-home.js';
+import { drawId, openVolume, readVolume, writeStoreHome, type Volume } from '../../runtime/home/store-home.js';
 import { withoutPassword } from '../../runtime/home/hide-passwords.js';
 import type { CommandArguments, ExitCode } from '../command.js';
 import { createContract } from '../create-contract.js';
@@ -38,30 +38,32 @@ interface Place {
   readonly url: string;
   readonly schema: string;
   readonly keys: KeyFolder;
+  readonly sandbox: string;
+  /** The option `--volume`. */
+  readonly volumeName: string | undefined;
 }
 
-/** @throws UsageError if the home exists, or the ledger has other keys */
+/** @throws UsageError if the home exists, or the ledger has other keys or another volume */
 export async function initStore(given: NewHome, args: CommandArguments, io: Io): Promise<ExitCode> {
   const { home, contract, url, key } = given;
-  const shown = withoutPassword(url);
   if (!isVacant(home)) throw usageError(`${home} is not empty, and nothing was created: name another folder`);
   const named = (option: string, name: string): string => resolve(io.cwd, args.text(option) ?? join(home, name));
   const [keys, sandbox] = [keyFolder(named('keys', 'keys')), named('sandbox', 'sandbox')];
-  const place: Place = { url, schema: args.text('schema') ?? SCHEMA_DEFAULT, keys };
+  const schema = args.text('schema') ?? SCHEMA_DEFAULT;
+  const place: Place = { url, schema, keys, sandbox, volumeName: args.text('volume') };
+  const shownUrl = withoutPassword(url);
   const isNew = !(await hasPostgresLedger(place));
-  const known = isNew ? null : requireKeys(place, key);
-  [home, keys.keys, sandbox].forEach(makeFolder);
-  const vkey = known ?? createKeys(keys, key);
+  const vkey = isNew ? createKeys(keys, key) : requireKeys(place, key);
   const head = await openLedger(place, isNew);
-  const { ledger_id } = await withCluster(place, (cluster) => install(cluster, place, vkey, head));
-  const volume = openVolume(sandbox, args.text('volume'));
+  const { ledger_id, volume } = await withCluster(place, (cluster) => install(cluster, place, vkey, head));
+  makeFolder(home);
   await writeHead(home, keys, head);
   if (isVacant(contract) || !existsSync(contract)) await createContract(contract, () => Promise.resolve());
-  const stored = { version: 1, url: shown, schema: place.schema, ledger_id, volume_id: volume.id } as const;
+  const stored = { version: 1, url: shownUrl, schema, ledger_id, volume_id: volume.id } as const;
   writeStoreHome(home, { ...stored, keys: keys.keys, sandbox });
   const result = { home, contract, ledger: isNew ? 'created' : 'joined', ledger_id, keys: keys.keys, sandbox, volume };
   const lines = [
-    `${isNew ? 'created the ledger    ' : 'joined the ledger     '} ${ledger_id} in schema ${place.schema} of ${shown}`,
+    `${isNew ? 'created the ledger    ' : 'joined the ledger     '} ${ledger_id} in schema ${schema} of ${shownUrl}`,
     `home directory         ${home}/`,
     `contract folder        ${contract}/`,
     `key folder             ${keys.keys}/  (all workers need it; back it up apart from the database)`,
@@ -75,6 +77,7 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
 
 /** Existing keys are used: an earlier command may have been interrupted. @returns the public key */
 function createKeys(keys: KeyFolder, key: string | undefined): string {
+  makeFolder(keys.keys);
   const existing = key === undefined ? readLedgerSigner(keys.ledgerKey) : null;
   return (existing ?? installLedgerKey(keys.ledgerKey, key ?? generateLedgerKey())).vkey;
 }
@@ -107,22 +110,34 @@ async function withCluster<T>({ url, schema }: Place, work: (cluster: ClusterDir
   }
 }
 
-/** Records the keys of a new ledger, or compares them. @throws UsageError for other keys */
+/** Records the keys and the volume of a new ledger, or compares them. @throws UsageError for others */
 async function install(
   cluster: ClusterDirectory,
-  { keys }: Place,
+  place: Place,
   vkey: string,
   { size }: LogHead,
-): ReturnType<ClusterDirectory['install']> {
+): Promise<{ readonly ledger_id: string; readonly volume: Volume }> {
   const recorded = await cluster.installation();
   if (recorded === null && size > 0) {
     const message = 'the ledger has entries, but the database does not say which keys are its own';
     throw usageError(`${message}: \`turnpike init\` can only join a ledger that it has created`);
   }
-  const installation = recorded ?? (await cluster.install({ ledger_id: drawId('led_'), vkey }));
-  if (installation.vkey === vkey) return installation;
-  const message = `the ledger has the key ${nameOf(installation.vkey)}, and ${keys.keys} has the key ${nameOf(vkey)}`;
-  throw usageError(`${message}: mount the key folder of the ledger, and name it with --keys`);
+  if (recorded !== null) return compareInstallation(place, vkey, recorded);
+  makeFolder(place.sandbox);
+  const { id: volume_id } = openVolume(place.sandbox, place.volumeName);
+  const installation = await cluster.install({ ledger_id: drawId('led_'), vkey, volume_id });
+  return compareInstallation(place, vkey, installation);
+}
+
+function compareInstallation({ keys, sandbox, volumeName }: Place, vkey: string, recorded: Installation) {
+  if (recorded.vkey !== vkey) {
+    const message = `the ledger has the key ${nameOf(recorded.vkey)}, and ${keys.keys} has the key ${nameOf(vkey)}`;
+    throw usageError(`${message}: mount the key folder of the ledger, and name it with --keys`);
+  }
+  if (readVolume(sandbox)?.id !== recorded.volume_id) {
+    throw usageError(`${sandbox} is not the sandbox volume of the ledger: mount that, and name it with --sandbox`);
+  }
+  return { ledger_id: recorded.ledger_id, volume: openVolume(sandbox, volumeName) };
 }
 
 /** The name and the short hash of a public key. */

@@ -6,6 +6,8 @@ export interface Installation {
   readonly ledger_id: string;
   /** The public key that verifies the checkpoints of the ledger. It identifies the key folder. */
   readonly vkey: string;
+  /** The sandbox volume of all workers. */
+  readonly volume_id: string;
 }
 
 /** What a worker reports about itself. */

@@ -5,7 +5,8 @@ export const CLUSTER_OF_FORMAT_2 = `
   CREATE TABLE installation (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     ledger_id text NOT NULL,
-    vkey text NOT NULL
+    vkey text NOT NULL,
+    volume_id text NOT NULL
   );
   ALTER TABLE performers
     ADD COLUMN joined_at timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -45,8 +45,8 @@ export async function hasPostgresLedger({ url, schema = 'turnpike' }: PostgresCl
   }
 }
 
-const INSTALLATION = 'SELECT ledger_id, vkey FROM installation';
-const INSTALL = 'INSERT INTO installation (ledger_id, vkey) VALUES ($1, $2) ON CONFLICT DO NOTHING';
+const INSTALLATION = 'SELECT ledger_id, vkey, volume_id FROM installation';
+const INSTALL = 'INSERT INTO installation (ledger_id, vkey, volume_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING';
 
 const REPORT = `UPDATE performers SET version = $4, address = $5, volume_id = $6, overlay_epoch = $7
   WHERE host = $1 AND pid = $2 AND started = $3 AND over_at IS NULL
@@ -84,11 +84,12 @@ class PostgresCluster implements ClusterDirectory {
   async installation(): Promise<Installation | null> {
     const [row] = await this.#pool.read(INSTALLATION);
     if (row === undefined) return null;
-    return { ledger_id: textOf(row, 'ledger_id', 'the installation'), vkey: textOf(row, 'vkey', 'the installation') };
+    const text = (column: string): string => textOf(row, column, 'the installation');
+    return { ledger_id: text('ledger_id'), vkey: text('vkey'), volume_id: text('volume_id') };
   }
 
-  async install({ ledger_id, vkey }: Installation): Promise<Installation> {
-    await this.#pool.read(INSTALL, [ledger_id, vkey]);
+  async install({ ledger_id, vkey, volume_id }: Installation): Promise<Installation> {
+    await this.#pool.read(INSTALL, [ledger_id, vkey, volume_id]);
     const recorded = await this.installation();
     if (recorded === null) throw tamperedError('the table installation does not keep its row');
     return recorded;
