@@ -5,7 +5,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { think, write } from '../cli/fake-io.js';
+import { line, think, write } from '../cli/fake-io.js';
 import { built } from '../docs/built.js';
 import { startPostgres } from '../fixtures/postgres.js';
 import { call } from '../service/mcp/mcp-harness.js';
@@ -236,14 +236,14 @@ campaign('several turnpike serve on one ledger', () => {
       }
       // A stopped process keeps its session with the database: no command can tell when it continues.
       b.command.child.kill('SIGSTOP');
-      const incomplete = await cluster.run('policy', 'deny', ...rule, '--action', 'THINK');
+      const incomplete = await cluster.run('policy', 'deny', ...rule, '--action', 'CREATE_DIRECTORY');
       expect(incomplete).toMatchObject({ status: 1, stderr: expect.stringContaining(`at ${b.url}, does not apply`) });
-      expect(await step(a, agent, run_id)).toBe('DENIED');
+      expect(await step(a, agent, run_id, line('CREATE_DIRECTORY', { path: '/sandbox/d' }))).toBe('DENIED');
       b.command.child.kill('SIGCONT');
-      expect(await step(b, agent, run_id)).toBe('DENIED');
+      expect(await step(b, agent, run_id, line('CREATE_DIRECTORY', { path: '/sandbox/d' }))).toBe('DENIED');
       await a.command.kill();
       expect(await cluster.run('policy', 'deny', '--home', 'b', '--lift', 'deny-2')).toMatchObject({ status: 0 });
-      expect(await step(b, agent, run_id)).toBe('SUCCESS');
+      expect(await step(b, agent, run_id, line('CREATE_DIRECTORY', { path: '/sandbox/d' }))).toBe('SUCCESS');
       await cluster.verify();
     },
     MS_MAX,
