@@ -63,14 +63,10 @@ test('prints a line for each worker, with what waits', () => {
   ]);
 });
 
-test.each([['cluster', 'status'], ['worker'], ['serve', '--store', 'postgres://db/ledger']])(
-  '%s %s refuses a home with a ledger of its own',
-  async (...argv) => {
-    const folder = await initialised();
-    const refused = await turnpike(
-      folder,
-      argv.filter((word) => word !== undefined),
-    );
+test.each(['cluster status', 'worker', 'serve --store postgres://db/ledger'])(
+  '%s refuses a home with a ledger of its own',
+  async (words) => {
+    const refused = await turnpike(await initialised(), words.split(' '));
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('does not name a database') });
   },
 );
