@@ -5,17 +5,17 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { PolicyError } from '../../errors.js';
 import type { Secrets } from '../../ports/secrets.js';
-import { readSmallFile, replaceFile } from '../files/small-file.js';
+import { createFile, readSmallFile } from '../files/small-file.js';
 
 const KEY_BYTES = 32;
 
 /**
- * The secrets of a home directory; the key is created on first use. Not for two processes at a time.
+ * The secrets of a key folder; the key is created on first use. Of several processes, the first creates it for all.
  * @throws PolicyError on first use, if the key is damaged or other users may read it
  */
 export function sessionKey(path: string): Secrets {
   let key: Uint8Array | null = null;
-  return secretsOf(() => (key ??= readKey(path) ?? createKey(path)));
+  return secretsOf(() => (key ??= readKey(path) ?? createKey(path) ?? readKey(path) ?? missingKey(path)));
 }
 
 /** Secrets of this process, for a ledger without a home directory: proofs become invalid when the process ends. */
@@ -39,8 +39,12 @@ function readKey(path: string): Uint8Array | null {
   });
 }
 
-function createKey(path: string): Uint8Array {
+/** @returns null if another process has created a key meanwhile */
+function createKey(path: string): Uint8Array | null {
   const key = randomBytes(KEY_BYTES);
-  replaceFile(path, `${key.toString('hex')}\n`, 0o600);
-  return key;
+  return createFile(path, `${key.toString('hex')}\n`, 0o600) ? key : null;
+}
+
+function missingKey(path: string): never {
+  throw new PolicyError({ code: 'POLICY_UNREADABLE', message: `${path} was removed while it was read: try again` });
 }
