@@ -1,6 +1,7 @@
 // What holds between several workers of one ledger, as one suite that every shared store must pass.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { LedgerError } from '../../src/errors.js';
 import { GRACE_MS, POLL_MS } from '../../src/engine/writers/shared-writer.js';
 import type { SharedLedgerStore } from '../../src/ports/ledger/shared-store.js';
 import type { FaultySharedStore } from '../fixtures/faulty-shared-store.js';
@@ -181,6 +182,23 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     answer();
     await until(() => one.engine.hasFailed);
     expect(resultsOf(await expectOneChain(other))).toHaveLength(1);
+    await one.engine.restart();
+    expect((await think(one, TREE, 'again')).refused).toBe(false);
+  });
+
+  test('a worker that is cut off again while it recovers can be restarted again', async () => {
+    const { one } = await pair();
+    await start(one, TREE, REMOTE);
+    await cluster.cutOff(one);
+    await expect(think(one, TREE, 'lost')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+    const { claimDuties } = one.store;
+    one.store.claimDuties = async (...args) => {
+      one.store.claimDuties = claimDuties;
+      await cluster.cutOff(one);
+      // It asks on a session that it has to restore, and learns that it is over.
+      throw new LedgerError({ code: 'LEDGER_CONFLICT', message: `performer ${args.length} is over` });
+    };
+    await expect(one.engine.restart()).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
     await one.engine.restart();
     expect((await think(one, TREE, 'again')).refused).toBe(false);
   });
