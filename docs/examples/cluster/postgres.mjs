@@ -10,8 +10,11 @@ import pg from 'pg';
 
 const START_MS = 30_000;
 
-/** @returns the URL of the server, and `stop` @throws if PostgreSQL is not installed */
-export async function startPostgres(folder) {
+/**
+ * @param more further settings, as `name=value`
+ * @returns the URL and the process id of the server, and `stop` @throws if PostgreSQL is not installed
+ */
+export async function startPostgres(folder, more = []) {
   const bin = programs();
   if (bin === undefined) throw new Error('PostgreSQL is not installed: initdb and postgres were not found');
   const home = join(folder, 'postgres');
@@ -26,7 +29,7 @@ export async function startPostgres(folder) {
   const data = join(home, 'data');
   execFileSync(join(bin, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync'], as);
   const port = await freePort();
-  const settings = ['listen_addresses=127.0.0.1', `port=${port}`, `unix_socket_directories=${home}`];
+  const settings = ['listen_addresses=127.0.0.1', `port=${port}`, `unix_socket_directories=${home}`, ...more];
   const server = spawn(join(bin, 'postgres'), ['-D', data, ...settings.flatMap((one) => ['-c', one])], as);
   const ended = new Promise((resolve) => server.once('exit', resolve));
   const stop = async () => {
@@ -37,7 +40,7 @@ export async function startPostgres(folder) {
   for (const end = Date.now() + START_MS; !(await answers(url)); await pause(50)) {
     if (server.exitCode !== null || Date.now() > end) throw new Error('PostgreSQL did not start');
   }
-  return { url, stop };
+  return { url, pid: server.pid, stop };
 }
 
 const idOf = (flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
