@@ -5,11 +5,14 @@ import { pinManifest } from '../../dist/src/adapters/policy/manifest-policy-sour
 
 const SHIPPED = fileURLToPath(new URL('../../policies/contract/v1', import.meta.url));
 
-/** The shipped policy, except that the limit on denials equals the limit on steps. */
-export function patientContract(folder) {
+/**
+ * The shipped policy, except that the limit on denials equals the limit on steps.
+ * @param source another file of actions
+ */
+export function patientContract(folder, source = join(SHIPPED, 'policy/actions.yaml')) {
   cpSync(SHIPPED, folder, { recursive: true });
   const actions = join(folder, 'policy/actions.yaml');
-  const text = readFileSync(actions, 'utf8');
+  const text = readFileSync(source, 'utf8');
   writeFileSync(actions, text.replace(/denials_per_run_max: 10\b/, 'denials_per_run_max: 100000'));
   const files = ['lanes', 'roles', 'actions'].map((name) => {
     const path = `policy/${name}.yaml`;

@@ -1,0 +1,277 @@
+// Several workers on one ledger in PostgreSQL, compared with one process on SQLite, in the same run: only the ratios
+// count, because machines differ. It prints each target and what was measured.
+// `npm run bench:cluster [-- --only rates,flush,shared,failover,settlement,merge] [-- --rounds N] [-- --ms N]`
+//
+//   rates        64 callers: steps/s and processor time a step of all processes, of reads and synced writes
+//   flush        four workers against one, when each flush of the server takes 5 ms (`commit_delay`)
+//   shared       two callers on one tree, at two workers
+//   failover     SIGKILL of a worker to the next step of its trees, of 5,000 entries each, at other workers
+//   settlement   SIGKILL of a worker to the recorded outcome of its effects
+//   merge        from a commit to its place in the log, while two workers work
+
+import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { createPostgresStore } from '../../dist/src/adapters/postgres/index.js';
+import { startPostgres } from '../../docs/examples/cluster/postgres.mjs';
+import { patientContract } from './contract.mjs';
+import { BenchWorker, serverTime } from './cluster-processes.mjs';
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', default: 'rates,flush,shared,failover,settlement,merge' },
+    rounds: { type: 'string', default: '4' },
+    ms: { type: 'string', default: '1500' },
+  },
+});
+const CALLERS = 64;
+/** Each flush of the server, in microseconds. */
+const FLUSH_US = 5_000;
+const ENTRIES = 5_000;
+/** A read appends this many entries. */
+const READ_ENTRIES = 9;
+const TREES = 16;
+const EFFECTS = 20;
+const KILLS = 3;
+const SETTLE_MS = 30_000;
+const MERGE_MS = 5_000;
+
+const ms = Number(values.ms);
+const rounds = Number(values.rounds);
+const folder = mkdtempSync(join(tmpdir(), 'turnpike-bench-'));
+chmodSync(folder, 0o711);
+const server = await startPostgres(folder, ['max_wal_size=2GB']);
+const client = new pg.Client({ connectionString: server.url });
+client.on('error', () => undefined);
+await client.connect();
+const contract = patientContract(join(folder, 'contract'));
+const service = serviceContract(join(folder, 'service'));
+const living = new Set();
+let ledgers = 0;
+
+/** The policy with tools. */
+function serviceContract(target) {
+  const shipped = fileURLToPath(new URL('../../policies/contract/v1/policy/actions.service.yaml', import.meta.url));
+  return patientContract(target, shipped);
+}
+
+/** Starts workers on a new ledger, one after the other. */
+async function ledgerWith(count, policy = contract) {
+  ledgers += 1;
+  const schema = `bench_${ledgers}`;
+  const own = join(folder, schema);
+  await (await createPostgresStore({ url: server.url, schema, caseKeysDir: join(own, 'keys/case-keys') })).close();
+  await client.query(`SET search_path TO ${schema}`);
+  const add = (name) => startWorker({ url: server.url, schema, folder: own, name, contract: policy });
+  const workers = [];
+  for (let index = 1; index <= count; index += 1) workers.push(await add(`w${index}`));
+  return { workers, add };
+}
+
+async function startWorker(options) {
+  const worker = await BenchWorker.start(options);
+  living.add(worker);
+  return worker;
+}
+
+async function end(workers) {
+  for (const worker of workers) {
+    await worker.kill();
+    living.delete(worker);
+  }
+}
+
+/** The callers, divided over the workers, for some time. @returns steps/s, and processor time a step in ms */
+async function measure(shares, kind, usesServer) {
+  const before = usesServer ? serverTime(server.pid) : 0;
+  const done = await Promise.all(shares.map(({ worker, runs }) => worker.ask('run', { runs, kind, ms })));
+  const steps = sum(done.map((each) => each.steps));
+  const failures = sum(done.map((each) => each.failures));
+  if (failures > 0) process.stderr.write(`${failures} steps failed\n`);
+  const cpuMs = sum(done.map(({ cpuMs: own }) => own)) + (usesServer ? serverTime(server.pid) - before : 0);
+  return { rate: (steps * 1_000) / Math.max(...done.map((each) => each.ms)), cpu: cpuMs / steps };
+}
+
+async function sharesOf(workers, callers = CALLERS) {
+  const shares = [];
+  for (const worker of workers)
+    shares.push({ worker, runs: await worker.ask('start', { count: callers / workers.length }) });
+  return shares;
+}
+
+const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
+const median = (numbers) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
+const quantile = (numbers, q) =>
+  [...numbers].sort((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * q))];
+const say = (text) => void process.stdout.write(`${text}\n`);
+const figure = (name, target, measured, holds) =>
+  say(`${holds ? 'ok  ' : 'MISS'}  ${name.padEnd(58)} target ${target.padEnd(12)} measured ${measured}`);
+
+/** Several settings in turn, so that other load on the machine meets all of them. */
+async function interleaved(settings, kind) {
+  const found = settings.map(() => []);
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const [index, { shares, usesServer }] of settings.entries()) {
+      const one = await measure(shares, kind, usesServer);
+      // The first round warms up.
+      if (round > 0) found[index].push(one);
+    }
+  }
+  return found.map((all) => ({ rate: median(all.map(({ rate }) => rate)), cpu: median(all.map(({ cpu }) => cpu)) }));
+}
+
+async function rates() {
+  const sqlite = [await startWorker({ url: null, folder: join(folder, 'sqlite'), name: 'w0', contract })];
+  const one = (await ledgerWith(1)).workers;
+  const two = (await ledgerWith(2)).workers;
+  const settings = [];
+  for (const workers of [sqlite, one, two])
+    settings.push({ shares: await sharesOf(workers), usesServer: workers !== sqlite });
+  const targets = { read: [0.7, 1], write: [0.85, 1.05] };
+  for (const [kind, [first, second]] of Object.entries(targets)) {
+    const [base, ...others] = await interleaved(settings, kind);
+    say(`      ${kind}s on SQLite: ${base.rate.toFixed(0)} steps/s, ${base.cpu.toFixed(3)} ms of processor a step`);
+    for (const [index, { rate, cpu }] of others.entries()) {
+      const target = index === 0 ? first : second;
+      const most = index === 0 ? 1.5 : 1.75;
+      const who = index === 0 ? 'one worker' : 'two workers, routed by tree';
+      const [ratio, cost] = [rate / base.rate, cpu / base.cpu];
+      const steps = `${ratio.toFixed(2)} (${rate.toFixed(0)} steps/s)`;
+      figure(`${kind}s, ${who}, of SQLite`, `>= ${target}`, steps, ratio >= target);
+      figure(
+        `${kind}s, ${who}, processor time a step`,
+        `<= ${most}`,
+        `${cost.toFixed(2)} (${cpu.toFixed(3)} ms)`,
+        cost <= most,
+      );
+    }
+  }
+  await end([...sqlite, ...one, ...two]);
+}
+
+/** `commit_delay` holds every flush back, and commits that come meanwhile share it. */
+async function flush() {
+  await client.query(`ALTER SYSTEM SET commit_delay = ${FLUSH_US}`);
+  await client.query('ALTER SYSTEM SET commit_siblings = 0');
+  await client.query('SELECT pg_reload_conf()');
+  const one = (await ledgerWith(1)).workers;
+  const four = (await ledgerWith(4)).workers;
+  for (const [callers, target] of [
+    [CALLERS, 2.5],
+    [4, null],
+  ]) {
+    const settings = [
+      { shares: await sharesOf(one, callers), usesServer: true },
+      { shares: await sharesOf(four, target === null ? 4 * callers : callers), usesServer: true },
+    ];
+    const [single, several] = await interleaved(settings, 'read');
+    const ratio = several.rate / single.rate;
+    const measured = `${ratio.toFixed(2)} (${several.rate.toFixed(0)} against ${single.rate.toFixed(0)} steps/s)`;
+    if (target === null) say(`      the same with ${callers} callers at each worker: ${measured}`);
+    else figure('reads, four workers against one, flush of 5 ms', `>= ${target}`, measured, ratio >= target);
+  }
+  await end([...one, ...four]);
+  await client.query('ALTER SYSTEM RESET ALL');
+  await client.query('SELECT pg_reload_conf()');
+}
+
+async function shared() {
+  const { workers } = await ledgerWith(2);
+  const runs = await workers[0].ask('start', { count: 1 });
+  const done = await Promise.all(workers.map((worker) => worker.ask('run', { runs, kind: 'think', ms: 2 * ms })));
+  const [less, more] = done.map(({ steps }) => steps).sort((a, b) => a - b);
+  figure(
+    'two callers on one tree: less to more',
+    '>= 0.33',
+    `${(less / more).toFixed(2)} (${less}, ${more} steps)`,
+    less * 3 >= more,
+  );
+  await end(workers);
+}
+
+/** Kills a worker, and uses its trees at the others at once. */
+async function failover() {
+  const { workers, add } = await ledgerWith(3);
+  const runs = await workers[0].ask('start', { count: TREES });
+  await workers[0].ask('run', { runs, kind: 'read', ms: SETTLE_MS, steps: Math.ceil(ENTRIES / READ_ENTRIES) });
+  const times = [];
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    const victim = workers.shift();
+    await victim.ask('run', { runs, kind: 'read', ms: 1_000 });
+    const from = performance.now();
+    await end([victim]);
+    await Promise.all(
+      runs.map(async (run, index) => {
+        await workers[index % workers.length].ask('step', { run });
+        times.push(performance.now() - from);
+      }),
+    );
+    workers.push(await add(`again${kill}`));
+  }
+  const measured = `p50 ${quantile(times, 0.5).toFixed(0)} ms, p99 ${quantile(times, 0.99).toFixed(0)} ms (${times.length} trees)`;
+  figure('SIGKILL to the next step of its trees, 5,000 entries', '< 1,500 ms', measured, quantile(times, 0.99) < 1_500);
+  await end(workers);
+}
+
+async function settlement() {
+  const { workers, add } = await ledgerWith(3, service);
+  const times = [];
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    const victim = workers.shift();
+    await victim.ask('tools', { count: EFFECTS });
+    while ((await effects()) < EFFECTS) await pause(20);
+    const from = performance.now();
+    await end([victim]);
+    for (let left = EFFECTS; left > 0 && performance.now() - from < SETTLE_MS; await pause(5)) {
+      const now = await effects();
+      for (; left > now; left -= 1) times.push(performance.now() - from);
+    }
+    workers.push(await add(`again${kill}`));
+  }
+  const measured = `p50 ${quantile(times, 0.5).toFixed(0)} ms, p99 ${quantile(times, 0.99).toFixed(0)} ms (${times.length} effects)`;
+  figure('SIGKILL to the recorded outcome of its effects', '< 5,000 ms', measured, quantile(times, 0.99) < 5_000);
+  await end(workers);
+}
+
+/** How many effects have no recorded outcome. */
+async function effects() {
+  const { rows } = await client.query(`SELECT count(*)::integer AS count FROM duties WHERE kind = 'effect'`);
+  return rows[0].count;
+}
+
+/** From the newest pending append to its place in the log. The first reading may miss a part of the delay. */
+async function merge() {
+  const { workers } = await ledgerWith(2);
+  const shares = await sharesOf(workers);
+  await measure(shares, 'read', true);
+  const working = Promise.all(
+    shares.map(({ worker, runs }) => worker.ask('run', { runs, kind: 'read', ms: MERGE_MS })),
+  );
+  const times = [];
+  for (const end_ = performance.now() + MERGE_MS - 500; performance.now() < end_; await pause(3)) {
+    const from = performance.now();
+    const { rows } = await client.query('SELECT max(commit_no) AS last FROM pending');
+    if (rows[0].last === null) continue;
+    const left = 'SELECT FROM pending WHERE commit_no <= $1 LIMIT 1';
+    while ((await client.query(left, [rows[0].last])).rowCount > 0) await pause(1);
+    times.push(performance.now() - from);
+  }
+  await working;
+  const measured = `p50 ${quantile(times, 0.5).toFixed(0)} ms, p99 ${quantile(times, 0.99).toFixed(0)} ms (${times.length} samples)`;
+  figure('merge delay, two workers with 64 callers', '< 250 ms', measured, quantile(times, 0.99) < 250);
+  await end(workers);
+}
+
+const FIGURES = { rates, flush, shared, failover, settlement, merge };
+try {
+  for (const name of values.only.split(',')) await FIGURES[name]();
+} finally {
+  await end([...living]);
+  await client.end();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
