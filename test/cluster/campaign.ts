@@ -12,9 +12,13 @@ import { injectFaults, type Fault } from './faults.js';
 import type { Plant } from './worker-options.js';
 
 const AGENTS = 12;
+/** Few agents contend for few trees. */
+const CONTESTED_AGENTS = 3;
 
 export interface CaseOptions {
   readonly server: Postgres;
+  /** The compiled worker. */
+  readonly program: string;
   /** The folder of a small file system with the data of the server, or null. */
   readonly smallDisk: string | null;
   /** A folder for the files of the case. It is removed if nothing was found. */
@@ -27,6 +31,8 @@ export interface CaseOptions {
   readonly isQuotaExact?: boolean;
   /** Whether several workers get requests for the same tree most of the time. Default: false. */
   readonly isContested?: boolean;
+  /** Whether many tool calls are slow. Default: false. */
+  readonly isSlow?: boolean;
 }
 
 export interface CaseReport {
@@ -43,17 +49,18 @@ export interface CaseReport {
 let schemas = 0;
 
 export async function runCase(options: CaseOptions): Promise<CaseReport> {
-  const { server, seed, plant = 'none', isQuotaExact = true, isContested = false } = options;
+  const { server, program, seed, plant = 'none', isQuotaExact = true, isContested = false, isSlow = false } = options;
   const startedAt = Date.now();
   const random = seeded(seed);
   const tally = new Tally(`seed ${seed}`);
   schemas += 1;
   const schema = `cluster_${process.pid}_${schemas}`;
   const folder = join(options.folder, `seed-${seed}`);
-  const cluster = await Cluster.start({ server, folder, schema, plant });
+  const cluster = await Cluster.start({ server, program, folder, schema, plant });
   const cases = [`case-${seed}-a`, `case-${seed}-b`, `case-${seed}-quota`];
+  const agents = isContested ? CONTESTED_AGENTS : AGENTS;
   const clients = new Clients({
-    ...{ workers: cluster.workers, random: seeded(seed + 1_000), agents: AGENTS, seed, cases, isContested },
+    ...{ workers: cluster.workers, random: seeded(seed + 1_000), agents, seed, cases, isContested, isSlow },
   });
   let faults: ReadonlyMap<Fault, number> = new Map();
   try {

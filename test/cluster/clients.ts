@@ -20,6 +20,13 @@ const SENDS_MAX = 25;
 /** How many operations an agent sends to one tree. */
 const OPERATIONS_MAX = 30;
 const FRONT_ENDS = 2;
+/** One of so many trees is the first of its case. */
+const NEW_CASE = 3;
+/** One of so many tool calls is slow: its deed comes when its worker may be over, after this time, in ms. */
+const SLOW = 30;
+const SLOW_MS = 14_000;
+/** How many requests an agent of a contested tree sends at once. */
+const CONTESTED = 6;
 /** A path in a case that all agents of the case fill. */
 const LARGE_BYTES = 2_000;
 
@@ -32,6 +39,8 @@ export interface ClientOptions {
   readonly cases: readonly string[];
   /** Whether most requests of a tree reach different workers at the same time. */
   readonly isContested: boolean;
+  /** Whether many tool calls are slow. */
+  readonly isSlow: boolean;
 }
 
 class FrontEnd {
@@ -94,24 +103,36 @@ export class Clients {
   async #work(): Promise<void> {
     const { random, cases, isContested } = this.#options;
     while (!this.#isOver) {
-      const case_id = pick(random, cases);
+      const isNew = below(random, NEW_CASE) === 0;
+      const case_id = isNew ? `case-new-${(this.#names += 1)}` : pick(random, cases);
       const run_id = await this.#open(case_id);
       if (run_id === null) continue;
-      this.history.runs.push({ run_id, case_id });
-      let hasEnded = false;
+      let hasEnded = isNew && !(await this.#useFirst(run_id, case_id));
       for (let count = 0; count < OPERATIONS_MAX && !hasEnded && !this.#isOver; count += 1) {
         // Sometimes two at once, which may reach two workers.
-        const asked = isContested ? 3 : below(random, 5) === 0 ? 2 : 1;
+        const asked = isContested ? CONTESTED : below(random, 5) === 0 ? 2 : 1;
         const going = await Promise.all(Array.from({ length: asked }, () => this.#operate(run_id, case_id)));
         hasEnded = going.includes(false);
       }
     }
   }
 
+  /** Several workers may be the first to store content of a case at the same time. @returns whether the run goes on */
+  async #useFirst(run_id: string, case_id: string): Promise<boolean> {
+    const others = await Promise.all([1, 2].map(() => this.#open(case_id)));
+    const runs = [run_id, ...others.filter((other) => other !== null)];
+    const going = await Promise.all(runs.map((run) => this.#operate(run, case_id)));
+    return going[0] === true;
+  }
+
   async #open(case_id: string): Promise<string | null> {
     const frontEnd = pick(this.#options.random, this.#frontEnds);
     const answer = await frontEnd.send('/start', `${case_id} ${(this.#names += 1)}`, { case: case_id }, 0);
-    if (typeof answer?.['run_id'] === 'string') return answer['run_id'];
+    const run_id = answer?.['run_id'];
+    if (typeof run_id === 'string') {
+      this.history.runs.push({ run_id, case_id });
+      return run_id;
+    }
     await pause(100);
     return null;
   }
@@ -172,7 +193,8 @@ export class Clients {
     const filler = case_id.endsWith('quota') ? '.'.repeat(LARGE_BYTES) : '';
     if (drawn < 6) return ['create', 'WRITE_FILE', { path: `/sandbox/${what}.txt`, content: `${what}${filler}` }];
     if (drawn < 7) return ['replace', 'WRITE_FILE', { path: `/sandbox/${tree}.txt`, content: what }];
-    const ms = pick(random, [0, 5, 40, 300]);
+    const isSlow = below(random, this.#options.isSlow ? 3 : SLOW) === 0;
+    const ms = isSlow ? SLOW_MS : pick(random, [0, 5, 40, 300]);
     return ['tool', 'CALL_TOOL', { tool: pick(random, TOOLS), input: { what, ms } }];
   }
 }

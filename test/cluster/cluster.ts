@@ -3,8 +3,7 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { createPostgresStore } from '../../src/adapters/postgres/index.js';
@@ -18,13 +17,14 @@ import { plantInSchema } from './sql-plants.js';
 import type { Plant, WorkerOptions } from './worker-options.js';
 
 const WORKERS = 3;
-const PROGRAM = join(dirname(fileURLToPath(import.meta.url)), 'worker.js');
 /** Time until an ended worker is started again, in ms. */
 const START_AGAIN_MS = 300;
 const READY_MS = 60_000;
 
 export interface ClusterOptions {
   readonly server: Postgres;
+  /** The compiled worker. */
+  readonly program: string;
   readonly folder: string;
   readonly schema: string;
   readonly plant: Plant;
@@ -42,7 +42,7 @@ export class Cluster {
   }
 
   static async start(options: ClusterOptions): Promise<Cluster> {
-    const { server, folder, schema, plant } = options;
+    const { server, program, folder, schema, plant } = options;
     const places = placesIn(folder);
     mkdirSync(folder, { recursive: true });
     writeContract(places);
@@ -56,7 +56,7 @@ export class Cluster {
       const proxy = new Proxy(Number(new URL(server.url).port));
       const url = new URL(server.url);
       url.port = String(await proxy.listen());
-      workers.push(new Worker({ folder, url: url.href, schema, plant, name: `w${index + 1}` }, proxy));
+      workers.push(new Worker({ folder, url: url.href, schema, plant, name: `w${index + 1}` }, program, proxy));
     }
     const cluster = new Cluster(options, workers);
     for (const worker of workers) worker.start();
@@ -108,6 +108,7 @@ export type WorkerAnswer = { readonly isOk: boolean; readonly body: Readonly<Rec
 export class Worker {
   readonly proxy: Proxy;
   readonly #options: WorkerOptions;
+  readonly #program: string;
   #child: ChildProcess | null = null;
   #port: number | null = null;
   #hasEnded = false;
@@ -117,8 +118,9 @@ export class Worker {
   /** A signal has stopped it. */
   isStopped = false;
 
-  constructor(options: WorkerOptions, proxy: Proxy) {
+  constructor(options: WorkerOptions, program: string, proxy: Proxy) {
     this.#options = options;
+    this.#program = program;
     this.proxy = proxy;
   }
 
@@ -133,7 +135,9 @@ export class Worker {
 
   start(): void {
     const log = openSync(join(this.#options.folder, `${this.name}.log`), 'a');
-    const child = spawn(process.execPath, [PROGRAM, JSON.stringify(this.#options)], { stdio: ['ignore', 'pipe', log] });
+    const child = spawn(process.execPath, [this.#program, JSON.stringify(this.#options)], {
+      stdio: ['ignore', 'pipe', log],
+    });
     closeSync(log);
     this.#child = child;
     this.#isKilled = false;

@@ -64,7 +64,7 @@ const ROLE = `
 
 const closed = { additionalProperties: false } as const;
 const Text = Type.String({ maxLength: 120 });
-const input = Type.Object({ what: Text, ms: Type.Integer({ minimum: 0, maximum: 10_000 }) }, closed);
+const input = Type.Object({ what: Text, ms: Type.Integer({ minimum: 0, maximum: 20_000 }) }, closed);
 const output = Type.Object({ receipt: Text }, closed);
 
 /** The tools of a worker. A call takes as long as its input says, half of it before the deed. */

@@ -8,6 +8,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startPostgres, type Postgres } from '../fixtures/postgres.js';
 import { runCase, type CaseReport } from './campaign.js';
@@ -107,7 +108,14 @@ process.exitCode = hasFailed ? 1 : 0;
 
 /** @returns whether anything was found */
 async function run(server: Postgres): Promise<boolean> {
-  const common = { server, smallDisk: isMounted ? disk : null, folder, isQuotaExact: !values['inexact-quota'] };
+  const program = fileURLToPath(new URL('./worker.js', import.meta.url));
+  const common = {
+    server,
+    program,
+    smallDisk: isMounted ? disk : null,
+    folder,
+    isQuotaExact: !values['inexact-quota'],
+  };
   if (values.planted !== undefined) {
     return !(await findPlanted({ ...common, seed: Number(values.seed) }, values.planted, say));
   }

@@ -83,7 +83,7 @@ export function plantInProcess(plant: Plant): void {
 }
 
 /** How long the disk takes for a rename, in ms. */
-const RENAME_MS = 40;
+const RENAME_MS = 100;
 
 /** A file that must be created exclusively replaces an existing one. */
 function plantRename(): void {
@@ -96,8 +96,8 @@ function plantRename(): void {
   syncBuiltinESMExports();
 }
 
-/** The setting of a transaction with the number that was drawn for it. */
-const DRAWN = `SELECT set_config('turnpike.drawn', nextval('commit_numbers')::text, true)`;
+/** The setting of a transaction with the number that was drawn for it. The way to the lock takes up to 30 ms. */
+const DRAWN = `SELECT set_config('turnpike.drawn', nextval('commit_numbers')::text, true), pg_sleep(random() * 0.03)`;
 
 /** Draws the commit number of a contested tree before the tree is locked. `sql-plants.ts` makes the function use it. */
 function plantEarlyNumbers(): void {

@@ -10,7 +10,6 @@ export const WORKER_PLANTS = [
   'double integration',
   'signing before commit',
   'decided again after a cut',
-  'label from the log',
 ] as const;
 export type Plant = (typeof WORKER_PLANTS)[number];
 
