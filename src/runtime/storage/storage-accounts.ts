@@ -182,21 +182,32 @@ function bytesByPerson({ entries, artifacts }: TreeAppend): ReadonlyMap<string |
   for (const { entry, text } of entries) {
     if (entry.type === 'input') person = personIn(entry.body);
     persons.push(person);
-    add(person, entryBytes(text));
+    add(person, entryBytes(Buffer.byteLength(text)));
   }
   for (const { entry, artifact } of artifacts) add(persons[entry] ?? null, contentBytes(artifact));
   return bytes;
 }
 
-/** Disk bytes of a part of a batch, estimated upwards. */
-export function recordedBytes({ entries, artifacts }: Pick<TreeAppend, 'entries' | 'artifacts'>): number {
+/**
+ * Disk bytes of a part of a batch, estimated upwards.
+ * @param textBytes returns the bytes of a text, or an upper bound
+ */
+export function recordedBytes(
+  { entries, artifacts }: Pick<TreeAppend, 'entries' | 'artifacts'>,
+  textBytes: (text: string) => number = Buffer.byteLength,
+): number {
   let bytes = 0;
-  for (const { text } of entries) bytes += entryBytes(text);
+  for (const { text } of entries) bytes += entryBytes(textBytes(text));
   for (const { artifact } of artifacts) bytes += contentBytes(artifact);
   return bytes;
 }
 
-const entryBytes = (text: string): number => Math.ceil((Buffer.byteLength(text) + ENTRY_BYTES) * FACTOR);
+/** UTF-8 bytes for one UTF-16 unit, at most. */
+const BYTES_A_CHAR_MAX = 3;
+/** An upper bound of the bytes of a text in UTF-8. */
+export const textBytesMax = (text: string): number => text.length * BYTES_A_CHAR_MAX;
+
+const entryBytes = (textBytes: number): number => Math.ceil((textBytes + ENTRY_BYTES) * FACTOR);
 const contentBytes = ({ bytes }: Artifact): number => Math.ceil((bytes.byteLength + CONTENT_BYTES) * FACTOR);
 
 const toLimits = (bytes: number): Limits => limitsOf({ steps: 0, tool_calls: 0, wall_ms: 0, bytes, tokens: 0 });

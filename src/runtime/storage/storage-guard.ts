@@ -10,7 +10,13 @@ import type { Clock } from '../../ports/clock.js';
 import type { DiskSpace } from '../../ports/disk-space.js';
 import type { Batch } from '../../ports/ledger/ledger-store.js';
 import type { Log } from '../../ports/log.js';
-import { recordedBytes, StorageAccounts, type StorageAccountIds, type StorageAccountKind } from './storage-accounts.js';
+import {
+  recordedBytes,
+  StorageAccounts,
+  textBytesMax,
+  type StorageAccountIds,
+  type StorageAccountKind,
+} from './storage-accounts.js';
 import { validateStorageOptions, waterMarksOf, type StorageOptions } from './storage-options.js';
 
 /** Content up to this size is still recorded below the low-water mark. */
@@ -74,9 +80,12 @@ export class StorageGuard {
   prepare({ trees }: Batch): void {
     const { space } = this.#parts;
     if (space === null) return;
-    const bytes = trees.reduce((sum, append) => sum + recordedBytes(append), MARGIN_BYTES);
     const now = space.measure();
-    if (now !== null && now.free < bytes * PAGES_FACTOR) this.#release(space);
+    if (now === null) return;
+    const fits = (textBytes: (text: string) => number): boolean =>
+      now.free >= PAGES_FACTOR * trees.reduce((sum, append) => sum + recordedBytes(append, textBytes), MARGIN_BYTES);
+    // First with an upper bound, because it is costly to count the bytes of every text.
+    if (!fits(textBytesMax) && !fits(Buffer.byteLength)) this.#release(space);
   }
 
   onCommitted(batch: Batch): void {
