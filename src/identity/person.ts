@@ -9,6 +9,9 @@ import { isAssigned, isIgnorable, pointsOf, textOfPoints, UNICODE_VERSION } from
 export type NameProblem = 'malformed' | 'unassigned' | 'invisible' | 'empty' | 'too_long';
 
 const COMPARED_CHARS_MAX = 4_096;
+/** Limits of remembered names, and of their length: the looks of a long name can take megabytes. */
+const NAMES_MAX = 16;
+const REMEMBERED_CHARS_MAX = 64;
 const TABLES = `unicode-${UNICODE_VERSION}`;
 
 /** Explanations for operators, completing "the name ...". */
@@ -20,11 +23,24 @@ export const NAME_PROBLEMS: Readonly<Record<NameProblem, string>> = {
   too_long: 'is too long',
 };
 
+/** The persons of recent names: the same few actors start most runs. */
+const knownPersons = new Map<string, Person | NameProblem>();
+
 /**
  * The person of a name: a pure function of its code points and the bundled tables.
- * @returns the problem of a name that the tables do not cover
+ * @returns the problem of a name that the tables do not cover; the same object for the same name
  */
 export function personOf(name: string): Person | NameProblem {
+  const known = knownPersons.get(name);
+  if (known !== undefined) return known;
+  const person = computePerson(name);
+  if (name.length > REMEMBERED_CHARS_MAX) return person;
+  if (knownPersons.size === NAMES_MAX) knownPersons.clear();
+  knownPersons.set(name, person);
+  return person;
+}
+
+function computePerson(name: string): Person | NameProblem {
   if (!name.isWellFormed()) return 'malformed';
   const points = pointsOf(name);
   if (!points.every(isAssigned)) return 'unassigned';
