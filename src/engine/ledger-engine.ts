@@ -22,7 +22,7 @@ import { checkExternalHead } from '../ledger/verification/check-external-head.js
 import { eraseCaseContent } from './erase-case.js';
 import { EffectRunner, type EffectOutcome } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';
-import { InputQueue, QUEUE_MAX } from './tick/input-queue.js';
+import { InputQueue, QUEUE_MAX, SHARED_TICK_INPUTS_MAX, TICK_INPUTS_MAX } from './tick/input-queue.js';
 import { LIVE_TREES_MAX, LiveTrees } from './trees/live-trees.js';
 import type { Reservations } from './reservations/quota-reservations.js';
 import { findCompletedStep, type CompletedStep } from './trees/completed-step.js';
@@ -61,7 +61,11 @@ export class LedgerEngine implements TreeEngine {
     this.#writer = writer;
     this.#reservations = writer.reservations;
     this.#effectRunner = new EffectRunner(options.effects, this.#reservations);
-    this.#queue = new InputQueue({ defer: options.defer, process: (items) => this.#processBatch(items) });
+    this.#queue = new InputQueue({
+      inputsMax: writer.sharesTrees ? SHARED_TICK_INPUTS_MAX : TICK_INPUTS_MAX,
+      defer: options.defer,
+      process: (items) => this.#processBatch(items),
+    });
     this.#parked = new ParkedInputs(options.clock, (items) => items.forEach((item) => this.#queue.push(item)));
     this.#trees = new LiveTrees(
       options.store,

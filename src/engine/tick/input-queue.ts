@@ -1,12 +1,19 @@
 import type { QueuedInput } from './input-outcome.js';
 
-/** Maximum inputs per transaction; it bounds a commit however many callers there are. */
-const BATCH_INPUTS_MAX = 256;
+/**
+ * Maximum inputs per transaction. What they decide stays in memory until the commit. If it nearly fills the young
+ * generation of V8, V8 allocates such objects in the old generation from then on, which then grows with every step.
+ */
+export const TICK_INPUTS_MAX = 32;
+/** The same if other workers write too: then a commit waits for the database, which costs more than memory. */
+export const SHARED_TICK_INPUTS_MAX = 256;
 
 /** Maximum queued inputs before callers are rejected. The engine's own inputs always enter. */
 export const QUEUE_MAX = 65_536;
 
 interface InputQueueOptions {
+  /** Maximum inputs of one tick. */
+  readonly inputsMax: number;
   /** Runs a task after the current tick, so that all its inputs share a transaction. */
   readonly defer: (task: () => void) => void;
   /** Processes one tick. Never rejects. */
@@ -66,7 +73,7 @@ export class InputQueue {
 
   /** Runs one tick. Inputs that arrive meanwhile, mostly from callers that it answers, share the next one. */
   async #run(): Promise<void> {
-    await this.#options.process(this.#items.splice(0, BATCH_INPUTS_MAX));
+    await this.#options.process(this.#items.splice(0, this.#options.inputsMax));
     this.#scheduled = false;
     if (this.#items.length > 0) this.#schedule();
   }
