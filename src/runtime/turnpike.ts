@@ -41,7 +41,7 @@ import {
   type LocalState,
 } from './home/home.js';
 import { checkInterpretation } from './interpretation.js';
-import { LedgerReader } from './ledger/ledger-reader.js';
+import { LedgerReader, rootRunIdOf } from './ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from './agents/remote-agents.js';
 import type { Sessions } from './sessions/sessions.js';
 import { contractFolder, shippedContract } from './shipped-contract.js';
@@ -100,6 +100,8 @@ export interface Turnpike {
   agent(run_id: string): Promise<AgentRun | null>;
   /** Remote agent runs (D3) by their ids. They survive this process; the next process finds them again. */
   readonly remoteAgents: RemoteAgents;
+  /** The time (ISO 8601) of the next timer of a run's tree; null without one, and for an unknown run. */
+  nextTimer(run_id: string): Promise<string | null>;
   /** Starts a promotion run (S4 §10.1) in a tree of its own. A run that policy denies is returned too. */
   promote(options: PromoteOptions): Promise<HighRiskRun>;
   /** Starts an export run (S4 §10.2): a BagIt bag of everything that the ledger stores of a case. */
@@ -188,6 +190,10 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
+      nextTimer: async (run_id) => {
+        const timers = (await engine.peek(rootRunIdOf(run_id)))?.timers ?? [];
+        return timers.map(({ at }) => at).sort()[0] ?? null;
+      },
       highRiskRun: (run_id) => highRisk.find(run_id),
       sessions,
       ledger: reader,

@@ -181,6 +181,33 @@ test(
   MS_MAX,
 );
 
+test(
+  'retried-activity.mjs repeats an activity by input id, and the ledger has it once',
+  async () => {
+    const at = installed(join(folder, 'retried-activity'));
+    const { status, stdout, stderr } = await run(put('retried-activity.mjs', at), [], at);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout).toBe('attempt 3: SUCCESS\nproposals in the ledger: 1\n');
+  },
+  MS_MAX,
+);
+
+test(
+  'step-table.mjs executes a workflow function again, and the ledger has each step once',
+  async () => {
+    const at = installed(join(folder, 'step-table'));
+    const { status, stdout, stderr } = await run(put('step-table.mjs', at), [], at);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout.split('\n')).toEqual([
+      'first execution: crash before the row is written',
+      'second execution: SUCCESS SUCCESS SUCCESS',
+      'proposals in the ledger: 3',
+      '',
+    ]);
+  },
+  MS_MAX,
+);
+
 test('the ten-line example has ten lines', () => {
   expect(textOf('docs/examples/ten-lines.mjs').trim().split('\n').length).toBe(10);
 });

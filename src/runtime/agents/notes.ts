@@ -103,9 +103,10 @@ function createPrompts(prompts: readonly string[], case_id: string | null): read
 
 /** A caller's request id counts as an identifier if it is printable ASCII without spaces. */
 const PRINTABLE = /^[\x21-\x7e]+$/;
+export const isPrintable = (inputId: string): boolean => PRINTABLE.test(inputId);
 
 /** The recorded id of a request: the id itself, or its hash if it may be text. */
-const hashInputId = (inputId: string): string => (PRINTABLE.test(inputId) ? inputId : `id:${sha256(inputId)}`);
+const hashInputId = (inputId: string): string => (isPrintable(inputId) ? inputId : `id:${sha256(inputId)}`);
 
 /** Every id that a request may have been recorded under. */
 export function inputKeysOf(tree_id: string, inputId: string | undefined) {

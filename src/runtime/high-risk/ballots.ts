@@ -3,14 +3,15 @@
 
 import type { Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
 import { Identifier } from '../../contract/shapes.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { RunError, usageError } from '../../errors.js';
 import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
-import { createNote } from '../agents/notes.js';
-import { validateActor, validateField, asPerson } from '../agents/open-input.js';
+import { createNote, isPrintable } from '../agents/notes.js';
+import { validateActor, validateField, asPerson, checkInputId } from '../agents/open-input.js';
 import type { Ballot, BallotResult, Resolution } from './high-risk-options.js';
 
 /** Where decisions are submitted, and where their effect is read. */
@@ -20,16 +21,21 @@ export interface AnswerEnvironment {
   readonly ids: Ids;
 }
 
-/** @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION for a run that accepts no votes now */
+/**
+ * @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION for a run that accepts no votes now
+ * @throws UsageError for an input id that another ballot has
+ */
 export async function submitBallot(
   environment: AnswerEnvironment,
-  { run, digests, decision, actor, role }: Ballot,
+  { run, digests, decision, actor, role, inputId }: Ballot,
 ): Promise<readonly BallotResult[]> {
+  checkInputId(run, inputId);
+  if (inputId !== undefined && !isPrintable(inputId)) throw usageError('inputId: printable ASCII without spaces');
   const actorRef = { actor_type: 'human', actor_id: validateActor(actor) } as const;
   const approver = { actor: actorRef, role_id: validateRole(role), person: asPerson(actor) };
-  const input_id = environment.ids.draw('inp_');
+  const input_id = inputId ?? environment.ids.draw('inp_');
   const ballot: NewInput = { kind: 'vote', run_id: run, input_id, digests: [...digests], decision, approver };
-  const events = await submitAnswer(environment, run, ballot);
+  const events = await submitAnswer(environment, run, ballot, [], inputId !== undefined);
   return events.flatMap(({ authz, target, request_hash_sha256 }) =>
     target?.name === 'approval' && authz !== undefined
       ? [{ digest: request_hash_sha256 ?? '', counted: COUNTED_RULES.has(authz.rule_id), rule_id: authz.rule_id }]
@@ -77,16 +83,20 @@ async function submitAnswer(
   run_id: string,
   input: NewInput,
   materials: readonly Artifact[] = [],
+  external = false,
 ): Promise<readonly AuditEvent[]> {
   const tree_id = rootRunIdOf(run_id);
   const tree = await engine.peek(tree_id);
   if (tree === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no run ${run_id} in this ledger` });
-  const from = tree.head.seq;
-  const { refused } = await engine.submit(tree_id, { input, materials, external: false });
+  const before = tree.head.seq;
+  const { refused, repeat_of } = await engine.submit(tree_id, { input, materials, external });
   const events: AuditEvent[] = [];
   let isOwnInput = false;
-  for await (const { type, text } of store.tree(tree_id, from)) {
+  for await (const { seq, type, text } of store.tree(tree_id, repeat_of ?? before)) {
     const { body } = JSON.parse(text) as { readonly body: never };
+    if (seq === repeat_of) checkSameAnswer(input, body);
+    // A repeated input ends where the next one begins.
+    if (type === 'input' && isOwnInput && repeat_of !== null) break;
     if (type === 'input') isOwnInput = (body as { readonly input_id: string }).input_id === input.input_id;
     else if (isOwnInput && type === 'audit_event') events.push(body);
   }
@@ -95,6 +105,17 @@ async function submitAnswer(
     code: 'INVALID_STATE_TRANSITION',
     message: `run ${run_id} does not take this now: \`turnpike runs ${run_id}\` shows where it stands`,
   });
+}
+
+/** The members of an input, as they are recorded. */
+type Answer = Readonly<Record<string, unknown>>;
+
+/** @throws UsageError if the input id belongs to another decision of a person */
+function checkSameAnswer(input: NewInput, recorded: Answer): void {
+  const given = input as unknown as Answer;
+  const names = ['kind', 'run_id', 'digests', 'decision', 'approver'];
+  if (names.some((name) => canonicalJson(given[name] ?? null) !== canonicalJson(recorded[name] ?? null)))
+    throw usageError('inputId: another decision of this run has it');
 }
 
 export const validateRole = (role: string): string => validateField('role', Identifier, role);

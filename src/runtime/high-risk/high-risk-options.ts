@@ -59,6 +59,8 @@ export interface Ballot {
   readonly decision: 'approve' | 'reject';
   readonly actor: string;
   readonly role: string;
+  /** The caller's id of this ballot: a second one with it gets the recorded results and has no effect. */
+  readonly inputId?: string;
 }
 
 /** The result of a ballot for one digest: `counted`, and the rule behind it. */

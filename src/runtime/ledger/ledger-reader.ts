@@ -45,6 +45,12 @@ export interface ReaderOptions {
   readonly pace?: Pace;
 }
 
+/** Where a proposal is in its tree, and the hash of its payload. */
+export interface RecordedProposal {
+  readonly seq: number;
+  readonly sha256: string;
+}
+
 /** A ledger with all its content. */
 export interface FoldSource extends IntegratedLog, Pick<LedgerStore, 'archives' | 'trees' | 'head'> {}
 
@@ -99,11 +105,17 @@ export class LedgerReader {
 
   /** The SHA-256 of what was committed to a tree under an id that a caller chose, or null. */
   async inputContent(tree_id: string, input_id: string): Promise<string | null> {
+    return (await this.recordedProposal(tree_id, input_id))?.sha256 ?? null;
+  }
+
+  /** The seq and the SHA-256 of the proposal that was committed to a tree under an id of its caller, or null. */
+  async recordedProposal(tree_id: string, input_id: string): Promise<RecordedProposal | null> {
     const [mark] = await this.#store.marks([{ tree_id, input_id }]);
     if (mark == null) return null;
     for await (const stored of this.#store.tree(tree_id, mark.seq)) {
       const { type, body } = parseStoredEntry(stored);
-      return type === 'input' && body.kind === 'proposal' ? body.payload.hash_sha256 : null;
+      const isProposal = type === 'input' && body.kind === 'proposal';
+      return isProposal ? { seq: mark.seq, sha256: body.payload.hash_sha256 } : null;
     }
     return null;
   }

@@ -341,6 +341,19 @@ test.each([
 });
 
 describe('D7: votes of people', () => {
+  test('a vote with an input id counts once, and a repeated one gets the same results', async () => {
+    const of = await open({ edit: withApprovals });
+    const { run_id, digest } = await of.turnpike.export(bundle(of));
+    const vote = { ...ballot(run_id, digest ?? '', 'berta'), inputId: 'vote-1' };
+    const results = await of.turnpike.approve(vote);
+    expect(results).toEqual([{ digest, counted: true, rule_id: 'approval.accepted' }]);
+    await of.turnpike.approve(ballot(run_id, digest ?? '', 'anna'));
+    expect(await of.turnpike.approve(vote)).toEqual(results);
+    await expect(of.turnpike.approve({ ...vote, actor: 'carl' })).rejects.toThrow('inputId: another decision');
+    await expect(of.turnpike.approve({ ...vote, inputId: 'two words' })).rejects.toThrow('inputId: printable');
+    expect(await openApprovals(of)).toMatchObject([{ votes: [{ actor_id: 'berta' }] }]);
+  });
+
   test('S4-78: work after a restart, and the bag names the voters', async () => {
     let of = await open({ edit: withApprovals });
     const options = bundle(of);
