@@ -59,6 +59,8 @@ export class Cluster {
       workers.push(new Worker({ folder, url: url.href, schema, plant, name: `w${index + 1}` }, program, proxy));
     }
     const cluster = new Cluster(options, workers);
+    // Also if the campaign is interrupted.
+    process.once('exit', () => workers.forEach((worker) => worker.kill()));
     for (const worker of workers) worker.start();
     await cluster.ready();
     return cluster;

@@ -96,6 +96,12 @@ function summarize(reports: readonly CaseReport[]): void {
   for (const { evidence } of reports) if (evidence !== null) say(`evidence: ${evidence}`);
 }
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    if (isMounted) execFileSync('umount', ['-l', disk]);
+    process.exit(1);
+  });
+}
 let hasFailed = true;
 try {
   hasFailed = server !== null && (await run(server));
