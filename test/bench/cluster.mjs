@@ -107,6 +107,8 @@ const sum = (numbers) => numbers.reduce((total, each) => total + each, 0);
 const median = (numbers) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
 const quantile = (numbers, q) =>
   [...numbers].sort((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * q))];
+const timesText = (times, what) =>
+  `p50 ${quantile(times, 0.5).toFixed(0)} ms, p99 ${quantile(times, 0.99).toFixed(0)} ms (${times.length} ${what})`;
 const say = (text) => void process.stdout.write(`${text}\n`);
 const figure = (name, target, measured, holds) =>
   say(`${holds ? 'ok  ' : 'MISS'}  ${name.padEnd(58)} target ${target.padEnd(12)} measured ${measured}`);
@@ -212,7 +214,7 @@ async function failover() {
     );
     workers.push(await add(`again${kill}`));
   }
-  const measured = `p50 ${quantile(times, 0.5).toFixed(0)} ms, p99 ${quantile(times, 0.99).toFixed(0)} ms (${times.length} trees)`;
+  const measured = timesText(times, 'trees');
   figure('SIGKILL to the next step of its trees, 5,000 entries', '< 1,500 ms', measured, quantile(times, 0.99) < 1_500);
   await end(workers);
 }
@@ -232,7 +234,7 @@ async function settlement() {
     }
     workers.push(await add(`again${kill}`));
   }
-  const measured = `p50 ${quantile(times, 0.5).toFixed(0)} ms, p99 ${quantile(times, 0.99).toFixed(0)} ms (${times.length} effects)`;
+  const measured = timesText(times, 'effects');
   figure('SIGKILL to the recorded outcome of its effects', '< 5,000 ms', measured, quantile(times, 0.99) < 5_000);
   await end(workers);
 }
@@ -261,7 +263,7 @@ async function merge() {
     times.push(performance.now() - from);
   }
   await working;
-  const measured = `p50 ${quantile(times, 0.5).toFixed(0)} ms, p99 ${quantile(times, 0.99).toFixed(0)} ms (${times.length} samples)`;
+  const measured = timesText(times, 'samples');
   figure('merge delay, two workers with 64 callers', '< 250 ms', measured, quantile(times, 0.99) < 250);
   await end(workers);
 }

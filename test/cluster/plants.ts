@@ -1,4 +1,5 @@
-// Planted faults of a worker. Each replaces a part of the store, of the driver or of the file system.
+// Planted faults of a worker. Each replaces a part of the store, of the driver or of the file system. src has no switch
+// for them.
 
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

@@ -16,7 +16,8 @@ const SQL_PLANTS: Partial<Readonly<Record<Plant, SqlPlant>>> = {
     edits: [
       [
         `THEN nextval('commit_numbers') END`,
-        `THEN coalesce(nullif(current_setting('turnpike.drawn', true), '')::bigint, nextval('commit_numbers')) + s.ord END`,
+        `THEN s.ord +
+           coalesce(nullif(current_setting('turnpike.drawn', true), '')::bigint, nextval('commit_numbers')) END`,
       ],
     ],
   },
