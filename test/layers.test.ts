@@ -55,7 +55,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/policy/',
     'src/step/',
     'src/adapters/policy/manifest-policy-source.ts',
-    'src/adapters/restate/restate-messages.ts',
+    'src/adapters/restate/',
     'src/ledger/verification/check-entry.ts',
     'src/runtime/',
     'src/service/mcp/',

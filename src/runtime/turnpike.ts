@@ -190,10 +190,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
-      nextTimer: async (run_id) => {
-        const timers = (await engine.peek(rootRunIdOf(run_id)))?.timers ?? [];
-        return timers.map(({ at }) => at).sort()[0] ?? null;
-      },
+      nextTimer: (run_id) => findNextTimer(components, run_id),
       highRiskRun: (run_id) => highRisk.find(run_id),
       sessions,
       ledger: reader,
@@ -241,6 +238,12 @@ const contentAccessOf = (
   readRequest: (reading) => readRequest(environment, reading),
   recordReading: (request) => recordReading(environment, request),
 });
+
+/** @returns the time of the earliest timer of the run's tree, or null */
+async function findNextTimer({ engine }: TurnpikeComponents, run_id: string): Promise<string | null> {
+  const timers = (await engine.peek(rootRunIdOf(run_id)))?.timers ?? [];
+  return timers.map(({ at }) => at).sort()[0] ?? null;
+}
 
 const policyAccessOf = ({ policyCache }: TurnpikeComponents): Pick<Turnpike, 'policy' | 'policyVersions'> => ({
   policy: async () => (await policyCache.current()).policy,

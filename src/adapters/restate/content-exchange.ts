@@ -23,9 +23,9 @@ export interface ExchangedContent {
 export interface ContentExchange {
   /** Stores content durably. Does nothing if it is stored already. */
   write(content: ExchangedContent, bytes: Uint8Array): Promise<void>;
-  /** @returns the bytes, or null if there are none @throws an error if there are more than `bytesMax` */
+  /** @returns the bytes, or null if they are missing @throws an error if there are more than `bytesMax` */
   read(content: ExchangedContent, bytesMax: number): Promise<Uint8Array | null>;
-  /** Removes content. Does nothing if there is none. */
+  /** Removes content. Does nothing if it is missing. */
   remove(content: ExchangedContent): Promise<void>;
 }
 

@@ -37,7 +37,7 @@ export class RestateClientError extends CodedError {}
 const CODE_CHARS_MAX = 60;
 
 /**
- * Puts a payload into the exchange, submits it by its reference, and reads the response. Removes both from the exchange.
+ * Puts a payload into the exchange, submits it by its reference, reads the response, and removes both.
  * A caller that got no answer repeats the call with the same input id and payload.
  * @throws RestateClientError
  */
