@@ -101,6 +101,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/adapters/files/copy-folder.ts': 'writes; copies what lstat shows as a regular file',
   'src/adapters/files/fsync-directory.ts': 'opens directories to sync them',
   'src/adapters/files/small-file.ts': 'writes',
+  'src/adapters/restate/content-exchange.ts': 'writes',
   'src/adapters/sqlite/content/sqlite-artifact-files.ts': 'writes',
   'src/adapters/sqlite/copy/sqlite-copy-target.ts': 'writes',
   'src/adapters/sqlite/sqlite-database.ts': 'writes',
