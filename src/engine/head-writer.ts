@@ -1,5 +1,7 @@
 import type { CommitResult, ExternalHeadStore, LedgerStore, LogHead } from '../ports/ledger/ledger-store.js';
 import { Sequencer } from './sequencer.js';
+import { VerifiedHead } from './verified-head.js';
+import { LogLeader, type LogLeaderOptions } from './writers/log-leader.js';
 
 export interface HeadWriterOptions {
   readonly store: LedgerStore;
@@ -8,6 +10,8 @@ export interface HeadWriterOptions {
   readonly known: LogHead | null;
   /** Called with the error when a head cannot be written, or appends cannot be integrated. */
   readonly onFailed: (error: unknown) => void;
+  /** For one of several workers. */
+  readonly shared?: Pick<LogLeaderOptions, 'store' | 'clock' | 'log'> | undefined;
 }
 
 /**
@@ -17,6 +21,9 @@ export interface HeadWriterOptions {
 export class HeadWriter {
   readonly #options: HeadWriterOptions;
   readonly #sequencer: Sequencer;
+  readonly #verified: VerifiedHead;
+  /** Decides when to integrate; null for the only writer, which does at every commit. */
+  readonly #leader: LogLeader | null = null;
   #head: LogHead | null;
   #writing: Promise<void> = Promise.resolve();
   #integrating: Promise<void> = Promise.resolve();
@@ -29,9 +36,22 @@ export class HeadWriter {
   constructor(options: HeadWriterOptions) {
     this.#options = options;
     this.#head = options.known;
-    this.#sequencer = new Sequencer(options.store, (head) => {
-      this.#head = head;
-      if (this.#shouldWrite) this.#write(head);
+    this.#verified = new VerifiedHead(options.store, options.known);
+    this.#sequencer = new Sequencer(
+      options.store,
+      (head, before) => {
+        this.#verified.noteOwn(before, head);
+        this.#head = head;
+        if (this.#shouldWrite) this.#write(head);
+      },
+      () => this.#verified.read(),
+    );
+    const { shared } = options;
+    if (shared === undefined) return;
+    this.#leader = new LogLeader({
+      ...shared,
+      integrate: () => this.#integrateForAll(),
+      follow: () => this.#follow(),
     });
   }
 
@@ -45,6 +65,7 @@ export class HeadWriter {
     const { store } = this.#options;
     this.#written = (await store.head()).size;
     this.#head = await this.#integratedHead();
+    this.#leader?.start();
   }
 
   /** Resolves when everything committed before is integrated, or cannot be. */
@@ -57,7 +78,8 @@ export class HeadWriter {
   onCommitted({ head }: CommitResult, shouldWrite: boolean): void {
     if (head === null) {
       this.#shouldWrite ||= shouldWrite;
-      this.#integrate();
+      if (this.#leader === null) this.#integrate();
+      else this.#leader.onCommitted();
       return;
     }
     this.#head = head;
@@ -66,6 +88,8 @@ export class HeadWriter {
 
   /** Waits for work in flight and writes the last head. @param hasFailed whether writing is no longer allowed */
   async stop(hasFailed: () => boolean): Promise<void> {
+    this.#leader?.stop();
+    if (this.#leader !== null && !hasFailed()) this.#integrate();
     await this.#integrating;
     if (!hasFailed() && this.#head !== null) this.#write(this.#head);
     await this.#writing.catch(() => undefined);
@@ -73,6 +97,7 @@ export class HeadWriter {
 
   /** Resolves when no write is in flight, whether the last one failed or not. */
   async waitUntilIdle(): Promise<void> {
+    this.#leader?.stop();
     await this.#integrating;
     await this.#writing.catch(() => undefined);
   }
@@ -94,7 +119,28 @@ export class HeadWriter {
   /** Reads the head from the store: another sequencer may have won, or a response was lost. */
   async #integratedHead(): Promise<LogHead> {
     await this.#sequencer.run();
-    return this.#options.store.head();
+    return this.#verified.read();
+  }
+
+  /** Integrates the appends of all workers. @returns whether the log has grown */
+  async #integrateForAll(): Promise<boolean> {
+    const before = this.#head?.size ?? 0;
+    this.#integrate();
+    await this.#integrating;
+    const hasGrown = (this.#head?.size ?? 0) > before;
+    // The commits of others do not say when to write.
+    if (!hasGrown && this.#head !== null) this.#write(this.#head);
+    return hasGrown;
+  }
+
+  /** Another worker integrates: keeps its head too. */
+  async #follow(): Promise<void> {
+    try {
+      this.#head = await this.#verified.read();
+      this.#write(this.#head);
+    } catch (error) {
+      this.#options.onFailed(error);
+    }
   }
 
   #write({ size, root }: LogHead): void {

@@ -18,6 +18,7 @@ import { InvariantError } from '../errors.js';
 import type { Decision, RunTermination } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import type { ErasureResult, LogHead } from '../ports/ledger/ledger-store.js';
+import type { GrownTree } from '../ports/ledger/shared-store.js';
 import { checkExternalHead } from '../ledger/verification/check-external-head.js';
 import { eraseCaseContent } from './erase-case.js';
 import { EffectRunner, type EffectOutcome } from './effect-runner.js';
@@ -110,6 +111,12 @@ export class LedgerEngine implements TreeEngine {
     arm: ({ tree_id, timers }) => this.#timers.set(tree_id, timers),
     armLater: (tree_id, at) => this.#timers.setLater(tree_id, at),
     refreshAll: () => this.#queue.runExclusive(() => this.#refresh([...this.#trees.ids])),
+    refreshGrown: (trees) => {
+      const isBehind = ({ tree_id, length }: GrownTree): boolean =>
+        (this.#trees.peek(tree_id)?.head.seq ?? length) < length;
+      if (!trees.some(isBehind)) return Promise.resolve();
+      return this.#queue.runExclusive(() => this.#refresh(trees.filter(isBehind).map(({ tree_id }) => tree_id)));
+    },
     refreshLocked: (tree_ids) => this.#refresh(tree_ids),
     fireDue: (tree_ids) => this.#timers.loadNow(tree_ids),
   };
@@ -188,6 +195,7 @@ export class LedgerEngine implements TreeEngine {
       store,
       externalHeadStore,
       known: before,
+      shared: this.#writer.leaderParts,
       // Ignore the failure of an earlier epoch.
       onFailed: (error) => (heads === this.#heads ? this.#fail(error) : undefined),
     });

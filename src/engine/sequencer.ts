@@ -11,13 +11,22 @@ const ATTEMPTS_MAX = 16;
 /** Integrates pending appends into the log, for stores whose commits do not. Only one run is active at a time. */
 export class Sequencer {
   readonly #store: Pick<LogStore, 'head' | 'pending' | 'integrate'>;
-  readonly #onIntegrated: (head: LogHead) => void;
+  readonly #head: () => Promise<LogHead>;
+  readonly #onIntegrated: (head: LogHead, before: LogHead) => void;
   #running: Promise<void> | null = null;
   #rerun = false;
 
-  /** @param onIntegrated receives each head that covers more entries than the one before */
-  constructor(store: Pick<LogStore, 'head' | 'pending' | 'integrate'>, onIntegrated: (head: LogHead) => void) {
+  /**
+   * @param onIntegrated receives each head that covers more entries than the one before
+   * @param head reads the head of the store
+   */
+  constructor(
+    store: Pick<LogStore, 'head' | 'pending' | 'integrate'>,
+    onIntegrated: (head: LogHead, before: LogHead) => void,
+    head = (): Promise<LogHead> => store.head(),
+  ) {
     this.#store = store;
+    this.#head = head;
     this.#onIntegrated = onIntegrated;
   }
 
@@ -42,14 +51,14 @@ export class Sequencer {
   async #integrateAll(): Promise<void> {
     for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts += 1) {
       // The head first: if another sequencer integrates in between, the size has changed, and `integrate` refuses.
-      const before = await this.#store.head();
+      const before = await this.#head();
       const appends = await this.#store.pending(APPENDS_MAX);
       if (appends.length === 0) return;
       const head = extendHead(
         before,
         appends.flatMap(({ leaf_hashes }) => leaf_hashes),
       );
-      if (await this.#integrate({ from: before.size, appends, head })) attempts = -1;
+      if (await this.#integrate({ from: before.size, appends, head }, before)) attempts = -1;
     }
     throw new LedgerError({
       code: 'LEDGER_UNAVAILABLE',
@@ -58,14 +67,14 @@ export class Sequencer {
   }
 
   /** @returns false if another sequencer has moved the log, or may have */
-  async #integrate(integration: Parameters<LogStore['integrate']>[0]): Promise<boolean> {
+  async #integrate(integration: Parameters<LogStore['integrate']>[0], before: LogHead): Promise<boolean> {
     try {
       if (!(await this.#store.integrate(integration))) return false;
     } catch (error) {
       if (isOutcomeUnknown(error)) return false;
       throw error;
     }
-    this.#onIntegrated(integration.head);
+    this.#onIntegrated(integration.head, before);
     return true;
   }
 }

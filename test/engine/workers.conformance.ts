@@ -259,6 +259,24 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     await expectOneChain(one);
   });
 
+  test('S4-70: of two workers that record a tree, the first one writes, and the other has nothing to do', async () => {
+    const { one, other } = await pair();
+    const trees = ['run_recorded01', 'run_recorded02', 'run_recorded03'];
+    for (const tree of trees) await start(one, tree, REMOTE);
+    const save = (worker: SharedHarness, tree_id: string, text: string): Promise<boolean> =>
+      worker.store.runRecords.save({
+        records: [{ tree_id, run_id: tree_id, text }],
+        trees: [{ tree_id, place: 1, seq: 2 }],
+      });
+    expect(await save(one, 'run_recorded01', '{"by":"one"}')).toBe(true);
+    expect(await save(other, 'run_recorded01', '{"by":"other"}')).toBe(true);
+    expect(await other.store.runRecords.load('run_recorded01', 'run_recorded01')).toBe('{"by":"one"}');
+    const both = trees.slice(1).flatMap((tree) => [save(one, tree, '{}'), save(other, tree, '{}')]);
+    expect(await Promise.all(both)).toEqual([true, true, true, true]);
+    expect(await one.store.runRecords.recorded('run_recorded03')).toBe(2);
+    expect([one.world.failure, other.world.failure]).toEqual([null, null]);
+  });
+
   test('a worker that keeps losing a tree decides it under its lock', async () => {
     const { one, other } = await pair();
     await start(one, TREE, REMOTE);

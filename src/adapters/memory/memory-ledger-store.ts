@@ -58,7 +58,8 @@ export class MemoryLedgerStore implements LedgerStore {
       this.#withState((state) => {
         if (!this.isWriter) throw notWriterError();
         if (this.#failed) throw unavailableError('the ledger could not be written before: reopen it');
-        state.runRecords.save(batch);
+        if (this.isShared) state.runRecords.saveFirst(batch);
+        else state.runRecords.save(batch);
         return true;
       }),
     trees: () => this.#list((state) => state.runRecords.trees()),
@@ -70,6 +71,11 @@ export class MemoryLedgerStore implements LedgerStore {
   readonly archives: ArchiveTable = memoryArchiveTable((ask) =>
     this.#withState((state) => ask(state.archives, (removal) => (this.isWriter ? state.remove(removal) : null))),
   );
+
+  /** Whether this store has joined as one of several workers. */
+  protected get isShared(): boolean {
+    return false;
+  }
 
   acquire(): Promise<number> {
     return this.#withState((state) => {

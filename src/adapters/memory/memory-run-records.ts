@@ -19,6 +19,12 @@ export class MemoryRunRecords {
     return [...this.#unrecorded].map(([tree_id, place]) => ({ tree_id, place }));
   }
 
+  /** The same for one of several workers: trees that another one has recorded stay as they are. */
+  saveFirst({ records, trees }: RecordBatch): void {
+    const isFirst = ({ tree_id }: { readonly tree_id: string }): boolean => !this.#trees.has(tree_id);
+    this.save({ records: records.filter(isFirst), trees: trees.filter(isFirst) });
+  }
+
   /** @throws LedgerError LEDGER_UNAVAILABLE, with nothing written, if a tree is recorded already */
   save({ records, trees }: RecordBatch): void {
     for (const { tree_id } of [...records, ...trees]) {

@@ -25,6 +25,10 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
     this.#shared = state;
   }
 
+  protected override get isShared(): boolean {
+    return this.#performer !== null;
+  }
+
   join(): Promise<number> {
     return new Promise((resolve) => {
       this.#performer = this.#shared.join(this);
@@ -70,6 +74,10 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
   releaseDuties(duties: readonly Duty[]): Promise<void> {
     this.#shared.workers.release(duties);
     return Promise.resolve();
+  }
+
+  lead(): Promise<boolean> {
+    return Promise.resolve(this.#shared.workers.lead(this));
   }
 
   isPerforming(): Promise<boolean> {

@@ -18,6 +18,7 @@ interface HeldDuty extends Duty {
 /** The workers of a ledger in memory, their duties, and the locks of trees. */
 export class MemoryWorkers {
   readonly #performers = new Map<number, Performer>();
+  #leader: object | null = null;
   readonly #duties = new Map<string, HeldDuty>();
   /** By tree: resolves when the last lock is released. */
   readonly #locks = new Map<string, Promise<unknown>>();
@@ -30,6 +31,12 @@ export class MemoryWorkers {
     return performer;
   }
 
+  /** Whether this worker has the lead; it takes it if no other worker has it. */
+  lead(worker: object): boolean {
+    this.#leader ??= worker;
+    return this.#leader === worker;
+  }
+
   /** Whether a worker that is alive has joined. */
   get hasAny(): boolean {
     return [...this.#performers.values()].some(({ isDead }) => !isDead);
@@ -37,6 +44,7 @@ export class MemoryWorkers {
 
   /** The worker is gone: others may settle its duties. */
   leave(worker: object): void {
+    if (this.#leader === worker) this.#leader = null;
     for (const performer of this.#performers.values()) if (performer.worker === worker) performer.isDead = true;
   }
 

@@ -3,7 +3,11 @@
 // Their errors have SQLSTATEs of their own: TP001, an integration that does not continue the log; TP002, a change of
 // records that never change; TP003, a change of rows that never change (postgres-schema.ts).
 
-import { QUOTAS_OF_FORMAT_1 } from './postgres-quotas.js';
+import { CHANNEL } from './workers/postgres-announcements.js';
+import { QUOTAS_OF_FORMAT_1 } from './workers/postgres-quotas.js';
+
+/** Trees in one announcement: a payload has at most 8,000 bytes. */
+const ANNOUNCED_TREES_MAX = 64;
 
 /**
  * Commits the appends of a batch.
@@ -204,24 +208,37 @@ BEGIN
   DELETE FROM pending p USING unnest(p_trees, p_seqs) AS a (tree_id, seq)
   WHERE p.tree_id = a.tree_id AND p.seq = a.seq;
   UPDATE head SET size = p_size, root = p_root, frontier = p_frontier;
+  PERFORM pg_notify(${CHANNEL}, string_agg(g.tree_id || ':' || g.length, ' '))
+  FROM (SELECT a.tree_id, max(a.seq + a.count) AS length, (row_number() OVER () - 1) / ${ANNOUNCED_TREES_MAX} AS page
+        FROM unnest(p_trees, p_seqs, p_counts) AS a (tree_id, seq, count) GROUP BY a.tree_id) AS g
+  GROUP BY g.page;
   RETURN true;
 END $body$;`;
 
-/** Stores run records. Records of a recorded tree never change. Returns false if the epoch is over. */
+/**
+ * Stores run records. Records of a recorded tree never change: of several workers the first one writes them, and for the
+ * others there is nothing to do. Returns false if the epoch is over.
+ */
 const SAVE_RECORDS = `
 CREATE FUNCTION save_run_records(
-  p_epoch bigint, p_trees text[], p_runs text[], p_records text[], p_recorded text[], p_seqs integer[]
+  p_epoch bigint, p_shared boolean, p_trees text[], p_runs text[], p_records text[], p_recorded text[], p_seqs integer[]
 ) RETURNS boolean LANGUAGE plpgsql AS $body$
+DECLARE
+  v_done text[];
 BEGIN
   IF (SELECT m.epoch FROM meta m) IS DISTINCT FROM p_epoch THEN RETURN false; END IF;
-  IF EXISTS (SELECT FROM recorded_trees r WHERE r.tree_id = ANY (p_trees || p_recorded)) THEN
+  PERFORM 1 FROM trees t WHERE t.tree_id = ANY (p_trees || p_recorded) ORDER BY t.tree_id FOR UPDATE;
+  v_done := (SELECT array_agg(r.tree_id) FROM recorded_trees r WHERE r.tree_id = ANY (p_trees || p_recorded));
+  IF v_done IS NOT NULL AND NOT p_shared THEN
     RAISE EXCEPTION 'the records of a tree never change' USING ERRCODE = 'TP002';
   END IF;
   INSERT INTO run_records (tree_id, run_id, record)
   SELECT r.tree_id, r.run_id, r.record FROM unnest(p_trees, p_runs, p_records) AS r (tree_id, run_id, record)
+  WHERE v_done IS NULL OR NOT r.tree_id = ANY (v_done)
   ON CONFLICT (tree_id, run_id) DO UPDATE SET record = excluded.record;
   INSERT INTO recorded_trees (tree_id, seq)
-  SELECT r.tree_id, r.seq FROM unnest(p_recorded, p_seqs) WITH ORDINALITY AS r (tree_id, seq, ord) ORDER BY r.ord;
+  SELECT r.tree_id, r.seq FROM unnest(p_recorded, p_seqs) WITH ORDINALITY AS r (tree_id, seq, ord)
+  WHERE v_done IS NULL OR NOT r.tree_id = ANY (v_done) ORDER BY r.ord;
   DELETE FROM unrecorded_trees u WHERE u.tree_id = ANY (p_recorded);
   RETURN true;
 END $body$;`;

@@ -35,6 +35,7 @@ import type {
   CaseQuota,
   ClaimedDuty,
   Duty,
+  GrownTree,
   SharedBatch,
   SharedLedgerStore,
 } from '../../ports/ledger/shared-store.js';
@@ -50,10 +51,11 @@ import {
 } from './postgres-connection.js';
 import { ownIdentity } from '../system/process-identity.js';
 import { LedgerError } from '../../errors.js';
+import { PostgresAnnouncements } from './workers/postgres-announcements.js';
 import { PostgresContents } from './postgres-contents.js';
-import { claimDueTrees, claimDuties, isStanding, releaseDuties, treeLengths } from './postgres-duties.js';
+import { claimDueTrees, claimDuties, isStanding, releaseDuties, treeLengths } from './workers/postgres-duties.js';
 import { readMarks } from './postgres-marks.js';
-import { readQuotas } from './postgres-quotas.js';
+import { readQuotas } from './workers/postgres-quotas.js';
 import { createTables, openCopiedTables, openTables } from './postgres-tables.js';
 import { PostgresReader } from './postgres-reader.js';
 import { checkServer, checkSessions } from './check-server.js';
@@ -132,6 +134,7 @@ class PostgresLedgerStore implements SharedLedgerStore {
   readonly #reader: PostgresReader;
   readonly #contents: PostgresContents;
   readonly #runRecords: PostgresRunRecords;
+  readonly #announcements: PostgresAnnouncements;
   #writer: PostgresWriter | null = null;
   /** An `acquire` that has not ended. */
   #acquiring: Promise<unknown> = Promise.resolve();
@@ -142,6 +145,7 @@ class PostgresLedgerStore implements SharedLedgerStore {
     this.#reader = new PostgresReader(pool);
     this.#contents = new PostgresContents(pool, keys);
     this.#runRecords = new PostgresRunRecords(pool);
+    this.#announcements = new PostgresAnnouncements(place);
   }
 
   readonly records = null;
@@ -238,6 +242,14 @@ class PostgresLedgerStore implements SharedLedgerStore {
     if (duties.length > 0) await writer.exclusively((send) => releaseDuties(send, performer, duties));
   }
 
+  subscribe(listener: (trees: readonly GrownTree[]) => void): () => void {
+    return this.#announcements.subscribe(listener);
+  }
+
+  async lead(): Promise<boolean> {
+    return this.#requireWriter().lead();
+  }
+
   async isPerforming(): Promise<boolean> {
     const { writer, performer } = this.#requirePerformer();
     const ask = (): Promise<boolean> => writer.exclusively((send) => isStanding(send, performer));
@@ -268,6 +280,10 @@ class PostgresLedgerStore implements SharedLedgerStore {
 
   log(fromIndex = 0, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
     return this.#reader.log(fromIndex, options);
+  }
+
+  leafHashes(fromIndex: number, limit: number): Promise<readonly string[]> {
+    return this.#reader.leafHashes(fromIndex, limit);
   }
 
   pending(limit: number): Promise<readonly PendingAppend[]> {
@@ -317,7 +333,7 @@ class PostgresLedgerStore implements SharedLedgerStore {
     await this.#acquiring;
     const writer = this.#writer;
     this.#writer = null;
-    await Promise.all([writer?.close(), this.#pool.close()]);
+    await Promise.all([writer?.close(), this.#announcements.close(), this.#pool.close()]);
   }
 
   #requireWriter(): PostgresWriter {

@@ -155,6 +155,16 @@ export class PostgresReader {
     });
   }
 
+  /** See `LogStore.leafHashes`. */
+  async leafHashes(fromIndex: number, limit: number): Promise<readonly string[]> {
+    const rows = await this.#pool.read(LEAF_HASHES, [fromIndex, limit]);
+    const leaves = rows.flatMap((row) => {
+      const hashes = hexOf(row, 'leaf_hashes', 'a block').match(/.{1,64}/g) ?? [];
+      return hashes.slice(Math.max(0, fromIndex - integerOf(row, 'log_index', 'the log')));
+    });
+    return leaves.slice(0, limit);
+  }
+
   /** The log indexes of these entries, each the first of its append; null until all are integrated. */
   async logIndexes(places: readonly EntryPlace[]): Promise<readonly number[] | null> {
     const parameters = [places.map(({ tree_id }) => tree_id), places.map(({ seq }) => seq)];
@@ -233,6 +243,12 @@ const OPEN_TREES = `SELECT opened, tree_id, unfinished, wake_at FROM trees
 
 const PENDING = `SELECT p.commit_no, p.tree_id, p.seq, b.leaf_hashes FROM pending p
   LEFT JOIN blocks b ON b.tree_id = p.tree_id AND b.seq = p.seq ORDER BY p.commit_no LIMIT $1`;
+
+/** From the block that contains $1. A block has at least one entry. */
+const LEAF_HASHES = `SELECT l.log_index, b.leaf_hashes FROM (
+    SELECT * FROM log WHERE log_index >= coalesce((SELECT max(f.log_index) FROM log f WHERE f.log_index <= $1), $1)
+    ORDER BY log_index LIMIT $2
+  ) AS l LEFT JOIN blocks b ON b.tree_id = l.tree_id AND b.seq = l.seq ORDER BY l.log_index`;
 
 const LOG_INDEXES = `SELECT l.log_index FROM unnest($1::text[], $2::integer[]) WITH ORDINALITY AS p (tree_id, seq, place)
   LEFT JOIN log l ON l.tree_id = p.tree_id AND l.seq = p.seq ORDER BY p.place`;

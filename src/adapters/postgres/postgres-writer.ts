@@ -29,7 +29,7 @@ import { asLedgerError, isServerAnswer, isTransient, type ReaderPool, type Row }
 import type { CaseContents, PostgresContents, SealedSnapshot } from './postgres-contents.js';
 import { eraseCase } from './postgres-erase-case.js';
 import type { PostgresReader } from './postgres-reader.js';
-import { sharedParameters } from './postgres-duties.js';
+import { sharedParameters } from './workers/postgres-duties.js';
 import { SHARED_PARAMETERS } from './postgres-shared-functions.js';
 import { integersOf } from './postgres-values.js';
 import { inTransaction, type LockMode, type SendStatement, type WriterSession } from './writer-session.js';
@@ -58,7 +58,7 @@ const LOCK_TREES = `SELECT set_config('idle_in_transaction_session_timeout', $1,
 const LOCK_CASES = `SELECT FROM cases WHERE case_id IN (SELECT case_id FROM trees WHERE tree_id = ANY ($1::text[]))
   ORDER BY case_id FOR UPDATE`;
 const INTEGRATE = 'SELECT integrate_appends($1, $2, $3, $4, $5, $6, $7, $8, $9) AS integrated';
-const SAVE_RECORDS = 'SELECT save_run_records($1, $2, $3, $4, $5, $6) AS saved';
+const SAVE_RECORDS = 'SELECT save_run_records($1, $2, $3, $4, $5, $6, $7) AS saved';
 
 /** A batch as parameters of its commit. */
 interface PreparedBatch {
@@ -136,6 +136,15 @@ export class PostgresWriter {
     }
   }
 
+  /** See `SharedLedgerStore.lead`. */
+  async lead(): Promise<boolean> {
+    try {
+      return await this.#session.lead();
+    } catch (cause) {
+      throw asLedgerError(cause, 'the ledger cannot be written');
+    }
+  }
+
   /** Clears a failure, once the session works. Nothing is committed before the next epoch. */
   async reopen(): Promise<void> {
     this.#session.leavePerformer();
@@ -185,6 +194,7 @@ export class PostgresWriter {
         }),
       );
     } catch (cause) {
+      if (made.length > 0 && isTransient(cause)) throw sendAgainError(cause);
       // Before the batch was made, no outcome can be unknown.
       if (made.length > 0 || cause instanceof LedgerError) throw this.#commitError(cause);
       this.#failure ??= cause;
@@ -291,6 +301,7 @@ export class PostgresWriter {
     const rows = [...latest.values()];
     const values = [
       this.#epoch,
+      this.mode === 'shared',
       rows.map(({ tree_id }) => tree_id),
       rows.map(({ run_id }) => run_id),
       rows.map(({ text }) => text),
@@ -339,6 +350,10 @@ export class PostgresWriter {
     throw unavailableError('a write failed before: reopen the ledger', this.#failure);
   }
 }
+
+/** A deadlock, or a lock that was not released in time. The server has rolled back, and the same batch may still fit. */
+const sendAgainError = (cause: unknown): LedgerError =>
+  new LedgerError({ code: 'LEDGER_COMMIT_UNKNOWN', message: 'the server could not lock what the commit needs', cause });
 
 const firstPlace = ({ tree_id, from }: TreeAppend) => ({ tree_id, seq: from });
 

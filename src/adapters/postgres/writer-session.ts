@@ -34,6 +34,9 @@ const RESUME_PERFORMER = `UPDATE performers SET backend_pid = pg_backend_pid()
 /** The former performer of this process: nothing of it is in flight any more. */
 const END_PERFORMER = `UPDATE performers SET over_at = coalesce(over_at, clock_timestamp()), is_dead = true
   WHERE performer_id = $1`;
+/** The first number of the advisory lock of the worker that integrates. */
+const LEADER_CLASS = 0x54504c44;
+const TRY_LEADER_LOCK = `SELECT pg_try_advisory_lock(${LEADER_CLASS}, 'meta'::regclass::oid::integer) AS locked`;
 const RELEASE_LOCKS = 'SELECT pg_advisory_unlock_all()';
 
 /** How long a former session may take to end, in ms. */
@@ -48,6 +51,8 @@ interface Session {
   readonly pid: string;
   readonly backend_start: string;
   isLost: boolean;
+  /** Whether it holds the lock of the worker that integrates. */
+  isLeading: boolean;
 }
 
 export class WriterSession {
@@ -138,6 +143,16 @@ export class WriterSession {
     return run;
   }
 
+  /** See `SharedLedgerStore.lead`. The lock belongs to the session. @throws the error of the driver */
+  async lead(): Promise<boolean> {
+    if (this.#session.isLeading && !this.#session.isLost) return true;
+    return this.exclusively(async (send) => {
+      const [row] = await send({ text: TRY_LEADER_LOCK });
+      this.#session.isLeading = row?.['locked'] === 't';
+      return this.#session.isLeading;
+    });
+  }
+
   /** Checks that the session works, and restores it otherwise. */
   async check(): Promise<void> {
     try {
@@ -200,7 +215,13 @@ async function openSession(place: PostgresPlace): Promise<Session> {
   const client = await connect(place);
   try {
     const [row] = (await client.query<Row>(OWN_SESSION)).rows;
-    const session = { client, pid: row?.['pid'] ?? '0', backend_start: row?.['backend_start'] ?? '', isLost: false };
+    const session = {
+      client,
+      pid: row?.['pid'] ?? '0',
+      backend_start: row?.['backend_start'] ?? '',
+      isLost: false,
+      isLeading: false,
+    };
     client.on('error', () => (session.isLost = true));
     client.on('end', () => (session.isLost = true));
     return session;

@@ -1,6 +1,8 @@
 import type { Batch, CommitResult } from '../../ports/ledger/ledger-store.js';
+import type { GrownTree } from '../../ports/ledger/shared-store.js';
 import type { RecoveringEngine } from '../recovery.js';
 import type { Reservations } from '../reservations/quota-reservations.js';
+import type { LogLeaderOptions } from './log-leader.js';
 import type { Tick } from '../tick/tick.js';
 import type { Recovery } from '../tree-engine.js';
 
@@ -17,6 +19,8 @@ export interface CommittedTick {
 export interface SharedEngineAccess extends RecoveringEngine {
   /** Adds to all trees in memory what other workers have appended. */
   refreshAll(): Promise<void>;
+  /** The same for trees that have grown at least to these lengths. */
+  refreshGrown(trees: readonly GrownTree[]): Promise<void>;
   /** Adds it to these trees, within `commit`. */
   refreshLocked(tree_ids: readonly string[]): Promise<void>;
   /** Fires the timers of these trees that are due, and sets the others. */
@@ -28,6 +32,8 @@ export interface LedgerWriter {
   /** Whether other workers write to the same trees. */
   readonly sharesTrees: boolean;
   readonly reservations: Reservations;
+  /** Absent for the only writer, which integrates at every commit. */
+  readonly leaderParts?: Pick<LogLeaderOptions, 'store' | 'clock' | 'log'> | undefined;
   /** The stored lengths of trees. Absent if no other worker extends them. */
   readonly treeLengths?: ((tree_ids: readonly string[]) => Promise<readonly number[]>) | undefined;
   /** Becomes a writer, with nothing of this process in flight. @throws LedgerError as `acquire` or `join` */

@@ -11,7 +11,13 @@
 //       are due, and duties of workers that are gone.
 
 import { LedgerError } from '../../errors.js';
-import type { AppendStatus, SharedAppend, SharedBatch, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
+import type {
+  AppendStatus,
+  GrownTree,
+  SharedAppend,
+  SharedBatch,
+  SharedLedgerStore,
+} from '../../ports/ledger/shared-store.js';
 import { SharedReservations } from '../reservations/shared-reservations.js';
 import { isOutcomeUnknown, sendUntilKnown } from '../tick/commit-batch.js';
 import type { Tick } from '../tick/tick.js';
@@ -28,11 +34,14 @@ export const GRACE_MS = 2 * GUARD_MS;
 /** Interval between two polls, in ms. */
 export const POLL_MS = 1_000;
 
+const IGNORE = (): void => undefined;
+
 type Parts = Pick<EngineParts, 'clock' | 'log' | 'effects' | 'meter'>;
 
 export class SharedWriter implements LedgerWriter {
   readonly sharesTrees = true;
   readonly reservations: SharedReservations;
+  readonly leaderParts: NonNullable<LedgerWriter['leaderParts']>;
   readonly treeLengths: (tree_ids: readonly string[]) => Promise<readonly number[]>;
   readonly #store: SharedLedgerStore;
   readonly #parts: Parts;
@@ -44,13 +53,15 @@ export class SharedWriter implements LedgerWriter {
   /** When the last commit was sent, in ms of the monotonic clock. */
   #sentAt = -Infinity;
   #engine: SharedEngineAccess | null = null;
-  #cancelPoll = (): void => undefined;
+  #cancelPoll = IGNORE;
+  #unsubscribe = IGNORE;
 
   constructor(store: SharedLedgerStore, parts: Parts) {
     this.#store = store;
     this.#parts = parts;
     this.#settler = new DutySettler(store, parts, GRACE_MS);
     this.reservations = new SharedReservations(store, parts.effects);
+    this.leaderParts = { store, clock: parts.clock, log: parts.log };
     this.treeLengths = (tree_ids) => store.treeLengths(tree_ids);
   }
 
@@ -83,6 +94,8 @@ export class SharedWriter implements LedgerWriter {
       return settled;
     }, false);
     this.#schedulePoll();
+    this.#unsubscribe();
+    this.#unsubscribe = this.#store.subscribe?.((trees) => void this.#onGrown(trees)) ?? IGNORE;
     return recovery;
   }
 
@@ -97,6 +110,7 @@ export class SharedWriter implements LedgerWriter {
 
   stop(): void {
     this.#cancelPoll();
+    this.#unsubscribe();
     this.#engine = null;
   }
 
@@ -190,6 +204,15 @@ export class SharedWriter implements LedgerWriter {
       this.#parts.log.warn('a poll of the shared ledger failed', { error });
     }
     if (this.#engine === engine) this.#schedulePoll();
+  }
+
+  /** W4. What an announcement does not bring, the next poll does. */
+  async #onGrown(trees: readonly GrownTree[]): Promise<void> {
+    try {
+      await this.#engine?.refreshGrown(trees);
+    } catch (error) {
+      this.#parts.log.warn('entries of other workers could not be read', { error });
+    }
   }
 
   /** The timers of these trees run in this worker now. If it dies, another one takes the trees over. */

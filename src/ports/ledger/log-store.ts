@@ -81,4 +81,6 @@ export interface LogStore {
    * of another size
    */
   integrate(integration: Integration): Promise<boolean>;
+  /** The leaf hashes of at most `limit` integrated entries from this index on, without their texts. */
+  leafHashes?(fromIndex: number, limit: number): Promise<readonly string[]>;
 }

@@ -38,7 +38,8 @@ export interface RunRecordTable {
   /** Ended trees that are not recorded, in the order of their ends. Trees that end meanwhile may be missing. */
   unrecorded(): AsyncIterable<EndedTree>;
   /**
-   * Only the writer calls this.
+   * Only a writer calls this. Of several workers that record a tree, the first one writes; for the others there is
+   * nothing to do.
    * @returns false, with nothing written, while another transaction of this store is open; try again then
    * @throws LedgerError with nothing written. The ledger continues to work, unless its disk has failed
    */

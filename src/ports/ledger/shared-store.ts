@@ -42,6 +42,12 @@ export interface QuotaChange {
   readonly released: readonly string[];
 }
 
+/** A tree whose entries were integrated into the log, up to this number. */
+export interface GrownTree {
+  readonly tree_id: string;
+  readonly length: number;
+}
+
 /** An append of a shared batch. */
 export interface SharedAppend extends TreeAppend {
   /** The duties that the committing worker takes on. */
@@ -123,6 +129,17 @@ export interface SharedLedgerStore extends LedgerStore {
   claimDuties(graceMs: number, limit: number): Promise<readonly ClaimedDuty[]>;
   /** Releases claimed duties for which there is nothing to do. */
   releaseDuties(duties: readonly Duty[]): Promise<void>;
+  /**
+   * Whether this worker integrates the appends of all workers. It takes the lead if no other worker has it, and keeps it
+   * until its store is closed or loses its connection.
+   */
+  lead(): Promise<boolean>;
+  /**
+   * Calls `listener` with the trees of each integration, whichever worker made it. An announcement may be lost or
+   * repeated, so a listener also polls. Absent: there are no announcements.
+   * @returns ends the subscription
+   */
+  subscribe?(listener: (trees: readonly GrownTree[]) => void): () => void;
   /** Whether this worker has joined and is not over. */
   isPerforming(): Promise<boolean>;
 }

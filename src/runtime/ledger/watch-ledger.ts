@@ -28,6 +28,8 @@ export interface WatchOptions {
   readonly clock?: Clock;
   /** Divides the work. Default: by the machine's clock. */
   readonly pace?: Pace;
+  /** Subscribes to announcements that the ledger has grown: they shorten the time to the next poll. */
+  readonly subscribe?: ((listener: () => void) => () => void) | undefined;
   /** Called once if the ledger cannot be read any more: nothing is followed after that. */
   readonly failed?: (error: unknown) => void;
 }
@@ -46,7 +48,13 @@ export interface LedgerWatch {
 export function watchLedger(
   ledger: WatchedLedger,
   observe: InspectionListener,
-  { from, clock = systemClock(), pace = systemPace(), failed: onFailure = () => undefined }: WatchOptions = {},
+  {
+    from,
+    clock = systemClock(),
+    pace = systemPace(),
+    subscribe,
+    failed: onFailure = () => undefined,
+  }: WatchOptions = {},
 ): LedgerWatch {
   const follower = new LedgerFollower(ledger, observe, pace.begin(TURN_MS));
   let closed = false;
@@ -61,14 +69,17 @@ export function watchLedger(
   };
   const stop = (error: unknown): void => {
     closed = true;
+    unsubscribe();
     onFailure(error);
   };
+  const unsubscribe = subscribe?.(() => void poll().catch(stop)) ?? (() => undefined);
   turn = Promise.resolve(from ?? ledger.size()).then((size) => void (follower.next = size));
   turn.then(scheduleNext, stop);
   return {
     caughtUp: poll,
     close: async () => {
       closed = true;
+      unsubscribe();
       cancelTimer();
       await turn.catch(() => undefined);
     },

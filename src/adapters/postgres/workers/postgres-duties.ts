@@ -1,12 +1,12 @@
 // What workers do for each other: duties of workers that are gone, and timers of any tree.
 
-import type { ClaimedDuty, Duty, SharedBatch } from '../../ports/ledger/shared-store.js';
-import { isKnownDead } from '../system/process-identity.js';
-import type { ReaderPool, Row } from './postgres-connection.js';
+import type { ClaimedDuty, Duty, SharedBatch } from '../../../ports/ledger/shared-store.js';
+import { isKnownDead } from '../../system/process-identity.js';
+import type { ReaderPool, Row } from '../postgres-connection.js';
 import { quotaParameter } from './postgres-quotas.js';
-import { PERFORMER_LOCK } from './postgres-shared-functions.js';
-import { integerOf, textOf } from './postgres-values.js';
-import type { SendStatement } from './writer-session.js';
+import { PERFORMER_LOCK } from '../postgres-shared-functions.js';
+import { integerOf, textOf } from '../postgres-values.js';
+import type { SendStatement } from '../writer-session.js';
 
 /** @param parameters those of commit_batch @returns the parameters of commit_shared */
 export function sharedParameters(batch: SharedBatch, parameters: readonly unknown[]): unknown[] {

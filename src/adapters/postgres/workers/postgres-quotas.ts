@@ -1,10 +1,10 @@
 // The reservations of cases, as `SharedLedgerStore` describes them. A row for each decided change, and a version in the
 // row of the case, whose lock serializes the commits that change them or depend on them.
 
-import type { CaseQuota, CaseReservation, SharedBatch } from '../../ports/ledger/shared-store.js';
-import { tamperedError } from '../ledger/store-errors.js';
-import type { ReaderPool, Row } from './postgres-connection.js';
-import { idParameter, integerOf, textOf } from './postgres-values.js';
+import type { CaseQuota, CaseReservation, SharedBatch } from '../../../ports/ledger/shared-store.js';
+import { tamperedError } from '../../ledger/store-errors.js';
+import type { ReaderPool, Row } from '../postgres-connection.js';
+import { idParameter, integerOf, textOf } from '../postgres-values.js';
 
 /** The changes of a batch as JSON: `tree` is the position of the append, from 1. @returns null without changes */
 export function quotaParameter({ quota_version, trees }: SharedBatch): string | null {

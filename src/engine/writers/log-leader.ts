@@ -1,0 +1,99 @@
+// When a worker of a shared ledger integrates pending appends.
+//
+//   I1. One worker leads: it integrates the appends of all workers, in intervals. The store gives the lead to another
+//       one when the session of the leader is gone.
+//   I2. The others follow: they read the head now and then, so that each has it in its own head file.
+//   I3. A leader that stands still blocks nothing: if the same append is pending for a whole follower interval, the
+//       follower integrates. The compare-and-set on the size of the log orders them.
+
+import type { Clock } from '../../ports/clock.js';
+import type { Log } from '../../ports/log.js';
+import type { SharedLedgerStore } from '../../ports/ledger/shared-store.js';
+
+/** Interval of the leader while appends are pending, in ms. */
+export const LEADER_MS = 50;
+/** Interval of the leader after nothing was pending, in ms. */
+export const LEADER_IDLE_MS = 200;
+/** Interval of a follower, in ms. */
+export const FOLLOWER_MS = 1_000;
+
+export interface LogLeaderOptions {
+  readonly store: Pick<SharedLedgerStore, 'lead' | 'pending'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Integrates what is pending. @returns whether the log has grown; never rejects */
+  readonly integrate: () => Promise<boolean>;
+  /** Reads and checks the head. Never rejects. */
+  readonly follow: () => Promise<void>;
+}
+
+export class LogLeader {
+  readonly #options: LogLeaderOptions;
+  #isLeader = false;
+  #isStopped = false;
+  #isRunning = false;
+  /** Another round follows the current one at once. */
+  #isDue = false;
+  #cancel = (): void => undefined;
+  #lastRound = -Infinity;
+  /** The oldest pending append at the last round of a follower. */
+  #oldest: number | null = null;
+
+  constructor(options: LogLeaderOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#schedule(0);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancel();
+  }
+
+  /** This worker has committed: the leader integrates soon. */
+  onCommitted(): void {
+    if (!this.#isLeader) return;
+    if (this.#isRunning) this.#isDue = true;
+    else this.#schedule(Math.max(0, this.#lastRound + LEADER_MS - this.#options.clock.now()));
+  }
+
+  #schedule(ms: number): void {
+    this.#cancel();
+    if (this.#isStopped) return;
+    const { clock } = this.#options;
+    if (ms === 0) void this.#run();
+    else this.#cancel = clock.wake(clock.now() + ms, () => void this.#run());
+  }
+
+  async #run(): Promise<void> {
+    if (this.#isRunning || this.#isStopped) return;
+    this.#isRunning = true;
+    this.#isDue = false;
+    this.#lastRound = this.#options.clock.now();
+    let ms = FOLLOWER_MS;
+    try {
+      this.#isLeader = await this.#options.store.lead();
+      ms = this.#isLeader ? await this.#lead() : await this.#follow();
+    } catch (error) {
+      if (!this.#isStopped) this.#options.log.warn('the log of the shared ledger was not extended', { error });
+    }
+    this.#isRunning = false;
+    this.#schedule(this.#isDue && this.#isLeader ? LEADER_MS : ms);
+  }
+
+  async #lead(): Promise<number> {
+    return (await this.#options.integrate()) ? LEADER_MS : LEADER_IDLE_MS;
+  }
+
+  /** I2, I3. */
+  async #follow(): Promise<number> {
+    const [first] = await this.#options.store.pending(1);
+    const oldest = first?.commit_no ?? null;
+    if (oldest !== null && oldest === this.#oldest) await this.#options.integrate();
+    else await this.#options.follow();
+    this.#oldest = oldest;
+    return FOLLOWER_MS;
+  }
+}
