@@ -16,7 +16,7 @@ const TOOL_MS = 60_000;
 
 const common = {
   policies: manifestPolicySource(contract),
-  log: winstonLog('error'),
+  log: winstonLog('silent'),
   tools: [
     defineTool({
       name: 'dictation.start',
