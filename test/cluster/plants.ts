@@ -105,7 +105,7 @@ function plantEarlyNumbers(): void {
   type Query = (this: pg.Client, query: QueryConfig) => Promise<unknown>;
   const query = Reflect.get(pg.Client.prototype, 'query') as Query;
   Reflect.set(pg.Client.prototype, 'query', async function (this: pg.Client, asked: QueryConfig, ...rest: unknown[]) {
-    const isLock = typeof asked === 'object' && asked.text?.includes('AS locked') && asked.text.includes('FOR UPDATE');
+    const isLock = typeof asked === 'object' && asked.text.includes('AS locked') && asked.text.includes('FOR UPDATE');
     if (isLock) await query.call(this, { text: DRAWN });
     return Reflect.apply(query, this, [asked, ...rest]) as unknown;
   });
