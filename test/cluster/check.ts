@@ -66,7 +66,9 @@ const UNFINISHED = `SELECT (SELECT count(*) FROM duties) AS duties, (SELECT coun
 async function settled({ tally, cluster }: Evidence): Promise<void> {
   await cluster.ready();
   let left = 'unknown';
-  for (const end = Date.now() + SETTLE_MS; Date.now() < end; await pause(250)) {
+  const end = Date.now() + SETTLE_MS;
+  while (Date.now() < end) {
+    await pause(250);
     const [row] = await cluster.query(UNFINISHED).catch(() => []);
     left = row === undefined ? 'unknown' : `${String(row['duties'])} duties, ${String(row['pending'])} pending appends`;
     if (left === '0 duties, 0 pending appends') break;

@@ -141,10 +141,19 @@ class Link {
     if (this.isDropping) return;
     this.#messages += 1;
     const { cutEvery } = this.#proxy;
-    if (cutEvery !== null && this.#messages >= cutEvery) return this.cut();
+    if (cutEvery !== null && this.#messages >= cutEvery) {
+      this.cut();
+      return;
+    }
     const trap = this.#proxy.spring(bytes);
-    if (trap === 'cut before') return this.cut();
-    if (trap === 'late') return this.#deliverLate(bytes);
+    if (trap === 'cut before') {
+      this.cut();
+      return;
+    }
+    if (trap === 'late') {
+      this.#deliverLate(bytes);
+      return;
+    }
     if (trap === 'cut before the answer') this.#awaited = 'cut';
     if (trap === 'cut after the answer') this.#awaited = 'deliver and cut';
     this.#lanes[0].send(bytes);
@@ -152,7 +161,10 @@ class Link {
 
   #fromServer(bytes: Buffer): void {
     if (this.isDropping || this.#isLate) return;
-    if (this.#awaited === 'cut') return this.cut();
+    if (this.#awaited === 'cut') {
+      this.cut();
+      return;
+    }
     if (this.#awaited === 'deliver and cut') {
       this.#near.end(bytes);
       this.#far.destroy();
@@ -202,7 +214,10 @@ class Lane {
     const now = performance.now();
     const at = Math.max(this.#lastAt, now + this.#proxy.delayMs);
     this.#lastAt = at;
-    if (at <= now && this.#delayed.length === 0) return this.#write(bytes);
+    if (at <= now && this.#delayed.length === 0) {
+      this.#write(bytes);
+      return;
+    }
     this.#delayed.push(bytes);
     // Timers may fire in another order: each delivers the oldest bytes.
     setTimeout(() => this.#write(this.#delayed.shift() ?? Buffer.of()), at - now);
