@@ -102,6 +102,19 @@ export class AgentError extends CodedError<
   | 'AGENT_ABORTED' // the caller no longer waits for its answer
 > {}
 
+/** The service behind Restate refuses a call. Only the code travels. */
+export class RestateServiceError extends CodedError<
+  | 'MESSAGE_INVALID' // the message is too long, not JSON, or not of its schema
+  | 'RIGHT_MISSING' // `authorize` has refused the call
+  | 'KEY_MISMATCH' // the key of the virtual object is neither the case nor the tree of the run
+  | 'PAYLOAD_UNKNOWN' // the exchange has no payload of this hash and length
+  | 'IDEMPOTENCY_CONFLICT' // the input id was used for another payload
+  | 'STEP_PENDING' // the step is recorded and has no response yet: retried
+> {}
+
+/** A call through Restate failed. The code is that of the service, or UNAVAILABLE: then send it again, same input id. */
+export class RestateClientError extends CodedError {}
+
 /** The machines contradict themselves: a bug in this library, never the caller's mistake. */
 export class InvariantError extends CodedError<'INVARIANT'> {
   constructor(message: string, cause?: unknown) {

@@ -99,6 +99,10 @@ export class Clients {
     await this.#working;
   }
 
+  #hasStopped(): boolean {
+    return this.#isOver;
+  }
+
   /** One agent: opens a tree, works on it, and opens the next one. */
   async #work(): Promise<void> {
     const { random, cases, isContested } = this.#options;
@@ -108,7 +112,7 @@ export class Clients {
       const run_id = await this.#open(case_id);
       if (run_id === null) continue;
       let hasEnded = isNew && !(await this.#useFirst(run_id, case_id));
-      for (let count = 0; count < OPERATIONS_MAX && !hasEnded && !this.#isOver; count += 1) {
+      for (let count = 0; count < OPERATIONS_MAX && !hasEnded && !this.#hasStopped(); count += 1) {
         // Sometimes two at once, which may reach two workers.
         const asked = isContested ? CONTESTED : below(random, 5) === 0 ? 2 : 1;
         const going = await Promise.all(Array.from({ length: asked }, () => this.#operate(run_id, case_id)));

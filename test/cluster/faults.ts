@@ -211,14 +211,15 @@ class Injector {
   }
 
   async #trap(worker: Worker, text: string, trap: Trap, then: () => void = () => undefined): Promise<boolean> {
-    let hasSprung = false;
+    const trapState = { hasSprung: false };
+    const hasSprung = (): boolean => trapState.hasSprung;
     worker.proxy.set(text, trap, () => {
-      hasSprung = true;
+      trapState.hasSprung = true;
       then();
     });
-    for (const end = Date.now() + TRAP_MS; !hasSprung && Date.now() < end;) await pause(20);
-    if (!hasSprung) worker.proxy.clear();
-    return hasSprung;
+    for (const end = Date.now() + TRAP_MS; !hasSprung() && Date.now() < end;) await pause(20);
+    if (!hasSprung()) worker.proxy.clear();
+    return hasSprung();
   }
 
   async #stop(worker: Worker, ms: number): Promise<boolean> {

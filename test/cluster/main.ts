@@ -1,8 +1,8 @@
 // npm run cluster:chaos [-- --seeds 20 --faults 2000 --seed N --only KIND,KIND --planted [NAME]]
 //
 // Three worker processes on one PostgreSQL, with faults of processes, networks, disk, clocks and the server. A history
-// of the clients is compared with the ledger and with the effects. It prints one line for each seed, and ends with 1 and
-// the evidence if anything was found.
+// of the clients is compared with the ledger and with the effects. It prints one line for each seed, and ends with 1
+// and the evidence if anything was found.
 
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';

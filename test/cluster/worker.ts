@@ -31,7 +31,7 @@ const worker = `${options.name} ${process.pid}`;
 const clock = new MovableClock();
 plantInProcess(options.plant);
 
-const codeOf = (error: unknown): string => (error instanceof CodedError ? error.code : 'INTERNAL');
+const codeOf = (error: unknown): string => (error instanceof CodedError ? String(error.code) : 'INTERNAL');
 
 /** Ends the process: a new one may be able to continue. */
 function giveUp(error: unknown): void {

@@ -216,8 +216,8 @@ BEGIN
 END $body$;`;
 
 /**
- * Stores run records. Records of a recorded tree never change: of several workers the first one writes them, and for the
- * others there is nothing to do. Returns false if the epoch is over.
+ * Stores run records. Records of a recorded tree never change: of several workers the first one writes them, and the
+ * others write nothing. Returns false if the epoch is over.
  */
 const SAVE_RECORDS = `
 CREATE FUNCTION save_run_records(

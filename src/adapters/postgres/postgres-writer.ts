@@ -351,7 +351,7 @@ export class PostgresWriter {
   }
 }
 
-/** A deadlock, or a lock that was not released in time. The server has rolled back, and the same batch may still fit. */
+/** A deadlock, or a lock that was not released in time. The server has rolled back; the same batch may still fit. */
 const sendAgainError = (cause: unknown): LedgerError =>
   new LedgerError({ code: 'LEDGER_COMMIT_UNKNOWN', message: 'the server could not lock what the commit needs', cause });
 

@@ -1,12 +1,8 @@
 // The entry `turnpike/restate` of the package. It needs the package @restatedev/restate-sdk.
 
 export { exchangeFolder, type ContentExchange, type ExchangedContent } from './content-exchange.js';
-export {
-  RestateClientError,
-  submitThroughRestate,
-  type RestateStep,
-  type RestateSubmission,
-} from './restate-client.js';
+export { RestateClientError } from '../../errors.js';
+export { submitThroughRestate, type RestateStep, type RestateSubmission } from './restate-client.js';
 export type {
   CancelMessage,
   ContentReference,

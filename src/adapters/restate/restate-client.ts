@@ -1,7 +1,7 @@
 // A client of the service that needs neither the SDK nor the ledger: the ingress of Restate and the exchange.
 
 import { sha256 } from '../../contract/hash.js';
-import { CodedError } from '../../errors.js';
+import { RestateClientError } from '../../errors.js';
 import { readReferenced, type ContentExchange } from './content-exchange.js';
 import { parseMessage, SubmitResult } from './restate-messages.js';
 
@@ -29,9 +29,6 @@ export interface RestateStep extends SubmitResult {
   /** The response as the JSON text whose hash the ledger records. */
   readonly text: string;
 }
-
-/** The request failed. `code` is that of the service, or UNAVAILABLE: then send it again with the same input id. */
-export class RestateClientError extends CodedError {}
 
 /** Limit of an error message that is read, in characters. */
 const CODE_CHARS_MAX = 60;

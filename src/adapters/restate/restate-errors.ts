@@ -1,23 +1,7 @@
 // Which failures Restate repeats. Only codes travel: the message of an error may contain what Restate must not have.
 
 import { RetryableError, TerminalError } from '@restatedev/restate-sdk';
-import { CodedError } from '../../errors.js';
-
-/** Codes of this service. The other codes are those of `src/errors.ts`. */
-export type RestateCode =
-  | 'MESSAGE_INVALID' // the message is too long, not JSON, or not of its schema
-  | 'RIGHT_MISSING' // `authorize` has refused the call
-  | 'KEY_MISMATCH' // the key of the virtual object is neither the case nor the tree of the run
-  | 'PAYLOAD_UNKNOWN' // the exchange has no payload of this hash and length
-  | 'IDEMPOTENCY_CONFLICT' // the input id was used for another payload
-  | 'STEP_PENDING'; // the step is recorded and has no response yet: retried
-
-/** A refusal of this service. */
-export class RestateServiceError extends CodedError<RestateCode> {
-  constructor(code: RestateCode) {
-    super({ code, message: code });
-  }
-}
+import { CodedError, RestateServiceError } from '../../errors.js';
 
 /** Failures that no retry can change, with the HTTP status that the ingress returns. Everything else is retried. */
 const TERMINAL: Readonly<Record<string, number>> = {
@@ -46,3 +30,7 @@ export function toRestateError(error: unknown): TerminalError | RetryableError {
     ? new RetryableError(code, { errorCode: 503 })
     : new TerminalError(code, { errorCode: status, metadata: { code } });
 }
+
+/** An error of the service whose message is its code. */
+export const refusal = (code: RestateServiceError['code']): RestateServiceError =>
+  new RestateServiceError({ code, message: code });

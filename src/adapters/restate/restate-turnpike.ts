@@ -3,7 +3,7 @@
 
 import { LedgerError, RunError } from '../../errors.js';
 import { readReferenced, type ContentExchange } from './content-exchange.js';
-import { RestateServiceError } from './restate-errors.js';
+import { refusal } from './restate-errors.js';
 import type { CancelMessage, SubmitMessage, SubmitResult, VoteMessage } from './restate-messages.js';
 import { sha256 } from '../../contract/hash.js';
 
@@ -79,13 +79,13 @@ export async function submitStep(
     recorded === null ? await readReferenced(exchange, { kind: 'payload', run_id, input_id }, payload) : null;
   // Another worker may have recorded the step and removed the payload since the first look.
   if (recorded === null && bytes === null) recorded = await find();
-  if (recorded === null && bytes === null) throw new RestateServiceError('PAYLOAD_UNKNOWN');
-  if (recorded !== null && recorded.sha256 !== payload.sha256) throw new RestateServiceError('IDEMPOTENCY_CONFLICT');
+  if (recorded === null && bytes === null) throw refusal('PAYLOAD_UNKNOWN');
+  if (recorded !== null && recorded.sha256 !== payload.sha256) throw refusal('IDEMPOTENCY_CONFLICT');
   const response = await respond(turnpike, { run_id, input_id }, bytes ?? new Uint8Array());
   recorded ??= await find();
   // The response to a step that could not be recorded is not final.
   if (recorded === null) throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'the step is not recorded' });
-  if (recorded.sha256 !== payload.sha256) throw new RestateServiceError('IDEMPOTENCY_CONFLICT');
+  if (recorded.sha256 !== payload.sha256) throw refusal('IDEMPOTENCY_CONFLICT');
   const output = Buffer.from(response);
   const reference = { sha256: sha256(output), bytes: output.byteLength };
   await exchange.write({ kind: 'response', run_id, input_id, sha256: reference.sha256 }, output);
@@ -105,7 +105,7 @@ async function respond(
     if (!(error instanceof RunError) || error.code !== 'RUN_ENDED') throw error;
     const isRecorded = (await turnpike.ledger.recordedProposal(rootOf(run_id), input_id)) !== null;
     if (!isRecorded || (await turnpike.agent(run_id)) === null) throw error;
-    throw new RestateServiceError('STEP_PENDING');
+    throw refusal('STEP_PENDING');
   }
 }
 
@@ -136,7 +136,7 @@ export async function cancelRun(turnpike: RestateTurnpike, { run_id, reason }: C
   }
   const remote = await turnpike.remoteAgents.find(run_id);
   if (remote === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id}` });
-  if (remote.ended === null) throw new RestateServiceError('STEP_PENDING');
+  if (remote.ended === null) throw refusal('STEP_PENDING');
   return endOf(remote.ended);
 }
 

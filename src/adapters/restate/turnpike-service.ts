@@ -11,10 +11,10 @@
 import { handlers, object, serde, type ObjectContext, type VirtualObjectDefinition } from '@restatedev/restate-sdk';
 import type { ObjectSharedContext } from '@restatedev/restate-sdk';
 import type { Static, TSchema } from 'typebox';
-import { RunError } from '../../errors.js';
+import { RestateServiceError, RunError } from '../../errors.js';
 import type { Log } from '../../ports/log.js';
 import type { ContentExchange } from './content-exchange.js';
-import { RestateServiceError, toRestateError } from './restate-errors.js';
+import { refusal, toRestateError } from './restate-errors.js';
 import {
   CancelMessage,
   parseMessage,
@@ -130,7 +130,7 @@ class RestateCalls {
   /** @throws TerminalError MESSAGE_INVALID */
   parse<T extends TSchema>(schema: T, bytes: Uint8Array): Static<T> {
     const message = parseMessage(schema, bytes);
-    if (message === null) throw toRestateError(new RestateServiceError('MESSAGE_INVALID'));
+    if (message === null) throw toRestateError(refusal('MESSAGE_INVALID'));
     return message;
   }
 
@@ -147,9 +147,9 @@ class RestateCalls {
     const { key } = ctx;
     const headers = ctx.request().headers;
     await this.#report(handler, async () => {
-      if ((await keyOf(this.#options.turnpike, run_id)) !== key) throw new RestateServiceError('KEY_MISMATCH');
+      if ((await keyOf(this.#options.turnpike, run_id)) !== key) throw refusal('KEY_MISMATCH');
       const isPermitted = await this.#options.authorize({ handler, key, run_id, voter, headers });
-      if (!isPermitted) throw new RestateServiceError('RIGHT_MISSING');
+      if (!isPermitted) throw refusal('RIGHT_MISSING');
     });
     return message;
   }

@@ -77,10 +77,20 @@ export class LogLeader {
       this.#isLeader = await this.#options.store.lead();
       ms = this.#isLeader ? await this.#lead() : await this.#follow();
     } catch (error) {
-      if (!this.#isStopped) this.#options.log.warn('the log of the shared ledger was not extended', { error });
+      if (!this.#wasStopped()) this.#options.log.warn('the log of the shared ledger was not extended', { error });
     }
     this.#isRunning = false;
-    this.#schedule(this.#isDue && this.#isLeader ? LEADER_MS : ms);
+    this.#schedule(this.#becameDue() && this.#isLeader ? LEADER_MS : ms);
+  }
+
+  // Asked after a wait, in which both may have changed.
+
+  #wasStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  #becameDue(): boolean {
+    return this.#isDue;
   }
 
   async #lead(): Promise<number> {

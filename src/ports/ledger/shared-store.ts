@@ -130,8 +130,8 @@ export interface SharedLedgerStore extends LedgerStore {
   /** Releases claimed duties for which there is nothing to do. */
   releaseDuties(duties: readonly Duty[]): Promise<void>;
   /**
-   * Whether this worker integrates the appends of all workers. It takes the lead if no other worker has it, and keeps it
-   * until its store is closed or loses its connection.
+   * Whether this worker integrates the appends of all workers. It takes the lead if no other worker has it, and keeps
+   * it until its store is closed or loses its connection.
    */
   lead(): Promise<boolean>;
   /**

@@ -52,11 +52,16 @@ export class PostgresAnnouncements {
       this.#client = client;
       const [row] = (await client.query<Row>({ text: `SELECT ${CHANNEL} AS channel` })).rows;
       await client.query({ text: `LISTEN ${row?.['channel'] ?? ''}` });
-      if (this.#isClosed) await this.close();
+      if (this.#wasClosed()) await this.close();
     } catch {
       this.#reconnectLater();
     }
     this.#isConnecting = false;
+  }
+
+  /** Asked after a wait: the store may have been closed meanwhile. */
+  #wasClosed(): boolean {
+    return this.#isClosed;
   }
 
   #lose(client: Client): void {
