@@ -68,8 +68,11 @@ export function locateHome(home: string): HomePaths {
   const stored = readStoreHome(home);
   if (stored === null) return paths;
   const keys = keyFolder(stored.keys);
-  return { ...paths, ...keys, ...sandboxVolume(stored.sandbox), overlay: join(keys.keys, 'overlay.json') };
+  return { ...paths, ...keys, ...sandboxVolume(stored.sandbox), overlay: sharedOverlay(keys.keys) };
 }
+
+/** The emergency overlay of a shared ledger. @param keys the key folder */
+export const sharedOverlay = (keys: string): string => join(keys, 'overlay.json');
 
 /**
  * The folder of exports. For a shared ledger it is on the volume, because any worker may perform an export; no case can
@@ -77,8 +80,17 @@ export function locateHome(home: string): HomePaths {
  */
 export const locateExports = ({ home, state }: HomePaths): string => {
   const stored = readStoreHome(home);
-  return stored === null ? join(state, 'exports') : join(stored.sandbox, '.exports');
+  return stored === null ? join(state, 'exports') : sharedExports(stored.sandbox);
 };
+
+/** The folder of exports on a volume. */
+export const sharedExports = (sandbox: string): string => join(sandbox, '.exports');
+
+/** The files of a volume that belong to no case. */
+export const volumeFiles = (sandbox: string): readonly string[] => [join(sandbox, VOLUME_FILE), sharedExports(sandbox)];
+
+/** The file of a home that names its database. */
+export const storeFile = (home: string): string => join(home, STORE_FILE);
 
 /** @returns null if the folder is no volume @throws PolicyError for a damaged file */
 export function readVolume(sandbox: string): Volume | null {

@@ -13,6 +13,7 @@ import { LedgerReader } from '../../ledger/ledger-reader.js';
 import { openHead } from '../home.js';
 import { copyLedger, type CopyCounts, type CopyProgress } from './copy-ledger.js';
 import { locationText, type LedgerLocation } from './copy-location.js';
+import { installCopy, requireKey } from './install-copy.js';
 import { readCopyMarker, removeCopyMarker, writeCopyMarker } from './copy-marker.js';
 import { openCopySource } from './copy-source.js';
 import { claimTarget, clearTarget, copyFiles, createCopyTarget, isPublished, openCopy } from './copy-target.js';
@@ -49,6 +50,7 @@ export async function copyHome(options: CopyHomeOptions): Promise<CopyReport> {
   if (names.from === names.to || from.paths.home === to.paths.home) {
     throw usageError('the copy needs another place, and another folder, than the ledger that it copies');
   }
+  requireKey(from, to);
   const source = await openCopySource(from);
   try {
     const lock = claimTarget(to, names.from);
@@ -68,8 +70,8 @@ type Source = Awaited<ReturnType<typeof openCopySource>>;
 
 async function copyAll(options: CopyHomeOptions, name: string, { store, source }: Source): Promise<CopyResult> {
   const { from, to, sandbox = true, onProgress = () => undefined } = options;
-  await clearTarget(to.paths);
-  await copyFiles(from.paths, to.paths, sandbox);
+  await clearTarget(to);
+  await copyFiles(from, to, sandbox);
   const target = await createCopyTarget(to, name);
   try {
     const { head, entries, trees } = await copyLedger(source, store, target, onProgress);
@@ -77,6 +79,7 @@ async function copyAll(options: CopyHomeOptions, name: string, { store, source }
     const copied = { entries, trees, root: head.root, verdict };
     if (verdict.verdict === 'refused') return copied;
     await writeHead(to, head);
+    await installCopy(to);
     writeCopyMarker(to.paths.home, { source: name, verified: head.root });
     await target.publish();
     await removeCopyMarker(to.paths.home);

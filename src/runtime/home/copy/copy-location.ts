@@ -5,6 +5,7 @@ import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { usageError } from '../../../errors.js';
 import { homePaths, type HomePaths } from '../home-paths.js';
+import { locateHome, readStoreHome, sharedOverlay } from '../store-home.js';
 
 /** Where the tables of a ledger in PostgreSQL are. */
 export interface PostgresLocation {
@@ -33,17 +34,29 @@ const SCHEMA_DEFAULT = 'turnpike';
 
 /**
  * The location that a caller names: the path of a home directory, or a `postgres://` URL.
+ * A home directory may name a database itself.
  * @throws UsageError if an option is missing, or does not belong to this kind of location
  */
 export function resolveLocation(name: string, { home, schema }: LocationOptions = {}, cwd = '.'): LedgerLocation {
   if (!URL_PREFIX.test(name)) {
-    if (home === undefined && schema === undefined) return { paths: homePaths(resolve(cwd, name)), postgres: null };
-    throw usageError(`${name} is a home directory: omit the options for a ledger in PostgreSQL`);
+    if (home !== undefined || schema !== undefined) {
+      throw usageError(`${name} is a home directory: omit the options for a ledger in PostgreSQL`);
+    }
+    const paths = locateHome(resolve(cwd, name));
+    return { paths, postgres: readStoreHome(paths.home) };
   }
   if (home === undefined) {
     throw usageError('a ledger in PostgreSQL also needs a folder with its keys, local state and sandbox: name it');
   }
-  return { paths: homePaths(resolve(cwd, home)), postgres: { url: name, schema: schema ?? SCHEMA_DEFAULT } };
+  const folder = resolve(cwd, home);
+  const paths = readStoreHome(folder) === null ? sharedPaths(folder) : locateHome(folder);
+  return { paths, postgres: { url: name, schema: schema ?? SCHEMA_DEFAULT } };
+}
+
+/** The paths of a new home whose ledger will be shared. */
+function sharedPaths(folder: string): HomePaths {
+  const paths = homePaths(folder);
+  return { ...paths, overlay: sharedOverlay(paths.keys) };
 }
 
 /** The location as text, without the password of a URL. The same ledger has the same text. */

@@ -1,6 +1,6 @@
 // The place that a copy fills: a folder with a mark, and an empty store.
 
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { copyFolder, copyRegularFile, removeAll } from '../../../adapters/files/copy-folder.js';
 import { fsyncDirectory } from '../../../adapters/files/fsync-directory.js';
 import { CaseKeys } from '../../../adapters/keys/case-keys.js';
@@ -12,7 +12,7 @@ import { LedgerError, usageError } from '../../../errors.js';
 import type { LedgerCopyTarget } from '../../../ports/ledger/ledger-copy.js';
 import type { LedgerStore } from '../../../ports/ledger/ledger-store.js';
 import { erasureSealOf, isVacant, makeFolder, sqliteFiles } from '../home.js';
-import type { HomePaths } from '../home-paths.js';
+import { sharedExports, storeFile, volumeFiles } from '../store-home.js';
 import type { LedgerLocation } from './copy-location.js';
 import { createCopyMarker, readCopyMarker } from './copy-marker.js';
 
@@ -20,7 +20,8 @@ import { createCopyMarker, readCopyMarker } from './copy-marker.js';
 const NOT_COPIED = /\.lock$|\.new-[0-9a-f]+$/;
 
 /** The folder of exported bags. */
-const exportsOf = ({ state }: HomePaths): string => join(state, 'exports');
+const exportsOf = ({ paths, postgres }: LedgerLocation): string =>
+  postgres === null ? join(paths.state, 'exports') : sharedExports(paths.sandbox);
 
 /**
  * Marks the folder of the target as an unfinished copy, and locks it.
@@ -42,21 +43,23 @@ export function claimTarget({ paths, postgres }: LedgerLocation, source: string)
 }
 
 /** Removes what an interrupted copy has left in the folder of the target. */
-export async function clearTarget(paths: HomePaths): Promise<void> {
-  const { ledger, artifacts, keys, sandbox, head, overlay, mcpRun, history } = paths;
+export async function clearTarget(to: LedgerLocation): Promise<void> {
+  const { home, ledger, artifacts, keys, sandbox, head, overlay, mcpRun, history } = to.paths;
   const databases = [ledger, copyDraftOf(ledger)].flatMap((file) => ['', '-wal', '-shm'].map((end) => `${file}${end}`));
-  for (const path of [...databases, artifacts, keys, sandbox, head, overlay, mcpRun, history, exportsOf(paths)]) {
-    await removeAll(path);
-  }
+  const files = [storeFile(home), artifacts, keys, sandbox, head, overlay, mcpRun, history, exportsOf(to)];
+  for (const path of [...databases, ...files]) await removeAll(path);
 }
 
 /** Copies the key folder, the local state that belongs to the ledger, exports and, if requested, the sandbox. */
-export async function copyFiles(from: HomePaths, to: HomePaths, withSandbox: boolean): Promise<void> {
+export async function copyFiles(source: LedgerLocation, target: LedgerLocation, withSandbox: boolean): Promise<void> {
+  const [from, to] = [source.paths, target.paths];
   await copyFolder(from.keys, to.keys, { skip: NOT_COPIED });
-  for (const file of ['head', 'overlay', 'mcpRun'] as const) await copyIfThere(from[file], to[file]);
-  await copyFolder(exportsOf(from), exportsOf(to));
+  if (from.overlay !== to.overlay) await removeAll(join(to.keys, basename(from.overlay)));
   if (withSandbox) await copyFolder(from.sandbox, to.sandbox);
+  for (const file of volumeFiles(to.sandbox)) await removeAll(file);
   for (const folder of [to.keys, to.sandbox]) makeFolder(folder);
+  for (const file of ['head', 'overlay', 'mcpRun'] as const) await copyIfThere(from[file], to[file]);
+  await copyFolder(exportsOf(source), exportsOf(target));
   await fsyncDirectory(to.home);
 }
 
