@@ -112,7 +112,7 @@ export class RestateServiceError extends CodedError<
   | 'STEP_PENDING' // the step is recorded and has no response yet: retried
 > {}
 
-/** A call through Restate failed. The code is that of the service, or UNAVAILABLE: then send it again, same input id. */
+/** A call through Restate failed. The code is that of the service, or UNAVAILABLE: then repeat it, same input id. */
 export class RestateClientError extends CodedError {}
 
 /** The machines contradict themselves: a bug in this library, never the caller's mistake. */

@@ -26,7 +26,10 @@ export class VerifiedHead {
     this.#own.set(from.size, { root: from.root, head });
   }
 
-  /** Reads the head, one read at a time: a slow one must not pass for a fall back. @throws LedgerError LEDGER_BELOW_HEAD */
+  /**
+   * Reads the head, one read at a time: a slow one must not pass for a fall back.
+   * @throws LedgerError LEDGER_BELOW_HEAD
+   */
   read(): Promise<LogHead> {
     const read = this.#last.then(async () => {
       const head = await this.#store.head();

@@ -51,6 +51,10 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   'ledger erase': () => [['case-unknown', '--actor', 'olga', '--yes']],
   // The file is a moved part of the ledger: it is stored like the ledger, and shown to no reader.
   'ledger archive': ({ folder }) => [[join(folder, 'archive.jsonl'), '--before', '0']],
+  // The home is open: the command refuses. What it writes is stored like the ledger, and shown to no reader.
+  'home copy': ({ folder, bench }) => [[bench.home, join(folder, 'copy')]],
+  worker: none,
+  'cluster status': none,
   'machines diff': ({ runs }) => [[runs[0] ?? '', runs[1] ?? '']],
   'policy check': none,
   'policy pin': none,

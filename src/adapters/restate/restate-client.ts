@@ -25,10 +25,10 @@ export interface RestateSubmission {
 }
 
 /** What a submission has become. */
-export interface RestateStep extends SubmitResult {
+export type RestateStep = SubmitResult & {
   /** The response as the JSON text whose hash the ledger records. */
   readonly text: string;
-}
+};
 
 /** Limit of an error message that is read, in characters. */
 const CODE_CHARS_MAX = 60;

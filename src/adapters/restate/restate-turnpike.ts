@@ -14,8 +14,11 @@ interface RunEnd {
 
 /** The part of a `Turnpike` that the service uses. */
 export interface RestateTurnpike {
+  /** As `Turnpike.respond`. */
   respond(run_id: string, raw: Uint8Array, options: { readonly inputId: string }): Promise<string>;
+  /** As `Turnpike.agent`. */
   agent(run_id: string): Promise<{ cancel(reason: string): Promise<RunEnd> } | null>;
+  /** As `Turnpike.approve`. */
   approve(ballot: {
     readonly run: string;
     readonly digests: readonly string[];
@@ -24,6 +27,7 @@ export interface RestateTurnpike {
     readonly role: string;
     readonly inputId: string;
   }): Promise<readonly VoteResult[]>;
+  /** As `Turnpike.nextTimer`. */
   nextTimer(run_id: string): Promise<string | null>;
   readonly remoteAgents: {
     find(run_id: string): Promise<{ readonly case: string | null; readonly ended: RunEnd | null } | null>;

@@ -8,10 +8,13 @@ import type { CheckedEntry } from './check-entry.js';
 import type { LedgerFinding } from './ledger-problem.js';
 
 export interface TreeListSource {
-  readonly listed: Pick<LedgerStore, 'trees' | 'treesOf'>;
+  readonly listed: Pick<LedgerStore, 'trees' | 'treesOf'> & Partial<Pick<LedgerStore, 'pending'>>;
   /** Whether the entries of a tree are archived: the store does not list such a tree. */
   readonly isArchived: (tree_id: string) => Promise<boolean>;
 }
+
+/** Maximum pending appends that one check reads: many times what may wait for the sequencer. */
+const PENDING_MAX = 1_048_576;
 
 /** A tree as read from the log. */
 interface LoggedTree {
@@ -37,10 +40,14 @@ export class TreeCheck {
   }
 
   /**
-   * Reads which trees have ended by now: a log that is read after this call contains their ends. @throws LedgerError
+   * Reads which trees have ended by now: a log that is read after this call contains their ends. The end of a tree with
+   * pending appends may be among these: it is not in the log yet. @throws LedgerError
    */
   async begin(): Promise<void> {
-    for await (const { tree_id, ended } of this.#source.listed.trees()) if (ended) this.#ended.add(tree_id);
+    const { listed } = this.#source;
+    for await (const { tree_id, ended } of listed.trees()) if (ended) this.#ended.add(tree_id);
+    // In this order: what is integrated between the two reads is in the log that is read later.
+    for (const { tree_id } of (await listed.pending?.(PENDING_MAX)) ?? []) this.#ended.delete(tree_id);
   }
 
   take({ tree_id, seq, log_index }: StoredEntry, { envelope, findings }: CheckedEntry): void {

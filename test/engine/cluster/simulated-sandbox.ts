@@ -16,6 +16,7 @@ export const SMALL_QUOTAS: readonly Artifact[] = editedPolicy({
   actions: [
     ['  bytes_max: 104857600', `  bytes_max: ${BYTES_MAX}`],
     ['  files_max: 10000', `  files_max: ${FILES_MAX}`],
+    ['denials_per_run_max: 10 ', 'denials_per_run_max: 1000 '],
   ],
 });
 

@@ -101,3 +101,13 @@ test('D14: reports a live tree that is listed as ended, and an ended one that is
 test('S4-86: reports a tree that is listed at another place', async () => {
   expect(await problemsOf(listing(changed(living, { log_index: 2 }), () => same))).toEqual([['tree.listed', living]]);
 });
+
+test('S4-86: the end of a tree whose entries are not integrated yet may be missing in the log', async () => {
+  const listed = listing(
+    (trees) => changed(living, { ended: true })(trees),
+    () => same,
+  );
+  expect(await problemsOf(listed)).toEqual([['tree.listed', living]]);
+  const pending = [{ commit_no: 1, tree_id: living, seq: 9, leaf_hashes: ['0'.repeat(64)] }];
+  expect(await problemsOf(Object.assign(listed, { pending: () => Promise.resolve(pending) }))).toEqual([]);
+});

@@ -18,6 +18,7 @@ import { readCopyMarker, removeCopyMarker, writeCopyMarker } from './copy-marker
 import { openCopySource } from './copy-source.js';
 import { claimTarget, clearTarget, copyFiles, createCopyTarget, isPublished, openCopy } from './copy-target.js';
 
+/** What to copy, and how. */
 export interface CopyHomeOptions {
   readonly from: LedgerLocation;
   readonly to: LedgerLocation;
@@ -28,6 +29,7 @@ export interface CopyHomeOptions {
   readonly onProgress?: CopyProgress;
 }
 
+/** What was copied. */
 export interface CopyReport extends Pick<CopyCounts, 'entries' | 'trees'> {
   readonly from: string;
   readonly to: string;

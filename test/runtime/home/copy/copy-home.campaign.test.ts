@@ -10,6 +10,8 @@ import { openPostgresStore } from '../../../../src/adapters/postgres/postgres-le
 import { withoutTriggers } from '../../../../src/adapters/sqlite/sqlite-database.js';
 import { noteVerifier } from '../../../../src/ledger/proof/signed-note.js';
 import { copyHome } from '../../../../src/runtime/home/copy/copy-home.js';
+import { overlayFile, overlayFiles } from '../../../../src/adapters/policy/overlay-file.js';
+import { sharedExports } from '../../../../src/runtime/home/store-home.js';
 import { resolveLocation, type LedgerLocation } from '../../../../src/runtime/home/copy/copy-location.js';
 import { openCopy } from '../../../../src/runtime/home/copy/copy-target.js';
 import { verifyExportBag } from '../../../../src/runtime/export/verify/verify-bag.js';
@@ -58,7 +60,8 @@ async function open({ paths, postgres }: LedgerLocation): Promise<Turnpike> {
   const options = { ...serviceOptions(folder, LATER_ID), exports: join(paths.home, 'exports') };
   if (postgres === null) return openTurnpike({ ...options, home: paths.home });
   const store = await openPostgresStore({ ...postgres, caseKeysDir: paths.caseKeys });
-  return openTurnpike({ ...options, store, keys: paths.keys, state: paths.state, sandbox: paths.sandbox });
+  const overlay = overlayFile(overlayFiles(paths.overlay, paths.keys));
+  return openTurnpike({ ...options, overlay, store, keys: paths.keys, state: paths.state, sandbox: paths.sandbox });
 }
 
 /** Copies without a verification by replay, because a kill comes before it. */
@@ -72,9 +75,10 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to }
     expect(await dumpLedger(postgres)).toEqual(expected);
     expect((await copy(postgres, home)).root).toBe(report.root);
     expect(await dumpLedger(home)).toEqual(expected);
-    for (const { paths } of [postgres, home]) {
+    const exportsOf = [sharedExports(postgres.paths.sandbox), join(home.paths.home, 'exports')];
+    for (const [index, { paths }] of [postgres, home].entries()) {
       const verifier = noteVerifier(readFileSync(paths.ledgerKey.publicKey, 'utf8').trim());
-      const bag = openBagFolder(join(paths.home, 'exports', 'first'));
+      const bag = openBagFolder(join(exportsOf[index] ?? '', 'first'));
       expect(await verifyExportBag(bag, verifier)).toMatchObject({ valid: true });
     }
   });
