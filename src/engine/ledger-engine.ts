@@ -119,6 +119,7 @@ export class LedgerEngine implements TreeEngine {
     },
     refreshLocked: (tree_ids) => this.#refresh(tree_ids),
     fireDue: (tree_ids) => this.#timers.loadNow(tree_ids),
+    fail: (error) => this.#fail(error),
   };
 
   start(): Promise<Recovery> {

@@ -25,6 +25,8 @@ export interface SharedEngineAccess extends RecoveringEngine {
   refreshLocked(tree_ids: readonly string[]): Promise<void>;
   /** Fires the timers of these trees that are due, and sets the others. */
   fireDue(tree_ids: readonly string[]): void;
+  /** Stops all work until a restart. */
+  fail(error: unknown): void;
 }
 
 /** How an engine writes to its ledger: alone, or together with other workers. */

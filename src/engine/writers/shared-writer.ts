@@ -192,7 +192,7 @@ export class SharedWriter implements LedgerWriter {
     this.#cancelPoll = clock.wake(clock.now() + POLL_MS, () => void this.#poll());
   }
 
-  /** W4. A failed poll is repeated; only a failed commit stops the engine. */
+  /** W4. A failed poll is repeated, unless it shows that this worker is over: then the engine stops. */
   async #poll(): Promise<void> {
     const engine = this.#engine;
     if (engine === null) return;
@@ -202,6 +202,8 @@ export class SharedWriter implements LedgerWriter {
       await this.#settler.settleAll(engine);
     } catch (error) {
       this.#parts.log.warn('a poll of the shared ledger failed', { error });
+      // A worker that is over cannot commit: it joins again before a caller learns that from a lost step.
+      if (error instanceof LedgerError && error.code === 'LEDGER_CONFLICT') engine.fail(overError());
     }
     if (this.#engine === engine) this.#schedulePoll();
   }

@@ -66,6 +66,8 @@ export interface ClusterDirectory {
   install(installation: Installation): Promise<Installation>;
   /** Records the report of this process with its standing performer. Does nothing for a process that has not joined. */
   report(worker: WorkerReport): Promise<void>;
+  /** Whether this process has joined, is not over, and has a session with the database now. */
+  isStanding(): Promise<boolean>;
   /** Declares the performers over whose session is gone, as the poll of another worker does. */
   endLost(): Promise<void>;
   /** @throws LedgerError LEDGER_UNAVAILABLE */

@@ -46,6 +46,8 @@ export interface HttpService extends InspectionService {
   readonly sessionTools: (principal: Principal) => SessionToolsOptions | null;
   /** The folder for exported bags. */
   readonly exports: string;
+  /** Whether this process can commit to a ledger that several processes write; true for any other ledger. */
+  readonly isStanding: () => Promise<boolean>;
   readonly access: RunAccess;
   readonly keyedSteps: KeyedSteps;
   readonly version: string;

@@ -60,8 +60,8 @@ export interface TurnpikeHttpOptions {
   readonly exports?: string;
   /** Limits of one connection, of one token and of all together. Default: `DEFAULT_LIMITS`. */
   readonly admission?: AdmissionOptions;
-  /** The list of workers of a shared ledger, for metrics. Default: none. The caller closes it. */
-  readonly cluster?: Pick<ClusterDirectory, 'status'>;
+  /** The list of workers of a shared ledger, for health and metrics. Default: none. The caller closes it. */
+  readonly cluster?: Pick<ClusterDirectory, 'status' | 'isStanding'>;
   readonly clock?: Clock;
   readonly log?: Log;
 }
@@ -136,6 +136,7 @@ function createService(
             caller: toSessionCaller(principal),
           },
     exports: options.exports ?? turnpike.exports ?? 'exports',
+    isStanding: async () => (await options.cluster?.isStanding()) ?? true,
     access: new RunAccess(turnpike.remoteAgents),
     keyedSteps: new KeyedSteps(turnpike.ledger),
     metrics: new Metrics({

@@ -52,12 +52,16 @@ const REPORT = `UPDATE performers SET version = $4, address = $5, volume_id = $6
   WHERE host = $1 AND pid = $2 AND started = $3 AND over_at IS NULL
     AND (version, address, volume_id, overlay_epoch) IS DISTINCT FROM ($4::text, $5::text, $6::text, $7::integer)`;
 
+const IS_CONNECTED = `EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = ${PERFORMER_LOCK}
+      AND l.objid = p.performer_id AND l.granted)`;
+const STANDING = `SELECT FROM performers p
+  WHERE p.host = $1 AND p.pid = $2 AND p.started = $3 AND p.over_at IS NULL AND ${IS_CONNECTED}`;
+
 const UTC = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
 const PERFORMERS = `SELECT p.performer_id, p.host, p.pid, ${UTC('p.joined_at')} AS joined_at, ${UTC('p.over_at')} AS over_at,
     p.version, p.address, p.volume_id, p.overlay_epoch,
-    EXISTS (SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = ${PERFORMER_LOCK}
-      AND l.objid = p.performer_id AND l.granted) AS connected,
+    ${IS_CONNECTED} AS connected,
     count(d.run_id) FILTER (WHERE d.kind = 'effect') AS effects,
     count(d.run_id) FILTER (WHERE d.kind = 'caller') AS callers
   FROM performers p LEFT JOIN duties d USING (performer_id)
@@ -98,6 +102,11 @@ class PostgresCluster implements ClusterDirectory {
   async report({ version, address, volume_id, overlay_epoch }: WorkerReport): Promise<void> {
     const { host, pid, started } = ownIdentity();
     await this.#pool.read(REPORT, [host, pid, started, version, address, volume_id, overlay_epoch]);
+  }
+
+  async isStanding(): Promise<boolean> {
+    const { host, pid, started } = ownIdentity();
+    return (await this.#pool.read(STANDING, [host, pid, started])).length > 0;
   }
 
   async endLost(): Promise<void> {

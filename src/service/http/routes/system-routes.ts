@@ -41,11 +41,13 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
       summary: 'Check that the ledger can be read and written, and that an action is registered',
       rights: [],
       responses: { 200: jsonResponse('The service is healthy; otherwise 503.', HealthShape) },
-      async handle(_request, { turnpike, version, log }) {
+      async handle(_request, { turnpike, version, isStanding, log }) {
         try {
-          const [ledger_entries, policy] = await Promise.all([turnpike.ledger.size(), turnpike.policy()]);
+          const reads = [turnpike.ledger.size(), turnpike.policy(), isStanding()] as const;
+          const [ledger_entries, policy, standing] = await Promise.all(reads);
           const components = policy.actions.size;
           if (turnpike.failed) log.error('the ledger cannot be written');
+          else if (!standing) log.error('this worker has no session with the database');
           else if (components > 0) return { json: { status: 'ok', version, ledger_entries, components } };
           else log.error('no action is registered');
         } catch (error) {

@@ -40,7 +40,9 @@ campaign('the list of workers', () => {
     const cluster = openPostgresCluster(place);
     await cluster.report(REPORT);
     expect((await cluster.status()).performers).toEqual([]);
+    expect(await cluster.isStanding()).toBe(false);
     const performer = await store.join();
+    expect(await cluster.isStanding()).toBe(true);
     await cluster.report(REPORT);
     const reported = { performer, pid: process.pid, over_at: null, connected: true, effects: 0, callers: 0, ...REPORT };
     expect(await cluster.status()).toMatchObject({ format: 2, entries: 0, performers: [reported] });
@@ -57,6 +59,7 @@ campaign('the list of workers', () => {
     expect(waiting.pending.oldest_ms).toBeGreaterThanOrEqual(3_600_000);
     expect(waiting.timers.oldest_ms).toBeGreaterThan(0);
     await store.close();
+    expect(await cluster.isStanding()).toBe(false);
     expect((await cluster.status()).performers).toMatchObject([{ connected: false, over_at: null }]);
     await cluster.endLost();
     expect((await cluster.status()).performers).toMatchObject([{ performer, over_at: expect.any(String) }]);
