@@ -180,19 +180,21 @@ export class PostgresWriter {
   async commitLocked<Made extends SharedBatch>(tree_ids: readonly string[], decide: () => Promise<Made>) {
     const made: Made[] = [];
     try {
-      return await this.#session.exclusively((send) =>
+      const { batch, prepared, rows } = await this.#session.exclusively((send) =>
         inTransaction(send, async () => {
           this.#refuseFailed();
           await send({ text: LOCK_TREES, values: [LOCKED_IDLE_MS, [...tree_ids]] });
           await send({ text: LOCK_CASES, values: [[...tree_ids]] });
           const batch = await decide();
           made.push(batch);
-          if (batch.trees.length === 0) return { batch, statuses: [] };
+          if (batch.trees.length === 0) return { batch, prepared: null, rows: [] };
           const prepared = await this.#prepare({ epoch: batch.performer, trees: batch.trees }, false);
           const values = sharedParameters(batch, prepared.parameters);
-          return { batch, statuses: this.#finish(prepared, await send({ ...COMMIT_SHARED, values })) };
+          return { batch, prepared, rows: await send({ ...COMMIT_SHARED, values }) };
         }),
       );
+      // After the end of the transaction: a rollback must not leave contents remembered that are not stored.
+      return { batch, statuses: prepared === null ? [] : this.#finish(prepared, rows) };
     } catch (cause) {
       if (made.length > 0 && isTransient(cause)) throw sendAgainError(cause);
       // Before the batch was made, no outcome can be unknown.
