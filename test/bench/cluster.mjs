@@ -9,7 +9,7 @@
 //   settlement   SIGKILL of a worker to the recorded outcome of its effects
 //   merge        from a commit to its place in the log, while two workers work
 
-import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -194,7 +194,7 @@ function bytesByPerson({ entries, artifacts }: TreeAppend): ReadonlyMap<string |
  */
 export function recordedBytes(
   { entries, artifacts }: Pick<TreeAppend, 'entries' | 'artifacts'>,
-  textBytes: (text: string) => number = Buffer.byteLength,
+  textBytes: (text: string) => number = utf8Bytes,
 ): number {
   let bytes = 0;
   for (const { text } of entries) bytes += entryBytes(textBytes(text));
@@ -202,6 +202,8 @@ export function recordedBytes(
   return bytes;
 }
 
+/** The bytes of a text in UTF-8. */
+export const utf8Bytes = (text: string): number => Buffer.byteLength(text);
 /** UTF-8 bytes for one UTF-16 unit, at most. */
 const BYTES_A_CHAR_MAX = 3;
 /** An upper bound of the bytes of a text in UTF-8. */

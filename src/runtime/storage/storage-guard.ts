@@ -14,6 +14,7 @@ import {
   recordedBytes,
   StorageAccounts,
   textBytesMax,
+  utf8Bytes,
   type StorageAccountIds,
   type StorageAccountKind,
 } from './storage-accounts.js';
@@ -85,7 +86,7 @@ export class StorageGuard {
     const fits = (textBytes: (text: string) => number): boolean =>
       now.free >= PAGES_FACTOR * trees.reduce((sum, append) => sum + recordedBytes(append, textBytes), MARGIN_BYTES);
     // First with an upper bound, because it is costly to count the bytes of every text.
-    if (!fits(textBytesMax) && !fits(Buffer.byteLength)) this.#release(space);
+    if (!fits(textBytesMax) && !fits(utf8Bytes)) this.#release(space);
   }
 
   onCommitted(batch: Batch): void {
