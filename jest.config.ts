@@ -17,7 +17,7 @@ const suites = {
     '^typebox/(.*)$': '<rootDir>/build/packages/typebox/$1.js',
     '^(kysely|libphonenumber-js)$': '<rootDir>/build/packages/$1.cjs',
   },
-  transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, tsconfig: 'tsconfig.json' }] },
+  transform: { '^.+\\.ts$': '<rootDir>/jest.transform.mjs' },
 } as const satisfies NonNullable<Config['projects']>[number];
 
 /** These decide no input of a tree, or do it to test something else: another interpreter shows nothing in them. */

@@ -63,7 +63,7 @@ describe('the top level', () => {
     expect(folders.filter((name) => !top.includes(name))).toEqual([]);
     const { dependencies, devDependencies } = JSON.parse(textOf('package.json')) as Record<string, object>;
     const packages = Object.keys({ ...dependencies, ...devDependencies });
-    expect(packages).toEqual(expect.arrayContaining(['xstate', 'typebox', 'nanoid', 'winston', 'jest', 'ts-jest']));
+    expect(packages).toEqual(expect.arrayContaining(['xstate', 'typebox', 'nanoid', 'winston', 'jest', 'esbuild']));
   });
 });
 
