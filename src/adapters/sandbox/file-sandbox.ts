@@ -8,7 +8,9 @@ import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../co
 import { SandboxError, usageError } from '../../errors.js';
 import { requireCapability } from '../../ports/effects/capability.js';
 import type { Sandbox } from '../../ports/effects/sandbox.js';
-import { lookDirectly, readDirectly } from './read-directly.js';
+import { InspectedFiles } from './inspected-files.js';
+import { OpenParents } from './open-parents.js';
+import { lookDirectly, readDirectly, readInspected } from './read-directly.js';
 import {
   createDirectory,
   deleteFile,
@@ -87,6 +89,7 @@ export class FileSandbox implements Sandbox {
   readonly #sandboxRoot: SandboxRoot;
   readonly #hostRoot: string;
   readonly #cases = new Map<string, CaseSandbox>();
+  readonly #inspected = new InspectedFiles();
   #latest = '';
   #closed = false;
 
@@ -97,8 +100,10 @@ export class FileSandbox implements Sandbox {
 
   gather({ case_id, paths, usage, portable_names }: GatherRequest): SandboxFacts {
     const [path] = paths;
-    if (!usage && paths.length === 1) {
-      const fact = this.#tryDirectly(case_id, (sandbox) => lookDirectly(sandbox, path));
+    if (!usage && path !== undefined && paths.length === 1) {
+      const fact = this.#tryDirectly(case_id, (sandbox) =>
+        lookDirectly(sandbox, path, (file) => this.#inspected.add(case_id, path, file)),
+      );
       if (fact !== null) return { paths: [fact], usage: null };
     }
     const sandbox = this.#open(case_id);
@@ -117,7 +122,10 @@ export class FileSandbox implements Sandbox {
     requireCapability(effect);
     const case_id = caseOf(effect);
     if (effect.action === 'READ_FILE') {
-      const read = this.#tryDirectly(case_id, (sandbox) => readDirectly(sandbox, effect));
+      const file = this.#inspected.take(case_id, effect.args['path']);
+      const read =
+        (file === null ? null : readInspected(file, effect)) ??
+        this.#tryDirectly(case_id, (sandbox) => readDirectly(sandbox, effect));
       if (read !== null) return read;
     }
     const sandbox = this.#open(case_id);
@@ -140,6 +148,7 @@ export class FileSandbox implements Sandbox {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#inspected.close();
     for (const case_id of [...this.#cases.keys()]) this.#drop(case_id);
     this.#sandboxRoot.access.release(this.#sandboxRoot.root);
   }
@@ -194,7 +203,7 @@ export class FileSandbox implements Sandbox {
     if ('status' in root) return root;
     const { access } = this.#sandboxRoot;
     const hostPath = access.hasDescriptorPaths ? `${this.#hostRoot}/${case_id}` : null;
-    const sandbox = { access, root, hostPath, usage: new SandboxUsage() };
+    const sandbox = { access, root, hostPath, usage: new SandboxUsage(), parents: new OpenParents() };
     this.#touch(case_id, sandbox);
     const [oldest] = this.#cases.keys();
     if (this.#cases.size > CASES_OPEN_MAX && oldest !== undefined) this.#drop(oldest);
@@ -206,6 +215,7 @@ export class FileSandbox implements Sandbox {
     if (cached === undefined) return;
     this.#cases.delete(case_id);
     if (case_id === this.#latest) this.#latest = '';
+    cached.parents.close();
     cached.access.release(cached.root);
   }
 }

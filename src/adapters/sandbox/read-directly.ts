@@ -12,8 +12,9 @@
 // The walk rejects one case that this does not see: a foreign file system on the path with a mount of the sandbox's own
 // device inside it.
 
-import { closeSync, constants, fstatSync, openSync, readlinkSync, renameSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readlinkSync, renameSync } from 'node:fs';
 import type { Effect, EffectResult, PathFact } from '../../contract/run/effect.js';
+import type { InspectedFile } from './inspected-files.js';
 import { contentResultOf, failedResult, actionFailureOf, type CaseSandbox } from './sandbox-actions.js';
 import { parsePath } from './sandbox-path.js';
 import { readWhole } from './read-whole.js';
@@ -28,15 +29,41 @@ interface ReachedFile {
   readonly path: string;
   readonly name: string;
   readonly slash: boolean;
+  /** Whether someone else closes the descriptor. */
+  isKept: boolean;
 }
 
-/** The fact for `path` (attacker-controlled); null: use `factAt`. */
-export function lookDirectly(sandbox: CaseSandbox, path: unknown): PathFact | null {
+/**
+ * The fact for `path` (attacker-controlled); null: use `factAt`.
+ * @param keep takes over the descriptor of a file, for the read that follows
+ */
+export function lookDirectly(
+  sandbox: CaseSandbox,
+  path: unknown,
+  keep: (file: InspectedFile) => void,
+): PathFact | null {
   return withOpenPath(sandbox, path, (target) => {
     const fact = factOf(fstatSync(target.fd, { bigint: true }), sandbox);
     if (fact.status === 'directory') return isInPlace(target) ? fact : null;
-    return fact.status === 'file' && !target.slash && isInPlace(waitForPendingUnlink(target)) ? fact : null;
+    if (fact.status !== 'file' || target.slash || !isInPlace(waitForPendingUnlink(target))) return null;
+    keep({ fd: target.fd, path: target.path });
+    target.isKept = true;
+    return fact;
   });
+}
+
+/** D4: READ_FILE of a file whose facts the decision was about. Null: use `readDirectly`. */
+export function readInspected(file: InspectedFile, { limits }: Effect): EffectResult | null {
+  try {
+    const { nlink, size } = fstatSync(file.fd);
+    if (nlink !== 1 || readlinkSync(descriptorPath(file.fd)) !== file.path) return null;
+    return readOpenFile(file.fd, size, limits.read_bytes_max);
+  } catch (error) {
+    causeOfError(error);
+    return null;
+  } finally {
+    closeSync(file.fd);
+  }
 }
 
 /** READ_FILE; null: use `readFile`. */
@@ -48,19 +75,24 @@ export function readDirectly(sandbox: CaseSandbox, { args, limits }: Effect): Ef
     if (stats.nlink > 1)
       return isFolderInPlace(target) ? actionFailureOf({ status: 'refused', kind: 'hard_link' }) : null;
     if (stats.nlink < 1 || target.slash || !isInPlace(waitForPendingUnlink(target))) return null;
-    if (stats.size > limits.read_bytes_max) return failedResult('TOO_LARGE');
-    const fd = openSync(descriptorPath(target.fd), OPEN_READ_FLAGS);
-    try {
-      return contentResultOf(readWhole(fd, stats.size, limits.read_bytes_max));
-    } finally {
-      closeSync(fd);
-    }
+    return readOpenFile(target.fd, stats.size, limits.read_bytes_max);
   });
+}
+
+/** @throws an errno error */
+function readOpenFile(pathFd: number, size: number, bytesMax: number): EffectResult {
+  if (size > bytesMax) return failedResult('TOO_LARGE');
+  const fd = openSync(descriptorPath(pathFd), OPEN_READ_FLAGS);
+  try {
+    return contentResultOf(readWhole(fd, size, bytesMax));
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** Opens the whole `path` while `use` runs. @returns null also on any error of the operating system */
 function withOpenPath<T>(
-  { hostPath, root }: CaseSandbox,
+  { hostPath, root, parents }: CaseSandbox,
   path: unknown,
   use: (target: ReachedFile) => T | null,
 ): T | null {
@@ -69,20 +101,21 @@ function withOpenPath<T>(
   const { parent, name, slash } = parsed;
   const folder = parent === '' ? hostPath : `${hostPath}/${parent}`;
   const there = name === '.' ? folder : `${folder}/${name}`;
-  let parentFd = -1;
-  let fd = -1;
+  let target: ReachedFile | null = null;
+  let found: T | null = null;
   try {
-    if (parent !== '') parentFd = openSync(`${root.path}/${parent}`, OPEN_PATH_FLAGS | constants.O_DIRECTORY);
-    const directory = parentFd === -1 ? root.path : descriptorPath(parentFd);
-    fd = openSync(`${directory}/${name}`, OPEN_PATH_FLAGS);
-    return use({ fd, directory, folder, path: there, name, slash });
+    const directory = parent === '' ? root.path : descriptorPath(parents.open(root.path, parent));
+    const fd = openSync(`${directory}/${name}`, OPEN_PATH_FLAGS);
+    target = { fd, directory, folder, path: there, name, slash, isKept: false };
+    found = use(target);
   } catch (error) {
     causeOfError(error);
-    return null;
   } finally {
-    if (fd !== -1) closeSync(fd);
-    if (parentFd !== -1) closeSync(parentFd);
+    if (target !== null && !target.isKept) closeSync(target.fd);
+    // D5.
+    if (found === null) parents.drop(parent);
   }
+  return found;
 }
 
 /**

@@ -9,6 +9,7 @@ import type { Effect, EffectResult, PathFact } from '../../contract/run/effect.j
 import type { ExecutionCause } from '../../contract/fault.js';
 import { sha256 } from '../../contract/hash.js';
 import type { JsonObject } from '../../contract/json.js';
+import type { OpenParents } from './open-parents.js';
 import { readWhole } from './read-whole.js';
 import type { SandboxUsage } from './sandbox-usage.js';
 import {
@@ -28,6 +29,7 @@ export interface CaseSandbox extends SandboxRoot {
   /** The required path of its root on the host; null if the kernel cannot report paths of open objects. */
   readonly hostPath: string | null;
   readonly usage: SandboxUsage;
+  readonly parents: OpenParents;
 }
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;

@@ -43,6 +43,8 @@ let descriptors: number;
 const at = (path: string): string => join(directory.home, path);
 const outside = (): string => join(directory.base, 'outside');
 const read = (path: string): unknown => perform(sandbox, 'READ_FILE', { path: `/sandbox/${path}` });
+/** Ends the synchronous turn, and with it what was kept open for reads. */
+const nextTurn = (): Promise<void> => Promise.resolve();
 const count = (name: string): number => calls.filter(([called]) => called === name).length;
 /** Only the walk inspects the directory of the case first. */
 const isWalked = (): boolean => count('lstatSync') > 0;
@@ -91,9 +93,10 @@ describe('files in their place', () => {
     expect(isWalked()).toBe(false);
   });
 
-  test('D3: a name is only renamed to itself, in an open directory', () => {
+  test('D3: a name is only renamed to itself, in an open directory', async () => {
     for (const path of ['a.txt', 'd/a.txt', 'd/e/a.txt']) {
       factOf(sandbox, `/sandbox/${path}`);
+      await nextTurn();
       read(path);
     }
     const renamed = calls.filter(([name]) => name === 'renameSync');
@@ -102,6 +105,88 @@ describe('files in their place', () => {
       expect(to).toBe(from);
       expect(from).toMatch(/^\/proc\/(self|\d+)\/fd\/\d+\/a\.txt$/);
     }
+  });
+});
+
+describe('D4: a file stays open from its facts to its read', () => {
+  const facts = (): unknown => factOf(sandbox, '/sandbox/d/a.txt');
+
+  test('the read opens no path again, and does not wait for an unlink again', () => {
+    facts();
+    calls = [];
+    expect(read('d/a.txt')).toEqual(done({ content: 'alpha' }));
+    expect(calls.map(([name]) => name)).toEqual(['fstatSync', 'readlinkSync', 'openSync', 'readSync']);
+  });
+
+  test('every read has the file of its own facts', () => {
+    for (let time = 0; time < 70; time += 1) facts();
+    expect(openDescriptors()).toBe(descriptors + 2 + 1 + 64);
+    for (let time = 0; time < 70; time += 1) expect(read('d/a.txt')).toEqual(done({ content: 'alpha' }));
+    expect(openDescriptors()).toBe(descriptors + 2 + 1);
+  });
+
+  test('what no read has taken is closed at the end of the turn', async () => {
+    facts();
+    const kept = openDescriptors();
+    await nextTurn();
+    expect(openDescriptors()).toBe(kept - 1);
+  });
+
+  test.each([
+    ['replaced', (): void => fs.renameSync(at('d/b.txt'), at('d/a.txt')), done({ content: 'other' })],
+    ['moved away', (): void => fs.renameSync(at('d/a.txt'), at('a2.txt')), failure('FILE_NOT_FOUND')],
+    ['replaced by a link', (): void => replaceByLink('d/a.txt'), failure('SANDBOX_CHANGED')],
+    ['given a second name', (): void => fs.linkSync(at('d/a.txt'), at('d/c.txt')), failure('SANDBOX_CHANGED')],
+    ['in a directory that was replaced', (): void => replaceDirectory('d'), done({ content: 'new' })],
+  ])('a file that was %s meanwhile is opened by its path', (_how, change, expected) => {
+    fs.writeFileSync(at('d/b.txt'), 'other');
+    facts();
+    change();
+    expect(read('d/a.txt')).toEqual(expected);
+  });
+
+  const replaceByLink = (path: string): void => {
+    fs.rmSync(at(path));
+    fs.symlinkSync(join(outside(), 'a.txt'), at(path));
+  };
+  const replaceDirectory = (path: string): void => {
+    fs.renameSync(at(path), at('old'));
+    fs.mkdirSync(at(path));
+    fs.writeFileSync(at(`${path}/a.txt`), 'new');
+  };
+});
+
+describe('D5: the directory of a file stays open between steps', () => {
+  test('it is opened once', async () => {
+    for (let time = 0; time < 3; time += 1) {
+      read('d/a.txt');
+      await nextTurn();
+    }
+    const folder = calls.filter(([name, path]) => name === 'openSync' && String(path).endsWith('/d'));
+    expect(folder).toHaveLength(1);
+  });
+
+  test('at most four directories of a case are open', () => {
+    for (let index = 0; index < 6; index += 1) {
+      fs.mkdirSync(at(`p${index}`));
+      fs.writeFileSync(at(`p${index}/a.txt`), 'x');
+      read(`p${index}/a.txt`);
+    }
+    expect(openDescriptors()).toBe(descriptors + 2 + 4);
+  });
+
+  test('a directory that was replaced is opened again', () => {
+    read('d/a.txt');
+    fs.renameSync(at('d'), at('old'));
+    fs.mkdirSync(at('d'));
+    fs.writeFileSync(at('d/a.txt'), 'new');
+    expect(read('d/a.txt')).toEqual(done({ content: 'new' }));
+    calls = [];
+    expect(read('d/a.txt')).toEqual(done({ content: 'new' }));
+    expect(isWalked()).toBe(false);
+    fs.rmSync(at('d'), { recursive: true });
+    fs.symlinkSync(outside(), at('d'));
+    expect(read('d/a.txt')).toEqual(failure('SANDBOX_CHANGED'));
   });
 });
 
@@ -223,7 +308,8 @@ describe('other files are left to the walk', () => {
     const answers = [2, 1].map((names) => {
       if (names === 2) fs.linkSync(join(outside(), 'a.txt'), join(outside(), 'b.txt'));
       meanwhile = [
-        { before: 'openSync', act: () => undefined },
+        // The second time, the directory is open.
+        ...(names === 2 ? [{ before: 'openSync', act: () => undefined }] : []),
         {
           before: 'openSync',
           act: () => {

@@ -84,8 +84,8 @@ function forEveryCall(
 ): number {
   const [action, args, expected] = row;
   for (let at = 1; ; at += 1) {
-    const now = scene(action, args);
     const descriptors = openDescriptors();
+    const now = scene(action, args);
     calls = [];
     trouble = { at, code };
     let result: unknown = 'dead';
@@ -96,9 +96,9 @@ function forEveryCall(
     }
     const through = calls.length < at;
     trouble = null;
-    expect(openDescriptors()).toBe(descriptors);
     check(now, result);
     now.sandbox.close();
+    expect(openDescriptors()).toBe(descriptors);
     if (through) {
       expect(result).toEqual(expected);
       return at - 1;
