@@ -1,11 +1,10 @@
 // Counts the bytes that the ledger has recorded, or admitted and not yet recorded, for each run tree, case and actor.
-// The accounts of the kind `bytes` follow the rules of run budgets (decision 0015).
+// The accounts follow rules B1 and B2 of run budgets (decision 0015). They change in place, because each step books in
+// three of them, three times.
 
 import type { Artifact } from '../../contract/artifact-ref.js';
-import type { Account, Limits } from '../../contract/run/budget.js';
 import type { RecordedInput } from '../../contract/run/entry.js';
 import type { Batch, TreeAppend } from '../../ports/ledger/ledger-store.js';
-import { amountsOf, charge, limitsOf, openAccount, reserve, settle } from '../../run/budget.js';
 import { STORAGE_DEFAULTS, type StorageOptions } from './storage-options.js';
 
 /** The accounts that content counts for. Null without a tree or case; an empty actor means no account. */
@@ -20,20 +19,30 @@ export type StorageAccountKind = 'run' | 'case' | 'actor';
 
 /** Bytes reserved for one admission. */
 export interface StorageReservation {
-  readonly accounts: readonly (readonly [kind: StorageAccountKind, id: string])[];
-  readonly limits: Limits;
+  readonly accounts: AccountKeys;
+  readonly bytes: number;
+}
+
+type AccountKeys = readonly (readonly [kind: StorageAccountKind, id: string])[];
+
+interface ByteAccount {
+  spent: number;
+  reserved: number;
 }
 
 /** Estimated overhead of SQLite, its indexes and derived data, per entry, per content, and for both together. */
 const ENTRY_BYTES = 96;
 const CONTENT_BYTES = 256;
 const FACTOR = 1.5;
-/** Limit of remembered accounts of each kind, and of trees. The least recently used one is forgotten. */
+/**
+ * Limit of remembered accounts of each kind, and of trees. The least recently used one is forgotten. Below half of it
+ * the order of use is not kept, since none is forgotten soon.
+ */
 const HOLDERS_MAX = 65_536;
 
 export class StorageAccounts {
   readonly #limits: Readonly<Record<StorageAccountKind, number>>;
-  readonly #accounts: Readonly<Record<StorageAccountKind, Map<string, Account>>> = {
+  readonly #accounts: Readonly<Record<StorageAccountKind, Map<string, ByteAccount>>> = {
     run: new Map(),
     case: new Map(),
     actor: new Map(),
@@ -57,27 +66,23 @@ export class StorageAccounts {
   admit(ids: StorageAccountIds, bytes: number): StorageReservation | StorageAccountKind {
     const { tree_id } = ids;
     const known = tree_id === null ? undefined : this.#trees.get(tree_id);
-    const accountKeys = accountsOf(known === undefined ? ids : { tree_id, ...known });
-    const limits = limitsOf({ bytes });
-    const after = new Map<StorageAccountKind, Account>();
-    for (const [kind, id] of accountKeys) {
-      const reserved = reserve(this.#account(kind, id), toLimits(bytes));
-      if ('exhausted' in reserved) return kind;
-      after.set(kind, reserved.account);
+    const accounts = accountsOf(known === undefined ? ids : { tree_id, ...known });
+    for (const [kind, id] of accounts) {
+      const account = this.#accounts[kind].get(id);
+      if (bytes > this.#limits[kind] - (account === undefined ? 0 : account.spent + account.reserved)) return kind;
     }
-    for (const [kind, id] of accountKeys) this.#storeAccount(kind, id, after.get(kind));
-    return { accounts: accountKeys, limits };
+    for (const [kind, id] of accounts) this.#use(kind, id).reserved += bytes;
+    return { accounts, bytes };
   }
 
   /** Releases a reservation: the content was recorded, or never will be. */
-  settle({ accounts: accountKeys, limits }: StorageReservation): void {
-    for (const [kind, id] of accountKeys) {
+  settle({ accounts, bytes }: StorageReservation): void {
+    for (const [kind, id] of accounts) {
       const account = this.#accounts[kind].get(id);
       // The hour of an actor may have passed, or the tree have ended.
-      if (account === undefined || account.reserved.bytes < (limits.bytes ?? 0)) continue;
-      const settled = settle(account, toLimits(limits.bytes ?? 0), NO_AMOUNTS);
-      if (settled.spent.bytes === 0 && settled.reserved.bytes === 0) this.#accounts[kind].delete(id);
-      else this.#storeAccount(kind, id, settled);
+      if (account === undefined || account.reserved < bytes) continue;
+      account.reserved -= bytes;
+      if (account.spent === 0 && account.reserved === 0) this.#accounts[kind].delete(id);
     }
   }
 
@@ -86,14 +91,15 @@ export class StorageAccounts {
     for (const append of trees) {
       const [first] = append.entries;
       if (first?.entry.type === 'input') this.turnHour(first.entry.body.time);
-      for (const [person, bytes] of bytesByPerson(append)) {
-        const ids = person === null ? this.#holdersOf(append) : { tree_id: null, case_id: null, actor_id: person };
-        const amounts = amountsOf({ bytes });
-        for (const [kind, id] of accountsOf(ids))
-          this.#storeAccount(kind, id, charge(this.#account(kind, id), amounts));
-      }
+      const { own, persons } = countBytes(append);
+      if (own > 0) this.#charge(this.#holdersOf(append), own);
+      for (const [actor_id, bytes] of persons) this.#charge({ tree_id: null, case_id: null, actor_id }, bytes);
       if (append.ended) this.#forgetTree(append.tree_id);
     }
+  }
+
+  #charge(ids: StorageAccountIds, bytes: number): void {
+    for (const [kind, id] of accountsOf(ids)) this.#use(kind, id).spent += bytes;
   }
 
   /** The accounts of the tree. A later append cannot change them. */
@@ -101,7 +107,8 @@ export class StorageAccounts {
     const { tree_id } = append;
     const ids = this.#trees.get(tree_id) ?? accountIdsIn(append);
     // An append to a tree from before this opening may not name the actor: a later append will.
-    if (ids.actor_id !== '') putLast(this.#trees, tree_id, ids);
+    const isNew = this.#trees.get(tree_id) !== ids;
+    if (ids.actor_id !== '' && (isNew || this.#trees.size >= HOLDERS_MAX / 2)) putLast(this.#trees, tree_id, ids);
     return { tree_id, ...ids };
   }
 
@@ -115,19 +122,20 @@ export class StorageAccounts {
     const hour = time.slice(0, 'yyyy-mm-ddThh'.length);
     if (hour <= this.#hour) return;
     this.#hour = hour;
-    // A copy, because an account that is put back comes last.
-    for (const [id, { reserved }] of [...this.#accounts.actor]) {
-      if (reserved.bytes === 0) this.#accounts.actor.delete(id);
-      else this.#storeAccount('actor', id, { ...openAccount(limitsOf({ bytes: this.#limits.actor })), reserved });
+    for (const [id, account] of this.#accounts.actor) {
+      account.spent = 0;
+      if (account.reserved === 0) this.#accounts.actor.delete(id);
     }
   }
 
-  #account(kind: StorageAccountKind, id: string): Account {
-    return this.#accounts[kind].get(id) ?? openAccount(limitsOf({ bytes: this.#limits[kind] }));
-  }
-
-  #storeAccount(kind: StorageAccountKind, id: string, account: Account | undefined): void {
-    if (account !== undefined) putLast(this.#accounts[kind], id, account);
+  /** The account, opened on its first use. */
+  #use(kind: StorageAccountKind, id: string): ByteAccount {
+    const accounts = this.#accounts[kind];
+    const account = accounts.get(id);
+    if (account !== undefined && accounts.size < HOLDERS_MAX / 2) return account;
+    const used = account ?? { spent: 0, reserved: 0 };
+    putLast(accounts, id, used);
+    return used;
   }
 }
 
@@ -173,19 +181,26 @@ function personIn(input: RecordedInput): string | null {
   }
 }
 
-/** Disk bytes of an append, by the person whose inputs they come from; null: by the accounts of the tree. */
-function bytesByPerson({ entries, artifacts }: TreeAppend): ReadonlyMap<string | null, number> {
-  const bytes = new Map<string | null, number>();
-  const persons: (string | null)[] = [];
+/** The disk bytes of an append: those that count for its tree, and those of persons, whose inputs they come from. */
+function countBytes({ entries, artifacts }: TreeAppend): {
+  readonly own: number;
+  readonly persons: ReadonlyMap<string, number>;
+} {
+  const persons = new Map<string, number>();
+  const personOf: (string | null)[] = [];
+  let own = 0;
   let person: string | null = null;
-  const add = (one: string | null, more: number): void => void bytes.set(one, (bytes.get(one) ?? 0) + more);
+  const add = (one: string | null, more: number): void => {
+    if (one === null) own += more;
+    else persons.set(one, (persons.get(one) ?? 0) + more);
+  };
   for (const { entry, text } of entries) {
     if (entry.type === 'input') person = personIn(entry.body);
-    persons.push(person);
-    add(person, entryBytes(Buffer.byteLength(text)));
+    personOf.push(person);
+    add(person, entryBytes(utf8Bytes(text)));
   }
-  for (const { entry, artifact } of artifacts) add(persons[entry] ?? null, contentBytes(artifact));
-  return bytes;
+  for (const { entry, artifact } of artifacts) add(personOf[entry] ?? null, contentBytes(artifact));
+  return { own, persons };
 }
 
 /**
@@ -212,11 +227,10 @@ export const textBytesMax = (text: string): number => text.length * BYTES_A_CHAR
 const entryBytes = (textBytes: number): number => Math.ceil((textBytes + ENTRY_BYTES) * FACTOR);
 const contentBytes = ({ bytes }: Artifact): number => Math.ceil((bytes.byteLength + CONTENT_BYTES) * FACTOR);
 
-const toLimits = (bytes: number): Limits => limitsOf({ steps: 0, tool_calls: 0, wall_ms: 0, bytes, tokens: 0 });
-const NO_AMOUNTS = amountsOf({});
-
-const accountsOf = ({ tree_id, case_id, actor_id }: StorageAccountIds): StorageReservation['accounts'] => [
-  ...(tree_id === null ? [] : [['run', tree_id] as const]),
-  ...(case_id === null ? [] : [['case', case_id] as const]),
-  ...(actor_id === '' ? [] : [['actor', actor_id] as const]),
-];
+function accountsOf({ tree_id, case_id, actor_id }: StorageAccountIds): AccountKeys {
+  const keys: (readonly [kind: StorageAccountKind, id: string])[] = [];
+  if (tree_id !== null) keys.push(['run', tree_id]);
+  if (case_id !== null) keys.push(['case', case_id]);
+  if (actor_id !== '') keys.push(['actor', actor_id]);
+  return keys;
+}

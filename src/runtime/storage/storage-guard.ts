@@ -28,6 +28,7 @@ const START_BYTES = 65_536;
 /** A commit writes its pages first to the log of the database and later to the database. */
 const PAGES_FACTOR = 3;
 const MARGIN_BYTES = 65_536;
+const HOUR_MS = 3_600_000;
 
 interface GuardParts {
   readonly options: StorageOptions;
@@ -42,6 +43,8 @@ export class StorageGuard {
   readonly #parts: GuardParts;
   readonly #accounts: StorageAccounts;
   #isReserved = false;
+  /** The hour of the last admission, since 1970. */
+  #hour = 0;
 
   constructor(parts: GuardParts) {
     this.#parts = { ...parts, options: validateStorageOptions(parts.options) };
@@ -104,7 +107,7 @@ export class StorageGuard {
 
   async #reserveDuring<T>(ids: StorageAccountIds, bytes: number, work: () => Promise<T>): Promise<T> {
     // An actor that has used up its hour records nothing that would start the next one.
-    this.#accounts.turnHour(new Date(this.#parts.clock.now()).toISOString());
+    this.#turnHour();
     const reservation = this.#accounts.admit(ids, bytes);
     if (typeof reservation === 'string') throw budgetExhaustedError(reservation);
     try {
@@ -112,6 +115,14 @@ export class StorageGuard {
     } finally {
       this.#accounts.settle(reservation);
     }
+  }
+
+  #turnHour(): void {
+    const now = this.#parts.clock.now();
+    const hour = Math.floor(now / HOUR_MS);
+    if (hour === this.#hour) return;
+    this.#hour = hour;
+    this.#accounts.turnHour(new Date(now).toISOString());
   }
 
   /** Whether there is more free space than the low-water mark. Creates the reserve again if there is room for it. */
