@@ -1,4 +1,7 @@
-/** A map with a limit that evicts the least recently used entry. */
+/**
+ * A map with a limit that evicts the least recently used entry. Below half of the limit a use does not move its entry,
+ * because moving costs more than the look-up; an entry that is still used moves long before it could be evicted.
+ */
 export interface LruMap<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
@@ -18,7 +21,7 @@ export function createLruMap<V>(entries_max: number): LruMap<V> {
   };
   const get = (key: string): V | undefined => {
     const value = entries.get(key);
-    if (value === undefined) return undefined;
+    if (value === undefined || entries.size < entries_max / 2) return value;
     entries.delete(key);
     entries.set(key, value);
     return value;

@@ -132,7 +132,9 @@ export class LiveTrees {
     return tree;
   }
 
+  /** Below half of the limit a tree keeps its place, because moving costs more than the look-up. */
   setMostRecent(tree: Tree): void {
+    if (this.#trees.size < this.#max / 2 && this.#trees.get(tree.tree_id) === tree) return;
     this.#trees.delete(tree.tree_id);
     this.#trees.set(tree.tree_id, tree);
   }
