@@ -1,4 +1,5 @@
 import { artifactRef, type Artifact, type ArtifactRef } from '../contract/artifact-ref.js';
+import { canonicalJson } from '../contract/canonical-json.js';
 import type { Catalogue } from '../contract/policy/catalogue.js';
 import type { OpenInput } from '../contract/run/entry.js';
 import { POLICY_FILES, type PolicyFile } from '../contract/policy/pins.js';
@@ -32,6 +33,8 @@ export class PolicyCache {
   readonly #clock: Clock;
   readonly #catalogue: Catalogue;
   #loaded: { readonly at: number; readonly pinned: Promise<PinnedPolicy> } | null = null;
+  /** The last policy that was pinned, and the files that it was made of. */
+  #last: { readonly files: LoadedPolicyFiles; readonly pinned: PinnedPolicy } | null = null;
 
   constructor(source: PolicySource, clock: Clock, catalogue: Catalogue) {
     this.#source = source;
@@ -45,16 +48,32 @@ export class PolicyCache {
     const cached = this.#loaded;
     if (cached !== null && at - cached.at < CACHE_MS) return cached.pinned;
     // Agents that start at the same time share one load; a failed load is not reused.
-    const loaded = { at, pinned: this.#source.load().then((files) => pinPolicy(files, this.#catalogue)) };
+    const loaded = { at, pinned: this.#source.load().then((files) => this.#pin(files)) };
     this.#loaded = loaded;
     loaded.pinned.catch(() => {
       if (this.#loaded === loaded) this.#loaded = null;
     });
     return loaded.pinned;
   }
+
+  /** Unchanged files give the same object: parsing them and building their machines takes as long as many steps. */
+  #pin(files: LoadedPolicyFiles): PinnedPolicy {
+    const last = this.#last;
+    if (last !== null && POLICY_FILES.every((name) => isSameFile(files[name], last.files[name]))) return last.pinned;
+    const pinned = pinPolicy(files, this.#catalogue);
+    this.#last = { files, pinned };
+    return pinned;
+  }
 }
 
-function pinPolicy(files: Readonly<Record<PolicyFile, LoadedPolicyFile>>, catalogue: Catalogue): PinnedPolicy {
+type LoadedPolicyFiles = Readonly<Record<PolicyFile, LoadedPolicyFile>>;
+
+const isSameFile = (one: LoadedPolicyFile, other: LoadedPolicyFile): boolean =>
+  one.path === other.path &&
+  Buffer.compare(one.bytes, other.bytes) === 0 &&
+  canonicalJson(one.pin) === canonicalJson(other.pin);
+
+function pinPolicy(files: LoadedPolicyFiles, catalogue: Catalogue): PinnedPolicy {
   const { findings, policy: checked } = checkPolicy(files, catalogue);
   if (checked === null) {
     const shown = findings.slice(0, FINDINGS_SHOWN).map(formatFinding).join('\n');
