@@ -37,6 +37,19 @@ export class RunError extends CodedError<
   | 'CLOSED' // the engine was closed
 > {}
 
+/**
+ * A step is durable and has its response, but the log does not include it within the time that a caller with
+ * `integrated` waits. It will include it.
+ */
+export class IntegrationError extends CodedError<'NOT_INTEGRATED'> {
+  /** The response of the step, as `respond` returns it. */
+  readonly response: string;
+  constructor(response: string) {
+    super({ code: 'NOT_INTEGRATED', message: 'the step is recorded, and not in the log yet: see `response`' });
+    this.response = response;
+  }
+}
+
 /** The caller passed an invalid argument or option. */
 export class UsageError extends CodedError<'USAGE'> {}
 export const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

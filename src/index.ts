@@ -16,6 +16,7 @@ export {
   CapabilityError,
   CodedError,
   ActionFailedError,
+  IntegrationError,
   InvariantError,
   LedgerError,
   ActionNotExecutedError,

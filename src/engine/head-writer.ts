@@ -32,6 +32,8 @@ export class HeadWriter {
   /** Whether to write a head when the pending appends are integrated. */
   #shouldWrite = false;
   #integrations = 0;
+  /** Whether the last commit has returned a head that covers it. */
+  #commitsIntegrate = false;
 
   constructor(options: HeadWriterOptions) {
     this.#options = options;
@@ -74,8 +76,25 @@ export class HeadWriter {
     await this.#integrating;
   }
 
+  /**
+   * Writes a head that covers all that was integrated before this call.
+   * @returns null if it cannot be written: the ledger has failed
+   */
+  async confirm(): Promise<LogHead | null> {
+    try {
+      const head = this.#commitsIntegrate && this.#head !== null ? this.#head : await this.#verified.read();
+      this.#write(head);
+      await this.#writing;
+      return head;
+    } catch (error) {
+      this.#options.onFailed(error);
+      return null;
+    }
+  }
+
   /** @param shouldWrite whether to write a head that covers this commit now */
   onCommitted({ head }: CommitResult, shouldWrite: boolean): void {
+    this.#commitsIntegrate = head !== null;
     if (head === null) {
       this.#shouldWrite ||= shouldWrite;
       if (this.#leader === null) this.#integrate();

@@ -36,9 +36,11 @@ import { Tick, type TickOptions } from './tick/tick.js';
 import { DRAIN_MS, Timers, waitAtMost, type LoadedTimers } from './timers.js';
 import type { SubmissionResult, EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
 import { ParkedInputs } from './parked-inputs.js';
+import { IntegrationWaiters } from './writers/integration-waiters.js';
 import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './writers/ledger-writer.js';
 
 const NO_TREES: ReadonlySet<string> = new Set();
+const NO_HEAD = Promise.resolve(null);
 
 export class LedgerEngine implements TreeEngine {
   readonly #options: EngineParts;
@@ -54,6 +56,7 @@ export class LedgerEngine implements TreeEngine {
   readonly #parked: ParkedInputs;
   /** Heads of the current epoch; null before the start. */
   #heads: HeadWriter | null = null;
+  readonly #integrations: IntegrationWaiters;
   #stopped = false;
   #now = { at: Number.NaN, text: '' };
 
@@ -84,6 +87,8 @@ export class LedgerEngine implements TreeEngine {
         this.#submitOwn(tree_id, writer.sharesTrees ? sharedWakeSubmission(run_id, at) : wakeSubmission(run_id, at)),
       load: (tree_ids) => this.#timersOf(tree_ids),
     });
+    const confirm = (): Promise<LogHead | null> => (this.hasFailed ? NO_HEAD : (this.#heads?.confirm() ?? NO_HEAD));
+    this.#integrations = new IntegrationWaiters({ store: options.store, clock: options.clock, confirm });
     this.#tickOptions = {
       store: options.store,
       trees: this.#trees,
@@ -164,6 +169,10 @@ export class LedgerEngine implements TreeEngine {
     await this.#heads?.waitUntilIntegrated();
     if (this.#restarts.rejectionCause !== null) throw ledgerUnavailableError(this.#restarts.rejectionCause);
     return this.#options.store.head();
+  }
+
+  waitUntilIntegrated(tree_id: string, timeoutMs: number): Promise<LogHead | null> {
+    return this.#integrations.wait(tree_id, timeoutMs);
   }
 
   get hasFailed(): boolean {

@@ -132,6 +132,11 @@ export interface TreeEngine {
    * @throws LedgerError LEDGER_UNAVAILABLE
    */
   head(): Promise<LogHead>;
+  /**
+   * Waits until the entries that the tree has now are in the log, and the head file has a head that covers them.
+   * @returns that head; null if it takes longer than `timeoutMs`, or the ledger has failed
+   */
+  waitUntilIntegrated(tree_id: string, timeoutMs: number): Promise<LogHead | null>;
   /** Whether a ledger write has failed: nothing is recorded or executed until a restart. */
   readonly hasFailed: boolean;
   /** Becomes the writer, runs the checks of the embedding service, and recovers. Call it once, first. */

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { LedgerError } from '../../src/errors.js';
 import { GRACE_MS, POLL_MS } from '../../src/engine/writers/shared-writer.js';
+import type { LogHead } from '../../src/ports/ledger/log-store.js';
 import type { SharedLedgerStore } from '../../src/ports/ledger/shared-store.js';
 import type { FaultySharedStore } from '../fixtures/faulty-shared-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
@@ -128,6 +129,39 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
       const own = worker.world.replies.map(({ input_id }) => input_id).filter((id) => id.startsWith(name));
       expect(new Set(own).size).toBe(rounds);
     }
+  });
+
+  test('D15: a caller of any worker waits until the log includes its step, and that worker has the head', async () => {
+    const { one, other, clock } = await pair();
+    for (const [worker, tree_id] of [
+      [one, TREE],
+      [other, 'run_shared0002'],
+    ] as const) {
+      await start(worker, tree_id, REMOTE);
+      await think(worker, tree_id, 'waited');
+      const { length } = await entriesOf(worker.store, tree_id);
+      const heads: (LogHead | null)[] = [];
+      void worker.engine.waitUntilIntegrated(tree_id, 60_000).then((confirmed) => heads.push(confirmed));
+      for (let polls = 0; polls < 20 && heads.length === 0; polls += 1) await poll(clock);
+      const [head] = heads;
+      if (head == null) throw new Error('the step is not in the log');
+      const indexes: (number | null)[] = [];
+      for await (const { log_index } of worker.store.tree(tree_id)) indexes.push(log_index);
+      const { size, root } = head;
+      expect(indexes).toHaveLength(length);
+      expect(indexes.every((index) => index !== null && index < size)).toBe(true);
+      expect(await worker.anchor.read()).toEqual({ size, root });
+    }
+  });
+
+  test('D15: a caller whose step does not reach the log in time gets no head', async () => {
+    const { one, clock } = await pair();
+    await start(one, TREE, REMOTE);
+    await think(one, TREE, 'late');
+    one.store.pending = () => Promise.resolve([{ commit_no: 1, tree_id: TREE, seq: 0, leaf_hashes: ['0'.repeat(64)] }]);
+    const waiting = one.engine.waitUntilIntegrated(TREE, 500);
+    await poll(clock);
+    expect(await waiting).toBeNull();
   });
 
   test('a repeated input id does nothing, whichever worker gets it', async () => {

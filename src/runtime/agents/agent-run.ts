@@ -44,6 +44,12 @@ export interface SubmitOptions {
   readonly inputId?: string;
   /** Tokens that the agent has used since its last proposal; charged to its budget. */
   readonly tokens?: number;
+  /**
+   * Waits until the log includes the entries of the step and the head file has a head that covers them, at most 10 s.
+   * Then the submission throws IntegrationError NOT_INTEGRATED, which has the response. Default: the response comes
+   * when the step is durable.
+   */
+  readonly integrated?: boolean;
   /** The prompt of this proposal, at most 4 MiB: recorded with the case and listed in the record of the run. */
   readonly prompt?: string;
 }

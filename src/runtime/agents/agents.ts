@@ -4,7 +4,7 @@ import type { RunTermination, Reply } from '../../../machines/emission.js';
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import type { StepResponse } from '../../contract/run/response.js';
 import type { SubmissionResult, EngineListener, NewInput, TreeEngine } from '../../engine/tree-engine.js';
-import { InvariantError, LedgerError, RunError } from '../../errors.js';
+import { IntegrationError, InvariantError, LedgerError, RunError } from '../../errors.js';
 import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Ids } from '../../ports/ids.js';
@@ -28,6 +28,9 @@ import { payloadBytes } from './payload-bytes.js';
 
 /** Limit of live agent runs per process. */
 const LIVE_AGENTS_MAX = 65_536;
+
+/** How long a caller with the option `integrated` waits, in ms. */
+const INTEGRATION_MS = 10_000;
 
 interface LiveAgent {
   readonly run: KnownRun;
@@ -108,7 +111,15 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const agent = await this.find(run_id);
     if (agent !== null) return agent.respond(raw, options);
     if ((await this.findAny(run_id)) === null) throw unknownRunError(run_id);
-    return this.#recallOrReject(rootRunIdOf(run_id), run_id, options.inputId);
+    return this.#confirm(run_id, await this.#recallOrReject(rootRunIdOf(run_id), run_id, options.inputId), options);
+  }
+
+  /** @throws IntegrationError */
+  async #confirm(run_id: string, response: string, { integrated }: SubmitOptions): Promise<string> {
+    if (integrated !== true) return response;
+    const confirmed = this.#attachedEngine.waitUntilIntegrated(rootRunIdOf(run_id), INTEGRATION_MS);
+    if ((await this.#options.keepAlive(confirmed)) === null) throw new IntegrationError(response);
+    return response;
   }
 
   async submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse> {
@@ -224,7 +235,9 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const respond = async (raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> => {
       // Copied now, because the caller may change its buffer while it waits.
       const bytes = payloadBytes(raw);
-      return live.queue.enqueue(() => this.#propose(live, bytes, options));
+      const response = await live.queue.enqueue(() => this.#propose(live, bytes, options));
+      // The next proposal does not wait for the log.
+      return this.#confirm(run_id, response, options);
     };
     return {
       run_id,

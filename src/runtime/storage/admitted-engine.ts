@@ -13,6 +13,7 @@ export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEng
   findStep: (tree_id, run_id, seq) => engine.findStep(tree_id, run_id, seq),
   erase: (case_id, by, forget) => engine.erase(case_id, by, forget),
   head: () => engine.head(),
+  waitUntilIntegrated: (tree_id, timeoutMs) => engine.waitUntilIntegrated(tree_id, timeoutMs),
   get hasFailed() {
     return engine.hasFailed;
   },

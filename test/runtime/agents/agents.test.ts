@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Bench } from '../../fixtures/bench.js';
+import { lateStore, passTime } from '../../fixtures/late-store.js';
 import { proposal } from '../../fixtures/tree.js';
 import { requireContent } from '../../../src/ledger/require-content.js';
 
@@ -36,6 +37,31 @@ test('S2-01 S2-05 S2-11 S1-03: an agent alternates proposals and responses until
     { response: 'Done.' },
   ]);
   await expect(agent.finished).resolves.toMatchObject({ state: 'completed', reason: 'finished' });
+});
+
+test('D15: a submission with `integrated` returns when the head covers its step, also a repeated one', async () => {
+  const agent = await bench.turnpike.startAgent();
+  const payload = json(proposal('THINK', {}));
+  const integrated = { inputId: 'waited', integrated: true };
+  const response = await agent.respond(payload, integrated);
+  expect(await agent.respond(payload, integrated)).toBe(response);
+  await agent.end();
+  expect(await bench.turnpike.respond(agent.run_id, payload, integrated)).toBe(response);
+});
+
+test('D15: if the log does not include a step in time, the error has its response', async () => {
+  const { store, delay } = lateStore();
+  const late = await Bench.open({ store });
+  const agent = await late.turnpike.startAgent();
+  delay(agent.run_id);
+  const payload = json(proposal('THINK', {}));
+  const waiting = agent.respond(payload, { inputId: 'late', integrated: true });
+  const next = await agent.respond(json(proposal('THINK', {})));
+  expect(next).toContain('SUCCESS');
+  await passTime(late.clock, waiting);
+  const response = await agent.respond(payload, { inputId: 'late' });
+  await expect(waiting).rejects.toMatchObject({ code: 'NOT_INTEGRATED', response });
+  await late.close();
 });
 
 test('D4: concurrent proposals are processed one at a time, in order', async () => {

@@ -11,11 +11,13 @@ import { readShippedCharts } from '../../../src/adapters/shipped-charts.js';
 import { systemClock } from '../../../src/adapters/system/system-clock.js';
 import { mintToken, singleTokenBook, TokenFile, tokenBook } from '../../../src/adapters/keys/token-book.js';
 import { UsageError } from '../../../src/errors.js';
+import { homePaths, openHome } from '../../../src/runtime/home/home.js';
 import { createDeferred } from '../../../src/runtime/deferred.js';
 import { homeInspectorSource } from '../../../src/service/inspector/ledger-inspector-source.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { traces } from '../mcp/mcp-harness.js';
+import { lateStore, passTime } from '../../fixtures/late-store.js';
 import { codeOf, HttpBench, proposal } from './http-harness.js';
 
 let http: HttpBench;
@@ -23,6 +25,16 @@ beforeEach(async () => {
   http = await HttpBench.open();
 });
 afterEach(() => http.close());
+
+/** What the head file of a home directory has now. */
+async function headFileOf({ home }: { readonly home: string }) {
+  const { store, anchor } = openHome(homePaths(home), { readOnly: true });
+  try {
+    return await anchor.read();
+  } finally {
+    await store.close();
+  }
+}
 
 describe('steps', () => {
   test('a response has status 200 and exactly the bytes of the library, whatever its outcome', async () => {
@@ -87,6 +99,41 @@ describe('steps', () => {
     expect(await (await step(body)).text()).toBe(text);
     expect(await codeOf(await step(proposal('THINK')))).toBe('422 IDEMPOTENCY_CONFLICT');
     expect(await traces(http.bench)).toHaveLength(1);
+  });
+
+  test('D15: `Prefer: wait=integrated` waits until the head file has a head that covers the step', async () => {
+    const token = http.token();
+    const run = await http.start(token);
+    const step = (prefer: string, key?: string) =>
+      http.ask(`/agents/${run}/steps`, token, {
+        body: proposal('THINK'),
+        headers: { prefer, ...(key === undefined ? {} : { 'idempotency-key': key }) },
+      });
+    for (const prefer of ['wait=integrated', 'respond-async, Wait = "integrated"; x']) {
+      const response = await step(prefer, prefer.length > 20 ? 'k-1' : undefined);
+      expect([response.status, response.headers.get('preference-applied')]).toEqual([200, 'wait=integrated']);
+      const { size, root } = await http.bench.turnpike.ledger.head();
+      expect(await headFileOf(http.bench)).toMatchObject({ size, root });
+    }
+    const response = await step('wait=10');
+    expect([response.status, response.headers.get('preference-applied')]).toEqual([200, null]);
+  });
+
+  test('D15: a step that the log does not include in time has its response, without `Preference-Applied`', async () => {
+    const { store, delay } = lateStore();
+    const late = await HttpBench.open({ store });
+    const token = late.token();
+    const run = await late.start(token);
+    delay(run);
+    const answer = late.ask(`/agents/${run}/steps`, token, {
+      body: proposal('THINK'),
+      headers: { prefer: 'wait=integrated' },
+    });
+    await passTime(late.bench.clock, answer);
+    const response = await answer;
+    expect([response.status, response.headers.get('preference-applied')]).toEqual([200, null]);
+    expect(await response.text()).toContain('SUCCESS');
+    await late.close();
   });
 
   test('D3: only its agent reaches a run: for another role, actor or case it does not exist', async () => {

@@ -4,8 +4,10 @@ import Type, { type Static } from 'typebox';
 import { BudgetLimits } from '../../../contract/run/budget.js';
 import { StepResponse } from '../../../contract/run/response.js';
 import { CaseId, closed, Identifier, Nullable, RunId, TaxonomyVersions } from '../../../contract/shapes.js';
+import { IntegrationError } from '../../../errors.js';
 import type { Principal } from '../../../ports/token-book.js';
 import type { AgentIdentity } from '../../mcp/run-gateway.js';
+import type { SubmitOptions } from '../../../runtime/agents/agent-run.js';
 import { RefusalError } from '../../problems.js';
 import { BinaryBody, route, type Route } from './route.js';
 import { checkIfMatch } from './run-routes.js';
@@ -27,6 +29,10 @@ const StartAgentBody = Type.Object(
 );
 type StartAgentBody = Static<typeof StartAgentBody>;
 const StartedAgent = Type.Object({ run_id: RunId, ending: Nullable(Ending) }, closed);
+const INTEGRATED = 'wait=integrated';
+const STEP_DESCRIPTION =
+  `The response of the step, whatever its outcome. With \`Prefer: ${INTEGRATED}\` it has the header ` +
+  `\`Preference-Applied: ${INTEGRATED}\` once the log includes the step; after 10 s it comes without.`;
 const IDEMPOTENCY_KEY_PATTERN = /^[\x21-\x7e]{1,255}$/;
 
 export const AGENT_ROUTES: readonly Route[] = [
@@ -50,21 +56,22 @@ export const AGENT_ROUTES: readonly Route[] = [
     rights: ['act'],
     params: RunParams,
     body: BinaryBody,
-    headers: ['idempotency-key'],
-    responses: { 200: jsonResponse('The response of the step, whatever its outcome.', StepResponse) },
+    headers: ['idempotency-key', 'prefer'],
+    responses: { 200: jsonResponse(STEP_DESCRIPTION, StepResponse) },
     async handle({ principal, params: { run_id }, body, headers }, service) {
       const { turnpike, keyedSteps: keyed, metrics, access } = service;
       if (!(await access.isOwn(principal, run_id))) throw new RefusalError('RUN_UNKNOWN');
       const key = headers['idempotency-key'];
       if (key !== undefined && !IDEMPOTENCY_KEY_PATTERN.test(key)) throw new RefusalError('INVALID_REQUEST');
-      const response =
+      const integrated = isIntegrationPreferred(headers.prefer);
+      const submit = (options: SubmitOptions): Promise<AppliedResponse> =>
+        respondAsPreferred(turnpike.respond(run_id, body, { ...options, integrated }), integrated);
+      const { response, headers: applied } =
         key === undefined
-          ? await turnpike.respond(run_id, body)
-          : await keyed.submit({ run_id, key, principal, body }, (inputId) =>
-              turnpike.respond(run_id, body, { inputId }),
-            );
+          ? await submit({})
+          : await keyed.submit({ run_id, key, principal, body }, (inputId) => submit({ inputId }));
       metrics.step(response);
-      return { bytes: response, type: 'application/json' };
+      return { bytes: response, type: 'application/json', headers: applied };
     },
   }),
   route({
@@ -83,6 +90,25 @@ export const AGENT_ROUTES: readonly Route[] = [
     },
   }),
 ];
+
+interface AppliedResponse {
+  readonly response: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Whether a client prefers to wait until the log includes its step (RFC 7240). */
+const isIntegrationPreferred = (prefer = ''): boolean =>
+  prefer.split(',').some((preference) => /^\s*wait\s*=\s*"?integrated"?\s*(?:;|$)/i.test(preference));
+
+/** A step that the log does not include in time has its response all the same, without the header. */
+async function respondAsPreferred(pending: Promise<string>, integrated: boolean): Promise<AppliedResponse> {
+  try {
+    return { response: await pending, headers: integrated ? { 'Preference-Applied': INTEGRATED } : {} };
+  } catch (error) {
+    if (error instanceof IntegrationError) return { response: error.response, headers: {} };
+    throw error;
+  }
+}
 
 /** The identity of a new run: actor and role come from the token, and so does the case if the token is bound to one. */
 function identityOf(principal: Principal, body: StartAgentBody, { agent }: HttpService): AgentIdentity {

@@ -23,10 +23,10 @@ export class KeyedSteps {
   }
 
   /** Submits a step under its key. @throws RefusalError IDEMPOTENCY_CONFLICT if the key was used for another body */
-  async submit(
+  async submit<Response>(
     step: { readonly run_id: string; readonly key: string; readonly principal: Principal; readonly body: Uint8Array },
-    respond: (inputId: string) => Promise<string>,
-  ): Promise<string> {
+    respond: (inputId: string) => Promise<Response>,
+  ): Promise<Response> {
     const { run_id, key, principal, body } = step;
     const inputId = `http:${sha256(canonicalJson([principal.actor, principal.role, run_id, key]))}`;
     const content = sha256(body);

@@ -81,6 +81,7 @@ const HEADER_NAMES: Readonly<Record<RequestHeader, string>> = {
   'if-none-match': 'If-None-Match',
   'idempotency-key': 'Idempotency-Key',
   'last-event-id': 'Last-Event-ID',
+  prefer: 'Prefer',
 };
 
 const toParameters = ({ properties, required }: TObject, location: 'path' | 'query') =>

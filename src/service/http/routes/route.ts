@@ -16,12 +16,12 @@ export interface RouteRequest<P, Q, B> {
   readonly params: P;
   readonly query: Q;
   readonly body: B;
-  /** The only headers that routes read; each occurs at most once. */
+  /** The only headers that routes read; each occurs at most once, except `prefer`. */
   readonly headers: Readonly<Partial<Record<RequestHeader, string>>>;
   /** For long reads: charges them to the token, and is aborted when the client leaves. */
   readonly control: ReadControl;
 }
-export type RequestHeader = 'if-match' | 'if-none-match' | 'idempotency-key' | 'last-event-id';
+export type RequestHeader = 'if-match' | 'if-none-match' | 'idempotency-key' | 'last-event-id' | 'prefer';
 
 /** The response of a route. */
 export type RouteResponse =
