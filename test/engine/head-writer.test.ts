@@ -13,8 +13,8 @@ import { ForwardingStore } from '../fixtures/forwarding-store.js';
 
 const PENDING: CommitResult = { head: null, first_log_indexes: null };
 
-async function bench(over: (store: LedgerStore) => Partial<LedgerStore> = () => ({})) {
-  const inner = memoryStore({ state: new MemoryState({ integrates: false }) });
+async function bench(over: (store: LedgerStore) => Partial<LedgerStore> = () => ({}), integrates = false) {
+  const inner = memoryStore({ state: new MemoryState({ integrates }) });
   const store: LedgerStore = Object.assign(new ForwardingStore(inner), over(inner));
   const scribe = await scribeOf(store);
   const anchor = memoryHeadStore(await store.head());
@@ -72,4 +72,19 @@ test('D15: appends that an earlier process left pending are in the head that a s
   await heads.stop(() => false);
   expect((await anchor.read())?.size).toBe(1);
   expect((await store.head()).size).toBe(1);
+});
+
+test('D15: a confirmed head covers what was integrated, and is in the head file, for every store', async () => {
+  for (const integrates of [false, true]) {
+    const { store, anchor, make, write } = await bench(() => ({}), integrates);
+    const heads = make();
+    await heads.start();
+    heads.onCommitted(await write(1), false);
+    await heads.waitUntilIntegrated();
+    expect((await anchor.read())?.size).toBe(0);
+    const { size, root } = await store.head();
+    expect(await heads.confirm()).toMatchObject({ size: 1, root });
+    expect(await anchor.read()).toEqual({ size, root });
+    await heads.stop(() => false);
+  }
 });

@@ -1,8 +1,10 @@
 // A private key as one line of text in a file with mode 0600, and its public key in a file next to it.
 
 import { randomBytes } from 'node:crypto';
-import { existsSync, renameSync } from 'node:fs';
-import { readSmallFile, replaceFile } from '../files/small-file.js';
+import { existsSync, linkSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fsyncDirectorySync } from '../files/fsync-directory.js';
+import { createFile, readSmallFile, replaceFile } from '../files/small-file.js';
 
 const KEY_BYTES_MAX = 1_024;
 
@@ -15,8 +17,22 @@ export const readPublicLine = (path: string): string | null => readTrimmedLine(p
 export const writePrivateLine = (path: string, line: string): void => replaceFile(path, `${line}\n`, 0o600);
 export const writePublicLine = (path: string, line: string): void => replaceFile(path, `${line}\n`, 0o644);
 
-/** Renames a draft to its final name. */
-export const renameIntoPlace = (draft: string, path: string): void => renameSync(draft, path);
+/** Creates a private key, unless there is one. Of several processes the first wins. */
+export const createPrivateLine = (path: string, line: string): boolean => createFile(path, `${line}\n`, 0o600);
+
+/** Gives a draft its final name, unless another process has. Afterwards there is no draft. */
+export function linkIntoPlace(draft: string, path: string): void {
+  try {
+    linkSync(draft, path);
+    fsyncDirectorySync(dirname(path));
+  } catch (error) {
+    // Another process has given it its name, and may have removed the draft since.
+    if (!existsSync(path)) throw error;
+  }
+  removeDraft(draft);
+}
+
+export const removeDraft = (draft: string): void => rmSync(draft, { force: true });
 
 export const hasFile = (path: string): boolean => existsSync(path);
 

@@ -12,12 +12,7 @@ import type { ClusterDirectory, Installation } from '../../ports/ledger/cluster.
 import type { LogHead } from '../../ports/ledger/ledger-store.js';
 import { isVacant, makeFolder } from '../../runtime/home/home.js';
 import { homePaths, keyFolder, type KeyFolder } from '../../runtime/home/home-paths.js';
-import {
-  createHeadSeal,
-  generateLedgerKey,
-  installLedgerKey,
-  readLedgerSigner,
-} from '../../runtime/home/ledger-key.js';
+import { createHeadSeal, ensureLedgerKey, readLedgerSigner } from '../../runtime/home/ledger-key.js';
 import { drawId, openVolume, readVolume, writeStoreHome, type Volume } from '../../runtime/home/store-home.js';
 import { withoutPassword } from '../../runtime/home/hide-passwords.js';
 import type { CommandArguments, ExitCode } from '../command.js';
@@ -78,8 +73,7 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
 /** Existing keys are used: an earlier command may have been interrupted. @returns the public key */
 function createKeys(keys: KeyFolder, key: string | undefined): string {
   makeFolder(keys.keys);
-  const existing = key === undefined ? readLedgerSigner(keys.ledgerKey) : null;
-  return (existing ?? installLedgerKey(keys.ledgerKey, key ?? generateLedgerKey())).vkey;
+  return ensureLedgerKey(keys.ledgerKey, key ?? null).vkey;
 }
 
 function requireKeys({ schema, keys }: Place, key: string | undefined): string {

@@ -2,11 +2,13 @@
 // key (a vkey of C2SP). The name is drawn together with the key, so no two logs share a name.
 
 import {
+  createPrivateLine,
   drawSeed,
   hasFile,
+  linkIntoPlace,
   readPrivateLine,
   readPublicLine,
-  renameIntoPlace,
+  removeDraft,
   writePrivateLine,
   writePublicLine,
 } from '../../adapters/keys/key-file.js';
@@ -92,19 +94,47 @@ export function readDraftedSigner(paths: LedgerKeyPaths): NoteSigner | null {
   return hasFile(paths.privateKey) ? null : readLedgerSigner({ ...paths, privateKey: draftOf(paths) });
 }
 
-/** Like `readDraftedSigner`, but creates a missing key. `settle` makes it take effect. */
+/**
+ * Like `readDraftedSigner`, but creates a missing key. `settle` makes it take effect. Of several processes the first
+ * draws the key for all, also if another one has made it take effect meanwhile.
+ */
 export function draftLedgerKey(paths: LedgerKeyPaths): { readonly signer: NoteSigner; readonly settle: () => void } {
-  const drafted = readDraftedSigner(paths);
-  const skey = drafted === null ? generateLedgerKey() : null;
-  if (skey !== null) writePrivateLine(draftOf(paths), skey);
-  const signer = drafted ?? parseSigner(skey ?? '');
+  const signer = readLedgerSigner(paths) ?? draftSigner(paths);
   return {
     signer,
     settle: () => {
       writePublicLine(paths.publicKey, signer.vkey);
-      renameIntoPlace(draftOf(paths), paths.privateKey);
+      linkIntoPlace(draftOf(paths), paths.privateKey);
     },
   };
+}
+
+function draftSigner(paths: LedgerKeyPaths): NoteSigner {
+  const draft = draftOf(paths);
+  const isOurs = createPrivateLine(draft, generateLedgerKey());
+  // Looked up after the draft was created: a process that makes its draft take effect removes it only then.
+  const settled = readLedgerSigner(paths);
+  if (settled !== null && isOurs) removeDraft(draft);
+  const signer = settled ?? readLedgerSigner({ ...paths, privateKey: draft }) ?? readLedgerSigner(paths);
+  if (signer === null) throw damagedKeyError(draft);
+  return signer;
+}
+
+/**
+ * The key of a folder that several processes share. The first of them creates it for all.
+ * @param chosen the private key that the user wants; null: any
+ * @throws UsageError if the folder has another key than the chosen one, or the chosen one is invalid
+ */
+export function ensureLedgerKey(paths: LedgerKeyPaths, chosen: string | null): NoteSigner {
+  const wanted = chosen === null ? null : parseSigner(chosen);
+  createPrivateLine(paths.privateKey, chosen ?? generateLedgerKey());
+  const signer = readLedgerSigner(paths);
+  if (signer === null) throw damagedKeyError(paths.privateKey);
+  if (wanted !== null && wanted.vkey !== signer.vkey) {
+    throw usageError(`${paths.privateKey} is another key: omit --ledger-key and --ledger-name, or name another folder`);
+  }
+  writePublicLine(paths.publicKey, signer.vkey);
+  return signer;
 }
 
 const draftOf = ({ privateKey }: LedgerKeyPaths): string => `${privateKey}.new`;
