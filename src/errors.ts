@@ -34,6 +34,7 @@ export class RunError extends CodedError<
   | 'CASE_IN_USE' // a run tree of the case has not ended
   | 'STORAGE_LOW' // the disk of the ledger is almost full
   | 'STORAGE_BUDGET' // the run, the case or the actor has used up its storage budget
+  | 'VOLUME_ELSEWHERE' // the sandbox of the case is on a volume that this process does not have
   | 'CLOSED' // the engine was closed
 > {}
 

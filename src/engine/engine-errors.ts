@@ -13,6 +13,12 @@ export const unknownTreeError = (tree_id: string): RunError =>
 export const caseInUseError = (case_id: string, tree_id: string): RunError =>
   new RunError({ code: 'CASE_IN_USE', message: `run tree ${tree_id} of case ${case_id} has not ended: end it first` });
 
+export const sandboxElsewhereError = (): RunError =>
+  new RunError({
+    code: 'VOLUME_ELSEWHERE',
+    message: 'this process has no sandbox volume: send the request to a worker that has it (`turnpike cluster status`)',
+  });
+
 export const ledgerUnavailableError = (cause: unknown): LedgerError =>
   new LedgerError({
     code: 'LEDGER_UNAVAILABLE',

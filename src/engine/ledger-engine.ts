@@ -30,6 +30,7 @@ import { findCompletedStep, type CompletedStep } from './trees/completed-step.js
 import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
 import { waitForQuiescence, Restarts } from './restarts.js';
 import { SNAPSHOT_ENTRIES } from './trees/snapshots.js';
+import { refuseSandboxInput } from './sandbox-inputs.js';
 import { resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/submissions.js';
 import type { IssuedCommand, QueuedInput } from './tick/input-outcome.js';
 import { Tick, type TickOptions } from './tick/tick.js';
@@ -40,7 +41,7 @@ import { IntegrationWaiters } from './writers/integration-waiters.js';
 import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './writers/ledger-writer.js';
 
 const NO_TREES: ReadonlySet<string> = new Set();
-const NO_HEAD = Promise.resolve(null);
+const NOTHING = Promise.resolve(null);
 
 export class LedgerEngine implements TreeEngine {
   readonly #options: EngineParts;
@@ -83,11 +84,10 @@ export class LedgerEngine implements TreeEngine {
     );
     this.#timers = new Timers(options.clock, {
       // If the timer is too late for its run, the lifecycle refuses the input. A failed engine has no timers.
-      fire: (tree_id, run_id, at) =>
-        this.#submitOwn(tree_id, writer.sharesTrees ? sharedWakeSubmission(run_id, at) : wakeSubmission(run_id, at)),
+      fire: (tree_id, run_id, at) => this.#fire(tree_id, run_id, at),
       load: (tree_ids) => this.#timersOf(tree_ids),
     });
-    const confirm = (): Promise<LogHead | null> => (this.hasFailed ? NO_HEAD : (this.#heads?.confirm() ?? NO_HEAD));
+    const confirm = (): Promise<LogHead | null> => (this.hasFailed ? NOTHING : (this.#heads?.confirm() ?? NOTHING));
     this.#integrations = new IntegrationWaiters({ store: options.store, clock: options.clock, confirm });
     this.#tickOptions = {
       store: options.store,
@@ -135,6 +135,8 @@ export class LedgerEngine implements TreeEngine {
     if (this.#stopped) return Promise.reject(closedError());
     if (this.#restarts.rejectionCause !== null)
       return Promise.reject(ledgerUnavailableError(this.#restarts.rejectionCause));
+    const refused = refuseSandboxInput(this.#options.effects, submission.input);
+    if (refused !== null) return Promise.reject(refused);
     if (this.#queue.size < QUEUE_MAX) return this.#enqueue(tree_id, submission);
     return Promise.reject(queueFullError(QUEUE_MAX));
   }
@@ -262,6 +264,15 @@ export class LedgerEngine implements TreeEngine {
       this.#evict();
       return timers;
     });
+  }
+
+  #fire(tree_id: string, run_id: string, at: string): Promise<unknown> {
+    // A timer may start an effect. A worker that can execute it claims the tree when its timer is due.
+    if (this.#options.effects.isElsewhere === true) return NOTHING;
+    return this.#submitOwn(
+      tree_id,
+      this.#writer.sharesTrees ? sharedWakeSubmission(run_id, at) : wakeSubmission(run_id, at),
+    );
   }
 
   /** Submits an input of the engine itself, which is accepted during recovery too. */

@@ -92,6 +92,11 @@ export interface Effects {
   settle(effect: Effect): EffectResult | Promise<EffectResult>;
   /** Whether this process can run the effect at all. If absent, it can run every effect. */
   canRun?(effect: Effect): boolean;
+  /**
+   * Whether other processes execute all effects. Then this one accepts only inputs that cause none, and leaves timers
+   * and the duties of workers that are gone to the others.
+   */
+  readonly isElsewhere?: boolean;
   /** Measures the usage of a case's sandbox again when it is requested next: another process may have changed it. */
   forgetUsage?(case_id: string): void;
 }

@@ -35,6 +35,7 @@ export class World implements Effects, EngineListener {
   readonly replies: Reply[] = [];
   readonly endings: RunTermination[] = [];
   failure: unknown = null;
+  isElsewhere = false;
   readonly restarts: Recovery[] = [];
   /** Called when an effect runs. */
   onPerform: (effect: Effect) => EffectResult | Promise<EffectResult> = () => ({ status: 'done', result: {} });

@@ -202,6 +202,30 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     expect(entries.filter((entry) => entry.type === 'input' && entry.body.kind === 'interrupt')).toHaveLength(1);
   });
 
+  test('a worker without the sandbox starts and ends runs, and leaves effects, timers and duties to others', async () => {
+    const { one, other, clock } = await pair();
+    other.world.isElsewhere = true;
+    await start(other, TREE, REMOTE);
+    await think(one, TREE, 't');
+    const refused = { code: 'VOLUME_ELSEWHERE' };
+    await expect(think(other, TREE, 'refused')).rejects.toMatchObject(refused);
+    one.world.onPerform = () => new Promise(() => undefined);
+    await write(one, TREE, 'w');
+    await kill(one);
+    clock.advance(REMOTE.idle_ms);
+    for (let polls = 0; polls < 4; polls += 1) await poll(clock);
+    expect([other.world.settled, other.world.performed]).toEqual([[], []]);
+    await expectOneChain(other);
+    const third = await cluster.open(clock);
+    opened.push(third);
+    await until(() => third.world.settled.length === 1);
+    await start(other, 'run_shared0002', REMOTE);
+    const end = { kind: 'end', run_id: 'run_shared0002.1', input_id: 'end' } as const;
+    await other.engine.submit('run_shared0002', { input: end, materials: [], external: false });
+    expect(other.world.endings.map(({ run_id }) => run_id)).toContain('run_shared0002');
+    await expectOneChain(third, 'run_shared0002');
+  });
+
   test('the effect of a worker that is only cut off has an unknown outcome, and that worker commits nothing more', async () => {
     const { one, other, clock } = await pair();
     await start(one, TREE, REMOTE);

@@ -33,7 +33,8 @@ interface Place {
   readonly url: string;
   readonly schema: string;
   readonly keys: KeyFolder;
-  readonly sandbox: string;
+  /** Null for a worker without the volume. */
+  readonly sandbox: string | null;
   /** The option `--volume`. */
   readonly volumeName: string | undefined;
 }
@@ -43,18 +44,19 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
   const { home, contract, url, key } = given;
   if (!isVacant(home)) throw usageError(`${home} is not empty, and nothing was created: name another folder`);
   const named = (option: string, name: string): string => resolve(io.cwd, args.text(option) ?? join(home, name));
-  const [keys, sandbox] = [keyFolder(named('keys', 'keys')), named('sandbox', 'sandbox')];
+  const [keys, sandbox] = [keyFolder(named('keys', 'keys')), folderOf(args, named)];
   const schema = args.text('schema') ?? SCHEMA_DEFAULT;
   const place: Place = { url, schema, keys, sandbox, volumeName: args.text('volume') };
   const shownUrl = withoutPassword(url);
   const isNew = !(await hasPostgresLedger(place));
+  if (isNew && sandbox === null) throw usageError('the first home of a ledger has its volume: omit --without-volume');
   const vkey = isNew ? createKeys(keys, key) : requireKeys(place, key);
   const head = await openLedger(place, isNew);
-  const { ledger_id, volume } = await withCluster(place, (cluster) => install(cluster, place, vkey, head));
+  const { ledger_id, volume_id, volume } = await withCluster(place, (cluster) => install(cluster, place, vkey, head));
   makeFolder(home);
   await writeHead(home, keys, head);
   if (isVacant(contract) || !existsSync(contract)) await createContract(contract, () => Promise.resolve());
-  const stored = { version: 1, url: shownUrl, schema, ledger_id, volume_id: volume.id } as const;
+  const stored = { version: 1, url: shownUrl, schema, ledger_id, volume_id } as const;
   writeStoreHome(home, { ...stored, keys: keys.keys, sandbox });
   const result = { home, contract, ledger: isNew ? 'created' : 'joined', ledger_id, keys: keys.keys, sandbox, volume };
   const lines = [
@@ -62,7 +64,7 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
     `home directory         ${home}/`,
     `contract folder        ${contract}/`,
     `key folder             ${keys.keys}/  (all workers need it; back it up apart from the database)`,
-    `sandbox volume         ${volume.name} in ${sandbox}/`,
+    `sandbox volume         ${volume === null ? 'none: other workers execute the steps' : `${volume.name} in ${sandbox}/`}`,
     '',
     'next: turnpike serve --home DIR, on as many machines as you like; turnpike cluster status shows them',
   ];
@@ -110,28 +112,48 @@ async function install(
   place: Place,
   vkey: string,
   { size }: LogHead,
-): Promise<{ readonly ledger_id: string; readonly volume: Volume }> {
+): Promise<JoinedLedger> {
   const recorded = await cluster.installation();
   if (recorded === null && size > 0) {
     const message = 'the ledger has entries, but the database does not say which keys are its own';
     throw usageError(`${message}: \`turnpike init\` can only join a ledger that it has created`);
   }
   if (recorded !== null) return compareInstallation(place, vkey, recorded);
+  if (place.sandbox === null) throw usageError('the ledger has no volume yet: omit --without-volume');
   makeFolder(place.sandbox);
   const { id: volume_id } = openVolume(place.sandbox, place.volumeName);
   const installation = await cluster.install({ ledger_id: drawId('led_'), vkey, volume_id });
   return compareInstallation(place, vkey, installation);
 }
 
-function compareInstallation({ keys, sandbox, volumeName }: Place, vkey: string, recorded: Installation) {
+interface JoinedLedger {
+  readonly ledger_id: string;
+  readonly volume_id: string;
+  /** Null without the volume. */
+  readonly volume: Volume | null;
+}
+
+function compareInstallation(
+  { keys, sandbox, volumeName }: Place,
+  vkey: string,
+  { ledger_id, volume_id, ...recorded }: Installation,
+): JoinedLedger {
   if (recorded.vkey !== vkey) {
     const message = `the ledger has the key ${nameOf(recorded.vkey)}, and ${keys.keys} has the key ${nameOf(vkey)}`;
     throw usageError(`${message}: mount the key folder of the ledger, and name it with --keys`);
   }
-  if (readVolume(sandbox)?.id !== recorded.volume_id) {
+  if (sandbox === null) return { ledger_id, volume_id, volume: null };
+  if (readVolume(sandbox)?.id !== volume_id) {
     throw usageError(`${sandbox} is not the sandbox volume of the ledger: mount that, and name it with --sandbox`);
   }
-  return { ledger_id: recorded.ledger_id, volume: openVolume(sandbox, volumeName) };
+  return { ledger_id, volume_id, volume: openVolume(sandbox, volumeName) };
+}
+
+/** @returns null with `--without-volume` @throws UsageError if the options also name a volume */
+function folderOf(args: CommandArguments, named: (option: string, name: string) => string): string | null {
+  if (!args.flag('without-volume')) return named('sandbox', 'sandbox');
+  if (args.text('sandbox') === undefined && args.text('volume') === undefined) return null;
+  throw usageError('--without-volume joins without a volume: omit --sandbox and --volume');
 }
 
 /** The name and the short hash of a public key. */

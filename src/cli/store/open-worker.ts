@@ -1,3 +1,4 @@
+import { absentSandbox } from '../../adapters/sandbox/absent-sandbox.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
 import { WorkerReporter } from '../../runtime/cluster/worker-reporter.js';
@@ -11,7 +12,8 @@ import { openCluster, openSharedStore, sharedOverlay, type SharedHome } from './
 export interface LocalWorker extends Pick<WorkerReporter, 'serveAt'> {
   /** The list of workers; closed with this worker. */
   readonly cluster: ClusterDirectory;
-  readonly volume_id: string;
+  /** Null without the volume. */
+  readonly volume_id: string | null;
   /** Declares this worker over, so that others need not wait. Called when the ledger is closed. */
   close(): Promise<void>;
 }
@@ -24,11 +26,12 @@ export async function openWorker(
   const { paths, stored } = shared;
   const { log = winstonLog('warn') } = options;
   const overlay = sharedOverlay(paths);
-  const folders = { keys: paths.keys, state: paths.state, sandbox: paths.sandbox, exports: locateExports(paths) };
+  const sandbox = stored.sandbox === null ? absentSandbox() : paths.sandbox;
+  const folders = { keys: paths.keys, state: paths.state, sandbox, exports: locateExports(paths) };
   const turnpike = await openTurnpike({ ...options, ...folders, overlay, store: await openSharedStore(shared) });
   try {
     const cluster = await openCluster(shared);
-    const { volume_id } = stored;
+    const volume_id = stored.sandbox === null ? null : stored.volume_id;
     const worker = { version: readPackageVersion(), volume_id };
     const reporter = new WorkerReporter({ directory: cluster, overlay, worker, clock: systemClock(), log });
     await reporter.start();

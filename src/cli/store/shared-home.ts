@@ -97,7 +97,7 @@ async function checkInstallation(shared: SharedHome): Promise<void> {
   } finally {
     await cluster.close();
   }
-  if (readVolume(paths.sandbox)?.id === stored.volume_id) return;
+  if (stored.sandbox === null || readVolume(paths.sandbox)?.id === stored.volume_id) return;
   throw otherLedgerError(`${paths.sandbox} is not the volume of ${paths.home}: mount that volume there`);
 }
 

@@ -34,6 +34,7 @@ export const GRACE_MS = 2 * GUARD_MS;
 /** Interval between two polls, in ms. */
 export const POLL_MS = 1_000;
 
+const NO_RECOVERY: Recovery = { trees: 0, settled: 0, interrupted: 0, damaged: 0 };
 const IGNORE = (): void => undefined;
 
 type Parts = Pick<EngineParts, 'clock' | 'log' | 'effects' | 'meter'>;
@@ -88,11 +89,7 @@ export class SharedWriter implements LedgerWriter {
   async recover(engine: SharedEngineAccess): Promise<Recovery> {
     this.#engine = engine;
     // The connection may be lost meanwhile, for so long that this worker is over: then it joins again.
-    const recovery = await this.#send(async () => {
-      const settled = await this.#settler.settleAll(engine);
-      await this.#claimDueTrees(engine);
-      return settled;
-    }, false);
+    const recovery = await this.#send(() => this.#workForOthers(engine), false);
     this.#schedulePoll();
     this.#unsubscribe();
     this.#unsubscribe = this.#store.subscribe?.((trees) => void this.#onGrown(trees)) ?? IGNORE;
@@ -198,14 +195,21 @@ export class SharedWriter implements LedgerWriter {
     if (engine === null) return;
     try {
       await engine.refreshAll();
-      await this.#claimDueTrees(engine);
-      await this.#settler.settleAll(engine);
+      await this.#workForOthers(engine);
     } catch (error) {
       this.#parts.log.warn('a poll of the shared ledger failed', { error });
       // A worker that is over cannot commit: it joins again before a caller learns that from a lost step.
       if (error instanceof LedgerError && error.code === 'LEDGER_CONFLICT') engine.fail(overError());
     }
     if (this.#engine === engine) this.#schedulePoll();
+  }
+
+  /** W4. Not without a sandbox: the effects that this starts or settles need it. */
+  async #workForOthers(engine: SharedEngineAccess): Promise<Recovery> {
+    if (this.#parts.effects.isElsewhere === true) return NO_RECOVERY;
+    const settled = await this.#settler.settleAll(engine);
+    await this.#claimDueTrees(engine);
+    return settled;
   }
 
   /** W4. What an announcement does not bring, the next poll does. */

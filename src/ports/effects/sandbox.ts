@@ -7,6 +7,8 @@ import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../co
  * before the next call, so the implementation may reuse the object.
  */
 export interface Sandbox {
+  /** Whether the files are on a volume that this process does not have. Then no other method may be called. */
+  readonly isElsewhere?: boolean;
   /** The facts about the files at these paths now, without following links. A local read. */
   gather(request: GatherRequest): SandboxFacts;
   /**

@@ -53,6 +53,7 @@ const ERROR_FACTORIES: ReadonlyMap<string, ErrorFactory> = new Map([
     'AGENT_BUSY',
     'INVALID_STATE_TRANSITION',
     'CASE_IN_USE',
+    'VOLUME_ELSEWHERE',
     'CLOSED',
   ]),
   ...errorFactories(RunError, ['STORAGE_LOW', 'STORAGE_BUDGET']),

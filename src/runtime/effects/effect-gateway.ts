@@ -60,6 +60,10 @@ export class EffectGateway implements Effects {
     this.#tools = new Map(tools.map((tool) => [tool.definition.name, tool]));
   }
 
+  get isElsewhere(): boolean {
+    return this.#sandbox.isElsewhere ?? false;
+  }
+
   gather(request: GatherRequest): SandboxFacts {
     return this.#sandbox.gather(request);
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { createFile, readSmallFile } from '../../adapters/files/small-file.js';
 import { drawSeed } from '../../adapters/keys/key-file.js';
-import { closed } from '../../contract/shapes.js';
+import { closed, Nullable } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
 import { PolicyError, usageError } from '../../errors.js';
 import { homePaths, keyFolder, sandboxVolume, type HomePaths } from './home-paths.js';
@@ -36,7 +36,8 @@ const StoreHome = Type.Object(
     ledger_id: Type.String({ minLength: 8, maxLength: 80 }),
     volume_id: Type.String({ minLength: 8, maxLength: 80 }),
     keys: Type.String({ minLength: 1, maxLength: 4_096 }),
-    sandbox: Type.String({ minLength: 1, maxLength: 4_096 }),
+    /** Null for a worker without the sandbox volume. */
+    sandbox: Nullable(Type.String({ minLength: 1, maxLength: 4_096 })),
   },
   closed,
 );
@@ -68,7 +69,8 @@ export function locateHome(home: string): HomePaths {
   const stored = readStoreHome(home);
   if (stored === null) return paths;
   const keys = keyFolder(stored.keys);
-  return { ...paths, ...keys, ...sandboxVolume(stored.sandbox), overlay: sharedOverlay(keys.keys) };
+  const volume = stored.sandbox === null ? {} : sandboxVolume(stored.sandbox);
+  return { ...paths, ...keys, ...volume, overlay: sharedOverlay(keys.keys) };
 }
 
 /** The emergency overlay of a shared ledger. @param keys the key folder */
@@ -80,7 +82,7 @@ export const sharedOverlay = (keys: string): string => join(keys, 'overlay.json'
  */
 export const locateExports = ({ home, state }: HomePaths): string => {
   const stored = readStoreHome(home);
-  return stored === null ? join(state, 'exports') : sharedExports(stored.sandbox);
+  return stored?.sandbox == null ? join(state, 'exports') : sharedExports(stored.sandbox);
 };
 
 /** The folder of exports on a volume. */

@@ -20,6 +20,7 @@ import { problemText, PROBLEM_TYPE, createRefusal, type Refusal, toRefusal } fro
 import { RequestSlot } from './request-slot.js';
 import { RouteIndex, BinaryBody, methodsOf, parseValues, type RouteRequest, type Route } from './routes/route.js';
 import { COMMON_HEADERS, sendResponse } from './send-response.js';
+import { withWorkerAddress } from './worker-address.js';
 import { hasOneOf, type InspectionService } from './http-service.js';
 
 /** Limit of a body that is not a proposal. */
@@ -29,7 +30,9 @@ export const STEP_BYTES_MAX = 4_194_304;
 const PARAM_CHARS_MAX = 256;
 const PREFIX = '/api/v1';
 
-export interface HttpApp<S extends Pick<InspectionService, 'metrics' | 'log'>> {
+export type HttpAppService = Pick<InspectionService, 'metrics' | 'log' | 'findWorker'>;
+
+export interface HttpApp<S extends HttpAppService> {
   readonly service: S;
   readonly routes: readonly Route<S>[];
   /** Admits a request before anything else handles it. */
@@ -76,7 +79,7 @@ export function createFastify(): FastifyInstance {
 
 /** All routes as one plugin in its own scope: its body parsers and error handlers affect only its routes. */
 export const httpPlugin =
-  <S extends Pick<InspectionService, 'metrics' | 'log'>>(app: HttpApp<S>): FastifyPluginAsync =>
+  <S extends HttpAppService>(app: HttpApp<S>): FastifyPluginAsync =>
   // eslint-disable-next-line @typescript-eslint/require-await
   async (fastify) => {
     const { service, routes, admit } = app;
@@ -104,7 +107,11 @@ export const httpPlugin =
       service.metrics.request(request.routeOptions.url ?? 'none', request.method, reply.statusCode);
       done();
     });
-    fastify.setErrorHandler((error, _request, reply) => sendRefusedReply(reply, logAndRefuse(error, service)));
+    fastify.setErrorHandler(async (error, request, reply) => {
+      const { run_id } = request.params as { readonly run_id?: string };
+      sendRefusedReply(reply, await withWorkerAddress(logAndRefuse(error, service), service, run_id));
+      return reply;
+    });
     // Unknown addresses below the plugin's prefix are refused here; all others belong to the surrounding server.
     const notServedHandler = createNotServedHandler(routes);
     fastify.all(`${PREFIX}/*`, { onRequest: notServedHandler, handler: notServedHandler });

@@ -35,6 +35,8 @@ export interface InspectionService {
   readonly metrics: Metrics;
   readonly streams: EventStreams;
   readonly log: Log;
+  /** The address of another worker that executes the steps of a run; null if none is known. */
+  readonly findWorker?: (run_id: string) => Promise<string | null>;
 }
 
 export interface HttpService extends InspectionService {

@@ -34,6 +34,7 @@ import { RunAccess } from './routes/run-access.js';
 import type { AccessAudit, HttpService } from './http-service.js';
 import { toSessionCaller } from './routes/session-routes.js';
 import { EventStreams } from './event-streams.js';
+import { WorkerAddresses, withWorkerAddress } from './worker-address.js';
 
 /** Options of the HTTP service of one Turnpike. */
 export interface TurnpikeHttpOptions {
@@ -62,6 +63,8 @@ export interface TurnpikeHttpOptions {
   readonly admission?: AdmissionOptions;
   /** The list of workers of a shared ledger, for health and metrics. Default: none. The caller closes it. */
   readonly cluster?: Pick<ClusterDirectory, 'status' | 'isStanding'>;
+  /** Whether this worker has no sandbox volume: then MCP requests are refused, as steps are. Default: false. */
+  readonly withoutVolume?: boolean;
   readonly clock?: Clock;
   readonly log?: Log;
 }
@@ -136,6 +139,7 @@ function createService(
             caller: toSessionCaller(principal),
           },
     exports: options.exports ?? turnpike.exports ?? 'exports',
+    ...(options.cluster === undefined ? {} : { findWorker: findWorkerIn(options.cluster, clock) }),
     isStanding: async () => (await options.cluster?.isStanding()) ?? true,
     access: new RunAccess(turnpike.remoteAgents),
     keyedSteps: new KeyedSteps(turnpike.ledger),
@@ -150,6 +154,11 @@ function createService(
     clock,
     log,
   };
+}
+
+function findWorkerIn(cluster: Pick<ClusterDirectory, 'status'>, clock: Clock) {
+  const addresses = new WorkerAddresses(cluster, clock);
+  return (run_id: string): Promise<string | null> => addresses.find(run_id);
 }
 
 const identityOf = ({ actor, role, case: bound }: Principal, agent: AgentIdentity): AgentIdentity => ({
@@ -180,8 +189,12 @@ class McpHandler {
     this.#endpoint = endpoint;
   }
 
-  handle(request: IncomingMessage, response: ServerResponse, principal: Principal | null): Promise<void> {
-    const refused = checkMethod(request, { [MCP_PATH]: ['POST', 'DELETE'] });
+  async handle(request: IncomingMessage, response: ServerResponse, principal: Principal | null): Promise<void> {
+    const refused =
+      checkMethod(request, { [MCP_PATH]: ['POST', 'DELETE'] }) ??
+      (this.#options.withoutVolume === true
+        ? await withWorkerAddress(createRefusal('VOLUME_ELSEWHERE'), this.#http, principal?.id)
+        : null);
     const canAct = principal?.rights.has('act') === true;
     const serviceOrRefusal = refused ?? (canAct ? this.#serviceOf(principal) : createRefusal('RIGHT_MISSING'));
     return this.#endpoint.handle(request, response, serviceOrRefusal);

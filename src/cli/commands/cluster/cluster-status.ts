@@ -55,7 +55,7 @@ const stateOf = ({ over_at, connected }: Performer): State =>
 const COLOURS = { working: 'green', lost: 'yellow', over: 'red' } as const;
 
 function rowOf(performer: Performer) {
-  const { pid, joined_at, over_at, version, address, effects, callers } = performer;
+  const { pid, joined_at, over_at, version, address, volume_id, effects, callers } = performer;
   const state = stateOf(performer);
   return [
     { text: `${performer.performer}` },
@@ -64,6 +64,7 @@ function rowOf(performer: Performer) {
     { text: `version ${escapeText(version ?? 'unknown')}` },
     { text: `since ${joined_at}${over_at === null ? '' : `, over ${over_at}`}` },
     { text: `${countText(effects, 'effect')}, ${countText(callers, 'caller')}` },
+    { text: version === null ? '-' : escapeText(volume_id ?? 'no volume') },
     { text: escapeText(address ?? '-') },
   ];
 }

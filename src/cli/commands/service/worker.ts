@@ -27,7 +27,9 @@ export const worker: CliCommand = {
         if (own === null) {
           throw usageError(`${home} does not name a database: create a home with \`turnpike init --store URL\``);
         }
-        await io.stderr.writeLine(`this worker has joined the ledger, with volume ${own.volume_id}`);
+        await io.stderr.writeLine(
+          `this worker has joined the ledger, ${own.volume_id === null ? 'without the volume' : `with volume ${own.volume_id}`}`,
+        );
         if (!stop.aborted) await new Promise((end) => stop.addEventListener('abort', end, { once: true }));
         return 0;
       },

@@ -14,6 +14,7 @@ test('prints a line for each worker, with what waits', () => {
         {
           ...WORKER,
           performer: 1,
+          volume_id: 'vol_1',
           pid: 10,
           version: '1.0.0',
           address: 'http://a',
@@ -56,9 +57,9 @@ test('prints a line for each worker, with what waits', () => {
     'timers overdue: 1, by up to 5 ms',
     'slowest standby: 7 ms behind',
     'workers: 1 working',
-    '1  working  pid 10  version 1.0.0     since 2026-01-01T00:00:00.000Z                                 1 effect, 0 callers   http://a',
-    '2  lost     pid 20  version unknown   since 2026-01-01T00:00:00.000Z                                 0 effects, 2 callers  -',
-    '3  over     pid 30  version a\\u001bb  since 2026-01-01T00:00:00.000Z, over 2026-01-01T00:00:01.000Z  0 effects, 0 callers  -',
+    '1  working  pid 10  version 1.0.0     since 2026-01-01T00:00:00.000Z                                 1 effect, 0 callers   vol_1      http://a',
+    '2  lost     pid 20  version unknown   since 2026-01-01T00:00:00.000Z                                 0 effects, 2 callers  -          -',
+    '3  over     pid 30  version a\\u001bb  since 2026-01-01T00:00:00.000Z, over 2026-01-01T00:00:01.000Z  0 effects, 0 callers  no volume  -',
     '',
   ]);
 });

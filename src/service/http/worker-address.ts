@@ -1,0 +1,58 @@
+// Which worker a client is sent to if this process has no sandbox volume.
+
+import { createHash } from 'node:crypto';
+import type { ClusterDirectory, Performer } from '../../ports/ledger/cluster.js';
+import type { Clock } from '../../ports/clock.js';
+import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import { createRefusal, type Refusal } from '../problems.js';
+import type { InspectionService } from './http-service.js';
+
+export const WORKER_HEADER = 'Turnpike-Worker';
+/** How long the list of workers is used, in ms. */
+const CACHED_MS = 1_000;
+
+/** Finds the workers of a shared ledger that have the volume and an address. */
+export class WorkerAddresses {
+  readonly #cluster: Pick<ClusterDirectory, 'status'>;
+  readonly #clock: Clock;
+  #addresses: Promise<readonly string[]> = Promise.resolve([]);
+  #readAt = -Infinity;
+
+  constructor(cluster: Pick<ClusterDirectory, 'status'>, clock: Clock) {
+    this.#cluster = cluster;
+    this.#clock = clock;
+  }
+
+  /** Always the same one of the same workers, because it has the run tree in memory. @returns null without one */
+  async find(run_id: string): Promise<string | null> {
+    const now = this.#clock.now();
+    if (now - this.#readAt >= CACHED_MS) {
+      this.#readAt = now;
+      this.#addresses = this.#cluster.status().then(
+        ({ performers }) => performers.flatMap(addressOf),
+        () => [],
+      );
+    }
+    const addresses = await this.#addresses;
+    const place = createHash('sha256').update(rootRunIdOf(run_id)).digest().readUInt32BE(0);
+    return addresses[place % addresses.length] ?? null;
+  }
+}
+
+const addressOf = ({ over_at, connected, volume_id, address }: Performer): readonly string[] =>
+  over_at === null && connected && volume_id !== null && isHeaderValue(address) ? [address] : [];
+
+/** The database may contain anything. */
+const isHeaderValue = (address: string | null): address is string =>
+  address !== null && /^https?:\/\/[\x21-\x7e]{1,2000}$/.test(address);
+
+/** Adds the address of another worker to a refusal that needs one. */
+export async function withWorkerAddress(
+  refusal: Refusal,
+  { findWorker }: Pick<InspectionService, 'findWorker'>,
+  run_id = '',
+): Promise<Refusal> {
+  if (refusal.code !== 'VOLUME_ELSEWHERE') return refusal;
+  const address = (await findWorker?.(run_id)) ?? null;
+  return address === null ? refusal : createRefusal(refusal.code, { [WORKER_HEADER]: address });
+}
