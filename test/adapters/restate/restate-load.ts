@@ -11,6 +11,7 @@ const REQUEST_MS = 8_000;
 const REPEAT_MS = 50;
 /** Every tenth step is submitted again after its answer, and must get the same one. */
 const RESEND_EVERY = 10;
+const INPUT_PREFIX = 'order-';
 
 export interface Acknowledged {
   readonly run_id: string;
@@ -24,6 +25,8 @@ export interface Acknowledged {
 
 export interface History {
   readonly steps: Acknowledged[];
+  /** The input ids that clients have sent, by run, whether they got an answer or not. */
+  readonly sent: Map<string, Set<string>>;
   readonly violations: string[];
   repeats: number;
 }
@@ -38,14 +41,15 @@ interface LoadOptions {
 }
 
 export async function load(options: LoadOptions): Promise<History> {
-  const history: History = { steps: [], violations: [], repeats: 0 };
+  const history: History = { steps: [], sent: new Map(), violations: [], repeats: 0 };
   await Promise.all(options.runs.map((run) => client(options, run, history)));
   return history;
 }
 
 async function client(options: LoadOptions, run: LoadOptions['runs'][number], history: History): Promise<void> {
   for (let step = 0; options.goesOn(step); step += 1) {
-    const input_id = `order-${step}`;
+    const input_id = `${INPUT_PREFIX}${step}`;
+    history.sent.set(run.run_id, (history.sent.get(run.run_id) ?? new Set()).add(input_id));
     const first = await submit(options, { ...run, input_id, step }, history);
     if (first === null) return;
     history.steps.push(first);
@@ -97,29 +101,49 @@ export const proposalText = (step: number): string =>
     args: { path: `/sandbox/note-${step % 8}.md`, content: `step ${step}` },
   });
 
-/** @returns what the ledger contradicts: acknowledged steps that it lacks, and inputs that it has twice */
-export async function compareWithLedger(
-  turnpike: Turnpike,
-  { steps, violations }: History,
-): Promise<readonly string[]> {
-  const found = [...violations];
-  for (const run_id of new Set(steps.map((step) => step.run_id))) {
-    const own = steps.filter((step) => step.run_id === run_id);
-    const seqs = new Map<string, number[]>();
-    let traces = 0;
-    for await (const { type, seq, body } of turnpike.ledger.entries(run_id.split('.', 1)[0] ?? '')) {
-      if (type === 'step_trace') traces += 1;
-      if (type !== 'input' || body.kind !== 'proposal') continue;
-      seqs.set(body.input_id, [...(seqs.get(body.input_id) ?? []), seq]);
-    }
-    for (const { input_id, seq } of own) {
-      const at = seqs.get(input_id) ?? [];
-      if (!at.includes(seq)) found.push(`lost: ${run_id} ${input_id}`);
-    }
-    for (const [input_id, at] of seqs) if (at.length > 1) found.push(`twice: ${run_id} ${input_id}`);
-    if (traces > seqs.size) found.push(`twice: ${run_id} has ${traces} steps of ${seqs.size} inputs`);
+/**
+ * @returns what the ledger contradicts: acknowledged steps that it lacks, has in another order or with another
+ * response, and inputs that it has twice or that no client has sent
+ */
+export async function compareWithLedger(turnpike: Turnpike, history: History): Promise<readonly string[]> {
+  const found = [...history.violations];
+  for (const [run_id, sent] of history.sent) {
+    const own = history.steps.filter((step) => step.run_id === run_id);
+    found.push(...(await compareRun(turnpike, run_id, own, sent)));
   }
   const verdict = await turnpike.ledger.verify({ replay: false });
   if (!verdict.ok) found.push(`the ledger does not verify: ${JSON.stringify(verdict).slice(0, 400)}`);
+  return found;
+}
+
+async function compareRun(
+  turnpike: Turnpike,
+  run_id: string,
+  own: readonly Acknowledged[],
+  sent: ReadonlySet<string>,
+): Promise<readonly string[]> {
+  const found: string[] = [];
+  const seqs = new Map<string, number[]>();
+  let traces = 0;
+  for await (const { type, seq, body } of turnpike.ledger.entries(run_id.split('.', 1)[0] ?? '')) {
+    if (type === 'step_trace') traces += 1;
+    if (type !== 'input' || body.kind !== 'proposal') continue;
+    seqs.set(body.input_id, [...(seqs.get(body.input_id) ?? []), seq]);
+  }
+  let last = -1;
+  for (const { input_id, seq, text } of own) {
+    const isRecorded = (seqs.get(input_id) ?? []).includes(seq);
+    if (!isRecorded) found.push(`lost: ${run_id} ${input_id}`);
+    if (seq <= last) found.push(`order: ${run_id} ${input_id} is recorded before the step that its client sent before`);
+    last = seq;
+    const payload = proposalText(Number(input_id.slice(INPUT_PREFIX.length)));
+    const recorded = isRecorded ? await turnpike.respond(run_id, payload, { inputId: input_id }) : text;
+    if (recorded !== text) found.push(`response: ${run_id} ${input_id} got another one than the ledger has`);
+  }
+  for (const [input_id, at] of seqs) {
+    if (at.length > 1) found.push(`twice: ${run_id} ${input_id}`);
+    if (!sent.has(input_id)) found.push(`never sent: ${run_id} ${input_id}`);
+  }
+  if (traces > seqs.size) found.push(`twice: ${run_id} has ${traces} steps of ${seqs.size} inputs`);
   return found;
 }
