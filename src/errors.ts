@@ -18,6 +18,7 @@ export class LedgerError extends CodedError<
   | 'LEDGER_TAMPERED' // the stored data differs from what was written
   | 'LEDGER_BELOW_HEAD' // the ledger is shorter than, or differs from, the head in the head file
   | 'LEDGER_LOCKED' // another process holds the writer lock of this home
+  | 'LEDGER_COPIED' // the ledger was copied, and continues in the copy
   | 'LEDGER_ERASED' // the required content was erased with its case
   | 'LEDGER_ARCHIVED' // the requested data was moved to an archive file
 > {}

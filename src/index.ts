@@ -76,7 +76,7 @@ export type {
   StartSessionOptions,
   TaskDetails,
 } from './runtime/sessions/sessions.js';
-export { copyHome, type CopyHomeOptions, type CopyReport } from './runtime/home/copy/copy-home.js';
+export { copyHome, reopenHome, type CopyHomeOptions, type CopyReport } from './runtime/home/copy/copy-home.js';
 export {
   resolveLocation,
   type LedgerLocation,

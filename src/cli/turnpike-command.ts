@@ -12,6 +12,7 @@ import { exportVerify } from './commands/runs/export-verify.js';
 import { clusterStatus } from './commands/cluster/cluster-status.js';
 import { helpText, overviewText } from './commands/help.js';
 import { homeCopy } from './commands/home/home-copy.js';
+import { homeReopen } from './commands/home/home-reopen.js';
 import { init } from './commands/init.js';
 import { ledgerArchive } from './commands/ledger/ledger-archive.js';
 import { ledgerCheckProof } from './commands/ledger/ledger-check-proof.js';
@@ -60,6 +61,7 @@ export const COMMANDS: readonly CliCommand[] = [
   ledgerErase,
   ledgerArchive,
   homeCopy,
+  homeReopen,
   machinesDiff,
   policyCheck,
   policyPin,

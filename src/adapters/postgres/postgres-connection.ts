@@ -25,6 +25,8 @@ export interface PostgresPlace {
   readonly schema: string;
   /** The server refuses writes of these connections. */
   readonly readOnly: boolean;
+  /** Whether a ledger that was copied is locked all the same, to copy it again. Default: false. */
+  readonly isCopySource?: boolean;
 }
 
 /** A row as the server sent it: every value is its text. */

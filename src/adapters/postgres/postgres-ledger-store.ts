@@ -105,12 +105,18 @@ export function openCopiedPostgresStore(options: Omit<PostgresStoreOptions, 'rea
   return openStore({ ...options, readOnly: true }, (client, schema) => openCopiedTables(client, schema, true));
 }
 
+/** Opens a ledger for a copy, also one that was copied before. @throws like `openPostgresStore` */
+export function openPostgresSourceStore(options: Omit<PostgresStoreOptions, 'readOnly'>): Promise<LedgerStore> {
+  return openStore({ ...options, isCopySource: true }, (client, schema) => openTables(client, schema, false));
+}
+
 async function openStore(
-  { url, schema = 'turnpike', caseKeysDir, readOnly = false, erasureSeal = () => null }: PostgresStoreOptions,
+  options: PostgresStoreOptions & Pick<PostgresPlace, 'isCopySource'>,
   prepare: (client: Queryable, schema: string) => Promise<void>,
 ): Promise<SharedLedgerStore> {
+  const { url, schema = 'turnpike', caseKeysDir, readOnly = false, erasureSeal = () => null } = options;
   checkSchemaName(schema);
-  const place = { url, schema, readOnly };
+  const place = { url, schema, readOnly, isCopySource: options.isCopySource ?? false };
   const pool = new ReaderPool(place);
   try {
     const client = await pool.connect();

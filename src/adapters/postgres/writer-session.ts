@@ -13,6 +13,7 @@ import type { Client, QueryConfig } from 'pg';
 import { LedgerError } from '../../errors.js';
 import { unavailableError, writerReplacedError } from '../ledger/store-errors.js';
 import type { ProcessIdentity } from '../system/process-identity.js';
+import { COPIED_TABLE, copiedError } from './copy/copied-ledger.js';
 import { PERFORMER_LOCK } from './postgres-shared-functions.js';
 import { asLedgerError, connect, isServerAnswer, type PostgresPlace, type Row } from './postgres-connection.js';
 
@@ -37,6 +38,7 @@ const END_PERFORMER = `UPDATE performers SET over_at = coalesce(over_at, clock_t
 /** The first number of the advisory lock of the worker that integrates. */
 const LEADER_CLASS = 0x54504c44;
 const TRY_LEADER_LOCK = `SELECT pg_try_advisory_lock(${LEADER_CLASS}, 'meta'::regclass::oid::integer) AS locked`;
+const IS_COPIED = `SELECT to_regclass('${COPIED_TABLE}') IS NOT NULL AS copied`;
 const RELEASE_LOCKS = 'SELECT pg_advisory_unlock_all()';
 
 /** How long a former session may take to end, in ms. */
@@ -78,6 +80,9 @@ export class WriterSession {
     const session = await openSession(place);
     try {
       if (!(await tryLock(session, TRY_LOCK[mode]))) throw lockedError();
+      // After the lock: a copy holds it until the ledger is marked as copied.
+      const [row] = await sendOn(session, { text: IS_COPIED });
+      if (row?.['copied'] === 't' && place.isCopySource !== true) throw copiedError(place.schema);
       return new WriterSession(place, session, mode);
     } catch (error) {
       await endClient(session);
@@ -178,7 +183,10 @@ export class WriterSession {
     try {
       await sendOn(session, { text: END_SESSION, values: [former.pid, former.backend_start] });
       const isLocked = await tryLock(session, TRY_LOCK[this.mode]);
-      const [meta] = await sendOn(session, { text: 'SELECT epoch FROM meta' });
+      const [meta] = await sendOn(session, { text: `${IS_COPIED}, epoch FROM meta` });
+      if (isLocked && meta?.['copied'] === 't' && this.#place.isCopySource !== true) {
+        throw copiedError(this.#place.schema);
+      }
       if (!isLocked && this.#epoch === null) throw lockedError();
       if (!isLocked) throw writerReplacedError('another process holds the writer lock');
       if (this.#epoch !== null && meta?.['epoch'] !== this.#epoch) {

@@ -43,6 +43,7 @@ const ERROR_FACTORIES: ReadonlyMap<string, ErrorFactory> = new Map([
     'LEDGER_TAMPERED',
     'LEDGER_BELOW_HEAD',
     'LEDGER_LOCKED',
+    'LEDGER_COPIED',
     'LEDGER_ARCHIVED',
     'LEDGER_ERASED',
   ]),

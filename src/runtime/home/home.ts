@@ -16,7 +16,7 @@ import {
 } from './ledger-key.js';
 import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
 import type { ErasureSeal, ExternalHeadStore, HeadSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
-import { refuseUnfinishedCopy } from './copy/copy-marker.js';
+import { refuseCopied, refuseUnfinishedCopy } from './copy/copy-marker.js';
 import { homePaths, type HomePaths, type KeyFolder, type LedgerFiles, type LocalState } from './home-paths.js';
 
 export { homePaths, type HomePaths, type KeyFolder, type LocalState } from './home-paths.js';
@@ -67,8 +67,12 @@ export async function createHome(home: string, ledgerKey?: string): Promise<Home
 }
 
 /** Opens the stores of an existing home. A reader may read while another process writes. */
-export function openHome(paths: HomePaths, { readOnly }: { readonly readOnly: boolean }): HomeStores {
+export function openHome(
+  paths: HomePaths,
+  { readOnly, isCopySource = false }: { readonly readOnly: boolean; readonly isCopySource?: boolean },
+): HomeStores {
   refuseUnfinishedCopy(paths.home);
+  if (!readOnly && !isCopySource) refuseCopied(paths.home);
   if (!existsSync(paths.ledger) && !existsSync(paths.head)) {
     throw usageError(`${paths.home} is no home: make one with \`turnpike init\``);
   }

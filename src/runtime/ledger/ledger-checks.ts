@@ -2,6 +2,7 @@ import { clearScratch } from '../../adapters/commands/command-scratch.js';
 import { checkExternalHead } from '../../ledger/verification/check-external-head.js';
 import { checkArchives } from '../../ledger/verification/check-archives.js';
 import type { Log } from '../../ports/log.js';
+import { refuseCopied } from '../home/copy/copy-marker.js';
 import type { RecordEffects } from '../effects/record-effects.js';
 import type { StorageEnvironment } from '../turnpike-options.js';
 
@@ -14,6 +15,8 @@ export function createLedgerChecks(
   const { home, state = home, store, anchor } = environment;
   let isStarted = false;
   return async () => {
+    // Again, now that this process is the writer: a copy may have ended since the home was opened.
+    if (home !== null) refuseCopied(home.home);
     await checkArchives(store, anchor);
     await checkExternalHead(store, anchor, { acceptMissing: !isStarted && environment.acceptMissingHead === true });
     await records.open();

@@ -21,13 +21,15 @@ export const homeCopy: CliCommand = {
     { name: 'to-home', value: 'DIR', help: 'with a URL as TO: the new folder for keys, local state and sandbox' },
     { name: 'to-schema', value: 'NAME', help: 'with a URL as TO: the schema for its tables (default turnpike)' },
     { name: 'no-sandbox', help: 'do not copy the files of the sandbox: move them yourself' },
+    { name: 'keep-source', help: 'leave FROM open for writing: for a copy that nothing will write to' },
     { name: 'no-replay', help: 'verify the copy without replaying the state machines' },
   ],
   notes: [
     'FROM and TO are home directories or postgres:// URLs. No other process may have FROM open, and TO must be empty.',
-    'The copy has the same entries, log, keys and tokens as FROM, so that proofs and evidence stay valid. From then on',
-    'use only one of the two: two ledgers that continue under one key contradict each other. An interrupted copy is',
-    'marked and cannot be opened: run the same command again, and it starts over. Exits as `ledger verify` does.',
+    'The copy has the same entries, log, keys and tokens as FROM, so that proofs and evidence stay valid. Two ledgers that',
+    'continue under one key contradict each other, so FROM is marked as copied: it is read, and not written any more. `home',
+    'reopen` removes that mark. An interrupted copy is marked and cannot be opened: run the same command again, and it',
+    'starts over. Exits as `ledger verify` does.',
   ],
   run: (args, io) => exitOneIfTampered(io, () => copy(args, io)),
 };
@@ -39,28 +41,30 @@ async function copy(args: CommandArguments, io: Io): Promise<ExitCode> {
     to: resolveLocation(to, locationOptions(args, 'to'), io.cwd),
     sandbox: !args.flag('no-sandbox'),
     replay: !args.flag('no-replay'),
+    keepSource: args.flag('keep-source'),
     ...(io.stderr.isTTY ? { onProgress: progressTo(io) } : {}),
   });
   if (args.flag('json')) {
     await io.stdout.write(jsonLine(report));
   } else {
     await printVerdict(report.verdict, false, args, io);
-    for (const line of linesOf(report)) await io.stdout.write(`${escapeText(line)}\n`);
+    for (const line of linesOf(report, args.flag('keep-source'))) await io.stdout.write(`${escapeText(line)}\n`);
   }
   return report.verdict.verdict === 'verified' ? 0 : report.verdict.verdict === 'refused' ? 1 : 4;
 }
 
-function locationOptions(args: CommandArguments, end: 'from' | 'to'): LocationOptions {
+/** The options `--from-home` and `--from-schema`, or those of the target. */
+export function locationOptions(args: CommandArguments, end: 'from' | 'to'): LocationOptions {
   const [home, schema] = [args.text(`${end}-home`), args.text(`${end}-schema`)];
   return { ...(home === undefined ? {} : { home }), ...(schema === undefined ? {} : { schema }) };
 }
 
-const linesOf = ({ from, to, entries, trees, verdict }: CopyReport): readonly string[] =>
+const linesOf = ({ from, to, entries, trees, verdict }: CopyReport, isKept: boolean): readonly string[] =>
   verdict.verdict === 'refused'
     ? [`${to} stays an unfinished copy: verify ${from}, repair it, and copy again`]
     : [
         `copied ${entries} entries of ${countText(trees, 'run tree')} from ${from} to ${to}`,
-        'use only one of the two from now on',
+        isKept ? 'use only one of the two from now on' : `${from} is not opened for writing any more: use the copy`,
       ];
 
 function progressTo({ stderr }: Io): (counts: Readonly<CopyCounts>, entries: number) => void {

@@ -5,8 +5,9 @@
 //   M3. The keys are copied before the contents that they encrypt.
 //   M4. The copy is verified like any ledger, against the head file of the source. If it does not verify, it stays an
 //       unfinished copy.
+//   M5. The source is marked as copied before the copy can be opened. So there is no moment at which both are written.
 
-import { usageError } from '../../../errors.js';
+import { LedgerError, usageError } from '../../../errors.js';
 import type { LedgerVerdict } from '../../../ledger/verification/ledger-verdict.js';
 import type { LogHead } from '../../../ports/ledger/ledger-store.js';
 import { LedgerReader } from '../../ledger/ledger-reader.js';
@@ -26,6 +27,8 @@ export interface CopyHomeOptions {
   readonly sandbox?: boolean;
   /** Whether the verification replays the state machines. @default true */
   readonly replay?: boolean;
+  /** Whether the source is opened for writing after the copy, for a copy that is never written. @default false */
+  readonly keepSource?: boolean;
   readonly onProgress?: CopyProgress;
 }
 
@@ -41,8 +44,10 @@ export interface CopyReport extends Pick<CopyCounts, 'entries' | 'trees'> {
 
 /**
  * Copies a closed ledger to an empty place: its log, contents, marks and run records, its keys and tokens, the head
- * file, the emergency overlay, exports and the sandbox. Then verifies the copy. The source does not change.
+ * file, the emergency overlay, exports and the sandbox. Then verifies the copy, and marks the source as copied: it is
+ * not opened for writing any more until `reopenHome`.
  * @throws UsageError if the target is not empty, or an unfinished copy of another source
+ * @throws LedgerError LEDGER_COPIED if the source was copied to another place
  * @throws LedgerError LEDGER_LOCKED if another process has the source open, or copies to the target; LEDGER_TAMPERED,
  * LEDGER_BELOW_HEAD if the source is not what its keys and its head file say; LEDGER_UNAVAILABLE
  */
@@ -55,9 +60,10 @@ export async function copyHome(options: CopyHomeOptions): Promise<CopyReport> {
   requireKey(from, to);
   const source = await openCopySource(from);
   try {
+    refuseOtherCopy(source, names);
     const lock = claimTarget(to, names.from);
     try {
-      const copied = (await finishPublished(options, source)) ?? (await copyAll(options, names.from, source));
+      const copied = (await finishPublished(options, names, source)) ?? (await copyAll(options, names, source));
       return { ...names, ...copied };
     } finally {
       lock.release();
@@ -67,14 +73,38 @@ export async function copyHome(options: CopyHomeOptions): Promise<CopyReport> {
   }
 }
 
+/** Lets the ledger of a place be written again that was copied. @returns the name of the copy, or null */
+export async function reopenHome(location: LedgerLocation): Promise<string | null> {
+  const source = await openCopySource(location);
+  try {
+    if (source.copiedTo !== null) await source.mark(null);
+    return source.copiedTo;
+  } finally {
+    await source.close();
+  }
+}
+
+interface CopyNames {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** A copy to the same place was interrupted after the mark. */
+function refuseOtherCopy({ copiedTo }: Source, { from, to }: CopyNames): void {
+  if (copiedTo === null || copiedTo === to) return;
+  const message = `${from} was copied to ${copiedTo}, and continues there: copy that one, or run \`turnpike home reopen\``;
+  throw new LedgerError({ code: 'LEDGER_COPIED', message });
+}
+
 type CopyResult = Omit<CopyReport, 'from' | 'to'>;
 type Source = Awaited<ReturnType<typeof openCopySource>>;
 
-async function copyAll(options: CopyHomeOptions, name: string, { store, source }: Source): Promise<CopyResult> {
-  const { from, to, sandbox = true, onProgress = () => undefined } = options;
+async function copyAll(options: CopyHomeOptions, names: CopyNames, opened: Source): Promise<CopyResult> {
+  const { from, to, sandbox = true, keepSource = false, onProgress = () => undefined } = options;
+  const { store, source, mark } = opened;
   await clearTarget(to);
   await copyFiles(from, to, sandbox);
-  const target = await createCopyTarget(to, name);
+  const target = await createCopyTarget(to, names.from);
   try {
     const { head, entries, trees } = await copyLedger(source, store, target, onProgress);
     const verdict = await verifyCopy(to, options.replay ?? true);
@@ -82,7 +112,8 @@ async function copyAll(options: CopyHomeOptions, name: string, { store, source }
     if (verdict.verdict === 'refused') return copied;
     await writeHead(to, head);
     await installCopy(to);
-    writeCopyMarker(to.paths.home, { source: name, verified: head.root });
+    if (!keepSource) await mark(names.to);
+    writeCopyMarker(to.paths.home, { source: names.from, verified: head.root });
     await target.publish();
     await removeCopyMarker(to.paths.home);
     return copied;
@@ -92,11 +123,16 @@ async function copyAll(options: CopyHomeOptions, name: string, { store, source }
 }
 
 /** Finishes a copy that was interrupted between its two last writes: only the mark of the folder is left. */
-async function finishPublished({ to, replay = true }: CopyHomeOptions, { source }: Source): Promise<CopyResult | null> {
+async function finishPublished(
+  { to, replay = true, keepSource = false }: CopyHomeOptions,
+  names: CopyNames,
+  { source, mark }: Source,
+): Promise<CopyResult | null> {
   const { root } = await source.head();
   if (readCopyMarker(to.paths.home)?.verified !== root || !(await isPublished(to))) return null;
   const verdict = await verifyCopy(to, replay);
   if (verdict.verdict === 'refused') return null;
+  if (!keepSource) await mark(names.to);
   await removeCopyMarker(to.paths.home);
   return { entries: verdict.entries, trees: verdict.trees, root: verdict.root, verdict };
 }

@@ -1,4 +1,5 @@
-// The file that marks a folder as an unfinished copy. It is made in an empty folder, and removed last.
+// The files that mark a folder as an unfinished copy, which is made in an empty folder and removed last, and a home as
+// copied, whose ledger continues in the copy.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -65,4 +66,36 @@ export function refuseUnfinishedCopy(folder: string): void {
     `${folder} is an unfinished copy of ${marker.source}: ` +
     'run `turnpike home copy` with the same source again, or remove the folder';
   throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
+}
+
+const COPIED_FILE = 'copied-ledger.json';
+const copiedPathIn = (home: string): string => join(home, COPIED_FILE);
+
+/** The name of the copy of a home; null if it was not copied. */
+export function readCopiedMark(home: string): string | null {
+  const path = copiedPathIn(home);
+  const bytes = existsSync(path) ? readSmallFile(path, { bytesMax: FILE_BYTES_MAX }) : null;
+  if (bytes === null) return null;
+  const { target } = parse(Buffer.from(bytes).toString('utf8'));
+  return typeof target === 'string' ? target : 'another ledger';
+}
+
+/** Marks a home durably as copied. */
+export const writeCopiedMark = (home: string, target: string): void =>
+  replaceFile(copiedPathIn(home), `${JSON.stringify({ version: 1, target })}\n`, MODE);
+
+/** Removes the mark durably. */
+export async function removeCopiedMark(home: string): Promise<void> {
+  await removeAll(copiedPathIn(home));
+  await fsyncDirectory(home);
+}
+
+/** @throws LedgerError LEDGER_COPIED if the ledger of the home continues in a copy */
+export function refuseCopied(home: string): void {
+  const target = readCopiedMark(home);
+  if (target === null) return;
+  const message =
+    `the ledger in ${home} was copied to ${target}, and continues there: use the copy, ` +
+    'or run `turnpike home reopen` if it will never be used';
+  throw new LedgerError({ code: 'LEDGER_COPIED', message });
 }

@@ -9,11 +9,16 @@ import type { LedgerCopySource } from '../../../ports/ledger/ledger-copy.js';
 import type { LedgerStore } from '../../../ports/ledger/ledger-store.js';
 import { erasureSealOf, openHead, openHome, sqliteFiles } from '../home.js';
 import type { LedgerLocation, PostgresLocation } from './copy-location.js';
+import { readCopiedMark, removeCopiedMark, writeCopiedMark } from './copy-marker.js';
 
 /** A closed ledger that this process has locked, and its rows. */
 export interface OpenCopySource {
   readonly store: LedgerStore;
   readonly source: LedgerCopySource;
+  /** The name of the copy in which the ledger continues; null if it was not copied. */
+  readonly copiedTo: string | null;
+  /** Marks the ledger as copied, so that nothing writes to it any more; null removes the mark. */
+  readonly mark: (target: string | null) => Promise<void>;
   close(): Promise<void>;
 }
 
@@ -32,6 +37,8 @@ export async function openCopySource(location: LedgerLocation): Promise<OpenCopy
   };
   try {
     const { store, source } = await openStores(location, opened);
+    const marks = marksOf(location);
+    const copiedTo = await marks.read();
     await new Sequencer(store, () => undefined).run();
     const { anchor } = openHead(location.paths, { readOnly: true });
     await checkExternalHead(store, anchor, { acceptMissing: location.postgres !== null });
@@ -40,11 +47,35 @@ export async function openCopySource(location: LedgerLocation): Promise<OpenCopy
     if (obstacle !== null) {
       throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `this ledger cannot be copied: ${obstacle}` });
     }
-    return { store, source, close };
+    return { store, source, copiedTo, mark: marks.write, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Marks are read and written under the writer lock. */
+interface CopiedMarks {
+  readonly read: () => Promise<string | null>;
+  readonly write: (target: string | null) => Promise<void>;
+}
+
+function marksOf({ paths: { home }, postgres }: LedgerLocation): CopiedMarks {
+  if (postgres !== null) {
+    const adapter = () => import('../../../adapters/postgres/copy/copied-ledger.js');
+    const place = { ...postgres, readOnly: false };
+    return {
+      read: async () => (await adapter()).readCopied(place),
+      write: async (target) => (await adapter()).writeCopied(place, target),
+    };
+  }
+  return {
+    read: () => Promise.resolve(readCopiedMark(home)),
+    write: async (target) => {
+      if (target === null) await removeCopiedMark(home);
+      else writeCopiedMark(home, target);
+    },
+  };
 }
 
 interface SourceStores {
@@ -55,7 +86,7 @@ interface SourceStores {
 async function openStores({ paths, postgres }: LedgerLocation, opened: CloseStep[]): Promise<SourceStores> {
   const keys = new CaseKeys(paths.caseKeys, erasureSealOf(paths, { readOnly: true }));
   if (postgres !== null) return openPostgresStores({ paths, postgres }, keys, opened);
-  const { store, anchor } = openHome(paths, { readOnly: false });
+  const { store, anchor } = openHome(paths, { readOnly: false, isCopySource: true });
   opened.push(
     () => store.close(),
     () => anchor.close(),
@@ -73,14 +104,14 @@ async function openPostgresStores(
   opened: CloseStep[],
 ): Promise<SourceStores> {
   if (!existsSync(paths.keys)) throw usageError(`${paths.home} has no key folder: name the folder of this ledger`);
-  const [{ openPostgresStore }, { openPostgresCopySource }] = await Promise.all([
+  const [{ openPostgresSourceStore }, { openPostgresCopySource }] = await Promise.all([
     import('../../../adapters/postgres/postgres-ledger-store.js'),
     import('../../../adapters/postgres/copy/postgres-copy-source.js'),
   ]);
   const lock = lockFolder(paths.state);
   opened.push(() => lock.release());
   const erasureSeal = erasureSealOf(paths, { readOnly: false });
-  const store = await openPostgresStore({ ...postgres, caseKeysDir: paths.caseKeys, erasureSeal });
+  const store = await openPostgresSourceStore({ ...postgres, caseKeysDir: paths.caseKeys, erasureSeal });
   opened.push(() => store.close());
   await store.acquire();
   const source = openPostgresCopySource({ ...postgres, keys });

@@ -2,14 +2,14 @@
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { openBagFolder } from '../../../../src/adapters/bag/bag-folder.js';
 import { openPostgresStore } from '../../../../src/adapters/postgres/postgres-ledger-store.js';
 import { withoutTriggers } from '../../../../src/adapters/sqlite/sqlite-database.js';
 import { noteVerifier } from '../../../../src/ledger/proof/signed-note.js';
-import { copyHome } from '../../../../src/runtime/home/copy/copy-home.js';
+import { copyHome, reopenHome } from '../../../../src/runtime/home/copy/copy-home.js';
 import { overlayFile, overlayFiles } from '../../../../src/adapters/policy/overlay-file.js';
 import { sharedExports } from '../../../../src/runtime/home/store-home.js';
 import { resolveLocation, type LedgerLocation } from '../../../../src/runtime/home/copy/copy-location.js';
@@ -65,7 +65,7 @@ async function open({ paths, postgres }: LedgerLocation): Promise<Turnpike> {
 }
 
 /** Copies without a verification by replay, because a kill comes before it. */
-const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to });
+const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to, keepSource: true });
 
 (server === null ? describe.skip : describe)('home copy with PostgreSQL', () => {
   test('a ledger is the same in PostgreSQL, and again in SQLite', async () => {
@@ -190,6 +190,40 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to }
     expect(await dumpLedger(home)).toEqual(expected);
   });
 
+  test('a ledger that was copied is not written any more until it is opened again, by no process', async () => {
+    const [postgres, home] = [newPostgres(), newHome()];
+    await copy(source, postgres);
+    const { schema } = postgres.postgres ?? { schema: '' };
+    const early = await openPostgresStore({ url, schema, caseKeysDir: postgres.paths.caseKeys });
+    const copied = { code: 'LEDGER_COPIED' };
+    await copyHome({ from: postgres, to: home });
+    await expect(early.join()).rejects.toMatchObject(copied);
+    await expect(early.acquire()).rejects.toMatchObject(copied);
+    await early.close();
+    await expect(open(postgres)).rejects.toMatchObject(copied);
+    await expect(copy(postgres, newHome())).rejects.toMatchObject(copied);
+    expect(await dumpLedger(postgres)).toEqual(expected);
+    expect(await reopenHome(postgres)).toBe(home.paths.home);
+    expect(await reopenHome(postgres)).toBeNull();
+    await (await open(postgres)).close();
+  });
+
+  test('a worker whose session was lost while its ledger was copied does not continue', async () => {
+    const postgres = newPostgres();
+    await copy(source, postgres);
+    const { schema } = postgres.postgres ?? { schema: '' };
+    const worker = await openPostgresStore({ url, schema, caseKeysDir: postgres.paths.caseKeys });
+    await worker.join();
+    await execute(
+      url,
+      `SELECT pg_terminate_backend(backend_pid, 5000) FROM ${schema}.performers WHERE over_at IS NULL`,
+    );
+    await execute(url, `UPDATE ${schema}.performers SET over_at = now(), is_dead = true`);
+    await copyHome({ from: postgres, to: newHome() });
+    await expect(worker.join()).rejects.toMatchObject({ code: 'LEDGER_COPIED' });
+    await worker.close();
+  });
+
   describe('killed at many moments', () => {
     const programs = diskFolder('copy-victim');
     const victim = join(programs, 'build/test/copy/copy-victim.js');
@@ -213,6 +247,7 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to }
       const stepsFile = join(programs, 'steps');
       const whole = run(from, newTarget(), { STEPS: stepsFile });
       expect([whole.status, whole.stderr]).toEqual([0, '']);
+      expect(await reopenHome(from)).not.toBeNull();
       const steps = Number(readFileSync(stepsFile, 'utf8'));
       expect(steps).toBeGreaterThan(2 * KILLS);
       for (let kill = 1; kill <= KILLS; kill += 1) {
@@ -220,12 +255,17 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to }
         // The last kills are one operation apart: at the end the marks are removed.
         const at = kill <= KILLS / 2 ? Math.ceil((2 * steps * kill) / KILLS) - kill : steps - (KILLS - kill);
         expect(run(from, to, { KILL_AT: String(Math.max(at, 1)) }).signal).toBe('SIGKILL');
+        const copiedTo = await reopenHome(from);
+        const isThere = existsSync(to.paths.keys);
         const opened = await open(to).then(
           async (turnpike) => turnpike.close().then(() => 'opened'),
           (error: unknown) => (error as { code?: string }).code,
         );
         // A kill after the last mark was removed leaves a whole copy; one before the first mark leaves nothing.
-        if (opened === 'opened') continue;
+        if (opened === 'opened') {
+          if (isThere) expect(copiedTo).not.toBeNull();
+          continue;
+        }
         expect(opened).toBe('LEDGER_UNAVAILABLE');
         await copy(from, to);
         expect(await dumpLedger(to)).toEqual(expected);

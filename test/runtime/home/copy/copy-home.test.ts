@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { withoutTriggers } from '../../../../src/adapters/sqlite/sqlite-database.js';
 import { openTurnpike } from '../../../../src/runtime/turnpike.js';
-import { copyHome } from '../../../../src/runtime/home/copy/copy-home.js';
+import { copyHome, reopenHome } from '../../../../src/runtime/home/copy/copy-home.js';
 import { locationText, resolveLocation, type LedgerLocation } from '../../../../src/runtime/home/copy/copy-location.js';
-import { createCopyMarker, removeCopyMarker } from '../../../../src/runtime/home/copy/copy-marker.js';
+import { createCopyMarker, removeCopyMarker, writeCopiedMark } from '../../../../src/runtime/home/copy/copy-marker.js';
 import { turnpike } from '../../../cli/fake-io.js';
 import { tempFolder } from '../../../fixtures/temp-folder.js';
 import { createRichLedger, serviceOptions } from './rich-ledger.js';
@@ -31,7 +31,7 @@ describe('home copy', () => {
     const to = at('same');
     symlinkSync('/etc/passwd', join(from.paths.sandbox, 'case-a/link'));
     execFileSync('mkfifo', [join(from.paths.sandbox, 'case-a/pipe')]);
-    const report = await copyHome({ from, to });
+    const report = await copyHome({ from, to, keepSource: true });
     expect(report.verdict).toMatchObject({ verdict: 'by_hash_alone', problems: [] });
     expect(await dumpLedger(to)).toEqual(await dumpLedger(from));
     expect(lstatSync(join(to.paths.sandbox, 'case-a/link')).isSymbolicLink()).toBe(true);
@@ -72,9 +72,47 @@ describe('home copy', () => {
     await expect(copyHome({ from, to })).rejects.toMatchObject({ code: 'USAGE' });
     await removeCopyMarker(to.paths.home);
     createCopyMarker(to.paths.home, locationText(from));
-    await copyHome({ from, to });
+    await copyHome({ from, to, keepSource: true });
     expect(existsSync(join(to.paths.caseKeys, 'case-old.1.key'))).toBe(false);
     expect(await dumpLedger(to)).toEqual(await dumpLedger(from));
+  });
+
+  test('a home that was copied is read, and not written until it is opened again', async () => {
+    cpSync(from.paths.home, join(folder, 'closed'), { recursive: true, filter: (path) => !path.endsWith('pipe') });
+    const closed = at('closed');
+    const open = ({ paths }: LedgerLocation, first: number) =>
+      openTurnpike({ ...serviceOptions(folder, first), control: false, home: paths.home });
+    await copyHome({ from: closed, to: at('continued') });
+    const refused = { code: 'LEDGER_COPIED', message: expect.stringContaining('continued') };
+    await expect(open(closed, 8_000)).rejects.toMatchObject(refused);
+    writeFileSync(join(folder, 'one.jsonl'), '');
+    const said = await turnpike(folder, ['run', 'one.jsonl', '--home', 'closed']);
+    expect([said.code, said.stderr]).toEqual([3, expect.stringContaining('turnpike home reopen')]);
+    expect((await turnpike(folder, ['runs', '--home', 'closed'])).code).toBe(0);
+    await expect(copyHome({ from: closed, to: at('another') })).rejects.toMatchObject(refused);
+    expect(existsSync(at('another').paths.home)).toBe(false);
+    await (await open(at('continued'), 8_100)).close();
+    const opened = await turnpike(folder, ['home', 'reopen', 'closed']);
+    expect(opened).toMatchObject({ code: 0, stdout: expect.stringContaining('never write to') });
+    expect((await turnpike(folder, ['home', 'reopen', 'closed', '--json'])).stdout).toBe(
+      '{"reopened":false,"copy":null}\n',
+    );
+    await (await open(closed, 8_200)).close();
+  });
+
+  test('a copy that was interrupted after the mark of its source is finished, or the source is opened again', async () => {
+    cpSync(from.paths.home, join(folder, 'cut'), { recursive: true, filter: (path) => !path.endsWith('pipe') });
+    const [cut, to] = [at('cut'), at('cut-copy')];
+    mkdirSync(to.paths.home);
+    createCopyMarker(to.paths.home, locationText(cut));
+    writeCopiedMark(cut.paths.home, locationText(to));
+    const open = ({ paths }: LedgerLocation) =>
+      openTurnpike({ ...serviceOptions(folder, 9_000), control: false, home: paths.home });
+    for (const location of [cut, to]) await expect(open(location)).rejects.toThrow();
+    await copyHome({ from: cut, to });
+    await expect(open(cut)).rejects.toMatchObject({ code: 'LEDGER_COPIED' });
+    await (await open(to)).close();
+    expect(await reopenHome(cut)).toBe(locationText(to));
   });
 
   test('a source whose entries were changed is not published', async () => {
@@ -92,9 +130,19 @@ describe('home copy', () => {
   });
 
   test('the command copies, verifies and reports', async () => {
-    const said = await turnpike(folder, ['home', 'copy', from.paths.home, 'cli-copy'], { stderrTTY: true });
+    const said = await turnpike(folder, ['home', 'copy', from.paths.home, 'cli-copy', '--keep-source'], {
+      stderrTTY: true,
+    });
     expect(said).toMatchObject({ code: 4, stdout: expect.stringMatching(/^by hash alone: \d+ entries[^]*copied \d+/) });
-    const json = await turnpike(folder, ['home', 'copy', from.paths.home, 'json-copy', '--json', '--no-sandbox']);
+    const json = await turnpike(folder, [
+      'home',
+      'copy',
+      from.paths.home,
+      'json-copy',
+      '--json',
+      '--no-sandbox',
+      '--keep-source',
+    ]);
     expect(JSON.parse(json.stdout)).toMatchObject({ verdict: { verdict: 'by_hash_alone' } });
     expect(readdirSync(join(folder, 'json-copy', 'sandbox'))).toEqual([]);
     const wrong = await turnpike(folder, ['home', 'copy', from.paths.home, 'postgres://localhost/x']);
