@@ -3,8 +3,16 @@
 // Rows of `blocks`, `log`, `marks`, `artifacts` and `artifact_chunks` are never changed or removed: triggers refuse it.
 // The one exception is erasure, which replaces the bytes of a content by null. Triggers cost nothing on insertion.
 
+import type { LedgerError } from '../../errors.js';
+import { unavailableError } from '../ledger/store-errors.js';
+
 /** The format of the tables that this version reads and writes: the number of migrations. */
 export const FORMAT_VERSION = 2;
+
+export const otherFormatError = (format: number, action: string): LedgerError =>
+  unavailableError(`the ledger has format ${format}, and this version reads ${FORMAT_VERSION}: ${action}`);
+export const newerFormatError = (format: number): LedgerError =>
+  otherFormatError(format, 'use a newer version of Turnpike');
 
 /** Contents are stored in pieces of this many bytes. */
 export const CHUNK_BYTES = 1_024 * 1_024;

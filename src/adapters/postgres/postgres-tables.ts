@@ -1,12 +1,18 @@
 // Creates the tables of a ledger, and migrates those of an older version.
 
-import { LedgerError } from '../../errors.js';
 import { tamperedError, unavailableError } from '../ledger/store-errors.js';
 import { CLUSTER_OF_FORMAT_2 } from './cluster/postgres-cluster-tables.js';
 import type { Queryable, Row } from './postgres-connection.js';
 import { functionsOfFormat1 } from './postgres-functions.js';
 import { SHARED_OF_FORMAT_1 } from './postgres-shared-functions.js';
-import { CHUNK_BYTES, FORMAT_VERSION, GUARDS_COUNT, TABLES_OF_FORMAT_1 } from './postgres-schema.js';
+import {
+  CHUNK_BYTES,
+  FORMAT_VERSION,
+  GUARDS_COUNT,
+  newerFormatError,
+  otherFormatError,
+  TABLES_OF_FORMAT_1,
+} from './postgres-schema.js';
 
 /** Migration n leads from format n to format n + 1. */
 const MIGRATIONS: readonly string[] = [
@@ -56,16 +62,13 @@ export async function openTables(client: Queryable, schema: string, readOnly: bo
 /** Like `openTables`, also for an unfinished copy. */
 export async function openCopiedTables(client: Queryable, schema: string, readOnly: boolean): Promise<void> {
   const format = await readFormat(client, schema);
-  if (format > FORMAT_VERSION) throw otherFormatError(format, 'use a newer version of Turnpike');
+  if (format > FORMAT_VERSION) throw newerFormatError(format);
   if (format < FORMAT_VERSION && readOnly) throw otherFormatError(format, 'open the ledger for writing once');
   if (format < FORMAT_VERSION) {
     await inTransaction(client, schema, async () => migrateFrom(client, await readFormat(client, schema)));
   }
   if (!readOnly) await checkGuards(client, schema);
 }
-
-const otherFormatError = (format: number, action: string): LedgerError =>
-  unavailableError(`the ledger has format ${format}, and this version reads ${FORMAT_VERSION}: ${action}`);
 
 const TABLES_COUNT = `SELECT count(*) AS tables FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v')`;

@@ -14,6 +14,7 @@ import { LedgerError } from '../../errors.js';
 import { unavailableError, writerReplacedError } from '../ledger/store-errors.js';
 import type { ProcessIdentity } from '../system/process-identity.js';
 import { COPIED_TABLE, copiedError } from './copy/copied-ledger.js';
+import { FORMAT_VERSION, newerFormatError } from './postgres-schema.js';
 import { PERFORMER_LOCK } from './postgres-shared-functions.js';
 import { asLedgerError, connect, isServerAnswer, type PostgresPlace, type Row } from './postgres-connection.js';
 
@@ -38,7 +39,7 @@ const END_PERFORMER = `UPDATE performers SET over_at = coalesce(over_at, clock_t
 /** The first number of the advisory lock of the worker that integrates. */
 const LEADER_CLASS = 0x54504c44;
 const TRY_LEADER_LOCK = `SELECT pg_try_advisory_lock(${LEADER_CLASS}, 'meta'::regclass::oid::integer) AS locked`;
-const IS_COPIED = `SELECT to_regclass('${COPIED_TABLE}') IS NOT NULL AS copied`;
+const READ_META = `SELECT epoch, format, to_regclass('${COPIED_TABLE}') IS NOT NULL AS copied FROM meta`;
 const RELEASE_LOCKS = 'SELECT pg_advisory_unlock_all()';
 
 /** How long a former session may take to end, in ms. */
@@ -81,8 +82,8 @@ export class WriterSession {
     try {
       if (!(await tryLock(session, TRY_LOCK[mode]))) throw lockedError();
       // After the lock: a copy holds it until the ledger is marked as copied.
-      const [row] = await sendOn(session, { text: IS_COPIED });
-      if (row?.['copied'] === 't' && place.isCopySource !== true) throw copiedError(place.schema);
+      const [meta] = await sendOn(session, { text: READ_META });
+      checkMeta(place, meta);
       return new WriterSession(place, session, mode);
     } catch (error) {
       await endClient(session);
@@ -183,10 +184,8 @@ export class WriterSession {
     try {
       await sendOn(session, { text: END_SESSION, values: [former.pid, former.backend_start] });
       const isLocked = await tryLock(session, TRY_LOCK[this.mode]);
-      const [meta] = await sendOn(session, { text: `${IS_COPIED}, epoch FROM meta` });
-      if (isLocked && meta?.['copied'] === 't' && this.#place.isCopySource !== true) {
-        throw copiedError(this.#place.schema);
-      }
+      const [meta] = await sendOn(session, { text: READ_META });
+      if (isLocked) checkMeta(this.#place, meta);
       if (!isLocked && this.#epoch === null) throw lockedError();
       if (!isLocked) throw writerReplacedError('another process holds the writer lock');
       if (this.#epoch !== null && meta?.['epoch'] !== this.#epoch) {
@@ -252,6 +251,16 @@ async function sendOn(session: Session, query: QueryConfig): Promise<readonly Ro
 async function tryLock(session: Session, text: string, values: readonly string[] = []): Promise<boolean> {
   const [row] = await sendOn(session, { text, values: [...values] });
   return row?.['locked'] === 't';
+}
+
+/**
+ * Checks what may have changed while this process had no lock.
+ * @throws LedgerError LEDGER_COPIED; LEDGER_UNAVAILABLE if a newer version has migrated the tables
+ */
+function checkMeta({ schema, isCopySource = false }: PostgresPlace, meta: Row | undefined): void {
+  if (meta?.['copied'] === 't' && !isCopySource) throw copiedError(schema);
+  const format = Number(meta?.['format'] ?? FORMAT_VERSION);
+  if (format > FORMAT_VERSION) throw newerFormatError(format);
 }
 
 /** @throws LedgerError LEDGER_CONFLICT if another worker has declared the performer over, or does so now */

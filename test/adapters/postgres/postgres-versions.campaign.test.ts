@@ -1,0 +1,214 @@
+// Two versions of the program on one ledger, as during a rolling upgrade: an earlier commit of this repository, built
+// from its own sources, and the current one.
+
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { execFileSync, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { build } from 'esbuild';
+import { createPostgresStore, openPostgresStore } from '../../../src/adapters/postgres/postgres-ledger-store.js';
+import { FORMAT_VERSION } from '../../../src/adapters/postgres/postgres-schema.js';
+import { openTurnpike, winstonLog, type Turnpike } from '../../../src/index.js';
+import { startPostgres } from '../../fixtures/postgres.js';
+import { tempFolder } from '../../fixtures/temp-folder.js';
+import { proposal } from '../../fixtures/tree.js';
+import { ROOT } from '../../root.js';
+import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
+
+/** The last commit before submissions could wait for the log. It has the same format. */
+const EARLIER = '2a731fbb13cc4fafbdcdbfe0bc5216bc4e59b9fb';
+const PARTS = ['src', 'machines', 'policies', 'package.json'];
+const MS_MAX = 120_000;
+
+const server = await startPostgres({ isDurable: true });
+const folder = tempFolder('versions');
+
+/** Whether the repository has the earlier commit: a package or a shallow clone does not. */
+function hasEarlier(): boolean {
+  try {
+    execFileSync('git', ['cat-file', '-e', `${EARLIER}^{commit}`], { cwd: ROOT, stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Builds the program of the earlier commit. */
+async function buildEarlier(): Promise<string> {
+  const sources = join(folder, 'earlier');
+  mkdirSync(sources, { recursive: true });
+  const archive = execFileSync('git', ['archive', EARLIER, ...PARTS], { cwd: ROOT, maxBuffer: 268_435_456 });
+  execFileSync('tar', ['-x', '-C', sources], { input: archive });
+  symlinkSync(join(ROOT, 'node_modules'), join(sources, 'node_modules'));
+  await build({
+    absWorkingDir: sources,
+    stdin: {
+      contents: `export { openTurnpike } from './src/index.ts';
+        export { openPostgresStore } from './src/adapters/postgres/index.ts';`,
+      resolveDir: sources,
+      loader: 'ts',
+    },
+    // Where the code looks for the package's files, it counts folders from its own place.
+    outfile: join(sources, 'build/test/versions/worker-parts.js'),
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    packages: 'external',
+    logLevel: 'warning',
+  });
+  const program = join(sources, 'build/test/versions/version-worker.mjs');
+  copyFileSync(join(ROOT, 'test/adapters/postgres/version-worker.mjs'), program);
+  return program;
+}
+
+/** A worker of the earlier version, in a process of its own. */
+class EarlierWorker {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly #lines: AsyncIterator<string, undefined>;
+
+  constructor(program: string, place: LedgerPlace) {
+    const options = { url: place.url, schema: place.schema, folder: place.folder };
+    this.child = spawn(process.execPath, [program, JSON.stringify(options)]);
+    this.child.stderr.pipe(process.stderr);
+    this.#lines = createInterface({ input: this.child.stdout })[Symbol.asyncIterator]();
+  }
+
+  async next(): Promise<unknown> {
+    const line = await this.#lines.next();
+    if (line.done === true) throw new Error('the earlier version has ended');
+    return JSON.parse(line.value) as unknown;
+  }
+
+  ask(command: object): Promise<unknown> {
+    this.child.stdin.write(`${JSON.stringify(command)}\n`);
+    return this.next();
+  }
+
+  async end(): Promise<void> {
+    const exit = once(this.child, 'exit');
+    this.child.stdin.end();
+    await exit;
+  }
+}
+
+const campaign = server === null || !hasEarlier() ? describe.skip : describe;
+let program = '';
+beforeAll(async () => {
+  if (server !== null && hasEarlier()) program = await buildEarlier();
+}, MS_MAX);
+afterAll(async () => {
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const openCurrent = async (place: LedgerPlace): Promise<Turnpike> =>
+  openTurnpike({
+    store: await openPostgresStore({ ...place, caseKeysDir: join(place.folder, 'case-keys') }),
+    sandbox: join(place.folder, 'sandbox'),
+    restarts: 'automatic',
+    control: false,
+    log: winstonLog('silent'),
+  });
+
+const write = (path: string, content: string): string =>
+  JSON.stringify(proposal('WRITE_FILE', { path: `/sandbox/${path}`, content }));
+
+campaign('two versions on one ledger', () => {
+  test(
+    'both serve the trees that either has started, and the later one goes on alone',
+    async () => {
+      const place = ledgerPlace(server?.url ?? '');
+      await (await createPostgresStore({ ...place, caseKeysDir: join(place.folder, 'case-keys') })).close();
+      const earlier = new EarlierWorker(program, place);
+      expect(await earlier.next()).toBe('joined');
+      const current = await openCurrent(place);
+      const runs = [
+        (await earlier.ask({ start: { case: 'case-0001' } })) as string,
+        (await current.remoteAgents.start({ case: 'case-0001' })).run_id,
+      ];
+      for (let step = 0; step < 12; step += 1) {
+        for (const run_id of runs) {
+          const text = write(`note-${step % 4}.md`, `step ${step}`);
+          const isEarlier = step % 2 === 0;
+          const sent = isEarlier
+            ? earlier.ask({ run_id, proposal: text, inputId: `s${step}` })
+            : current.submit(run_id, text, { inputId: `s${step}`, integrated: true });
+          const response = await sent;
+          expect(response).toMatchObject({ outcome: 'SUCCESS' });
+          // A client that has lost the answer asks the other version.
+          const again = isEarlier
+            ? current.submit(run_id, text, { inputId: `s${step}` })
+            : earlier.ask({ run_id, proposal: text, inputId: `s${step}` });
+          expect(await again).toEqual(response);
+        }
+      }
+      await earlier.end();
+      for (const run_id of runs) {
+        expect(await current.submit(run_id, write('last.md', 'x'), { inputId: 'last' })).toMatchObject({
+          outcome: 'SUCCESS',
+        });
+        await current.remoteAgents.end(run_id);
+      }
+      expect(await current.ledger.verify()).toMatchObject({ verdict: 'verified' });
+      expect(await current.replay()).toMatchObject({ difference: null });
+      await current.close();
+      await place.remove();
+    },
+    MS_MAX,
+  );
+
+  test(
+    'a worker goes on while a later version migrates the tables from format 1',
+    async () => {
+      const place = ledgerPlace(server?.url ?? '');
+      await (await createPostgresStore({ ...place, caseKeysDir: join(place.folder, 'case-keys') })).close();
+      const current = await openCurrent(place);
+      const { run_id } = await current.remoteAgents.start({});
+      await place.exec(`DROP TABLE installation; ALTER TABLE pending DROP COLUMN since;
+        ALTER TABLE performers DROP COLUMN joined_at, DROP COLUMN version, DROP COLUMN address, DROP COLUMN volume_id,
+          DROP COLUMN overlay_epoch;
+        UPDATE meta SET format = 1`);
+      const state = { isOver: false };
+      const working = (async () => {
+        for (let step = 0; !state.isOver; step += 1)
+          expect(await current.submit(run_id, write('a.md', `${step}`))).toMatchObject({ outcome: 'SUCCESS' });
+      })();
+      const later = await openCurrent(place);
+      expect(await place.exec('SELECT format FROM meta')).toEqual([{ format: FORMAT_VERSION }]);
+      expect(await later.submit(run_id, write('b.md', 'x'))).toMatchObject({ outcome: 'SUCCESS' });
+      state.isOver = true;
+      await working;
+      expect(await later.ledger.verify()).toMatchObject({ verdict: 'verified' });
+      await current.close();
+      await later.close();
+      await place.remove();
+    },
+    MS_MAX,
+  );
+
+  test(
+    'a version that does not know the format of the tables is refused when it joins again, and writes nothing',
+    async () => {
+      const place = ledgerPlace(server?.url ?? '');
+      await (await createPostgresStore({ ...place, caseKeysDir: join(place.folder, 'case-keys') })).close();
+      const current = await openCurrent(place);
+      const { run_id } = await current.remoteAgents.start({});
+      // As if a later version had migrated the tables while this one works.
+      await place.exec(`UPDATE meta SET format = ${FORMAT_VERSION + 1}`);
+      expect(await current.submit(run_id, write('a.md', 'x'))).toMatchObject({ outcome: 'SUCCESS' });
+      await place.exec(`SELECT pg_terminate_backend(backend_pid, 5000) FROM performers WHERE over_at IS NULL`);
+      const after = await current.submit(run_id, write('b.md', 'x')).catch((error: unknown) => error);
+      expect(JSON.stringify(after)).toContain('AUDIT_FAILURE');
+      await expect(current.restart()).rejects.toMatchObject({
+        code: 'LEDGER_UNAVAILABLE',
+        message: expect.stringContaining('newer version'),
+      });
+      await current.close().catch(() => undefined);
+      await place.remove();
+    },
+    MS_MAX,
+  );
+});
