@@ -363,13 +363,18 @@ export class LedgerEngine implements TreeEngine {
 
   #runEffect(issued: IssuedCommand): void {
     const permission = this.#writer.permitEffect();
-    if (permission === null) this.#perform(issued);
-    // Without permission another worker may settle the effect. A restart settles it if no other worker does.
-    else
-      permission.then(
-        () => this.#perform(issued),
-        (error: unknown) => this.#fail(error),
-      );
+    if (permission === null) {
+      this.#perform(issued);
+      return;
+    }
+    const epoch = this.#heads;
+    // E5: the permission may come after the engine has failed, when a restart settles the effect.
+    const isOver = (): boolean => epoch !== this.#heads || this.#restarts.failure !== null;
+    permission.then(
+      () => (isOver() ? undefined : this.#perform(issued)),
+      // Without permission another worker may settle the effect. A restart settles it if no other worker does.
+      (error: unknown) => (isOver() ? undefined : this.#fail(error)),
+    );
   }
 
   #perform({ tree_id, command }: IssuedCommand): void {

@@ -55,6 +55,8 @@ export class SharedWriter implements LedgerWriter {
   #sentAt = -Infinity;
   #engine: SharedEngineAccess | null = null;
   #cancelPoll = IGNORE;
+  /** The last poll, perhaps of an engine that has failed meanwhile. */
+  #polling: Promise<void> = Promise.resolve();
   #unsubscribe = IGNORE;
 
   constructor(store: SharedLedgerStore, parts: Parts) {
@@ -87,6 +89,8 @@ export class SharedWriter implements LedgerWriter {
   }
 
   async recover(engine: SharedEngineAccess): Promise<Recovery> {
+    // Otherwise a poll from before the restart settles the same duties at the same time.
+    await this.#polling;
     this.#engine = engine;
     // The connection may be lost meanwhile, for so long that this worker is over: then it joins again.
     const recovery = await this.#send(() => this.#workForOthers(engine), false);
@@ -186,7 +190,7 @@ export class SharedWriter implements LedgerWriter {
 
   #schedulePoll(): void {
     const { clock } = this.#parts;
-    this.#cancelPoll = clock.wake(clock.now() + POLL_MS, () => void this.#poll());
+    this.#cancelPoll = clock.wake(clock.now() + POLL_MS, () => (this.#polling = this.#poll()));
   }
 
   /** W4. A failed poll is repeated, unless it shows that this worker is over: then the engine stops. */

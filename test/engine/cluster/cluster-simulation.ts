@@ -393,8 +393,8 @@ class ClusterSimulation {
     for (const entry of entries) {
       if (entry.type !== 'input' || entry.body.kind !== 'result') continue;
       const { run_id, status } = entry.body;
-      // A late result is recorded as refused, after the outcome that counts.
-      if (results.has(run_id)) continue;
+      // Only a worker that stands may record an outcome, and only while the effect has none.
+      if (results.has(run_id)) this.#violations.push(`${run_id} has more than one outcome`);
       results.add(run_id);
       const kind = `${status}${entry.body.settled ? ' (settled)' : ''}`;
       this.#results[kind] = (this.#results[kind] ?? 0) + 1;
