@@ -1,6 +1,6 @@
 // What must hold at the end of a case: the history of the clients, the ledger, the effects and the heads agree.
 
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
@@ -52,9 +52,18 @@ export async function checkCluster(evidence: Evidence): Promise<void> {
     checkLimits(evidence, facts);
     await checkContents(tally, store);
     await checkHeads(tally, cluster.places, store);
+    if (tally.violations.length > 0) await saveEvidence(evidence, reader);
   } finally {
     await store.close();
   }
+}
+
+/** The server ends with the campaign, so the ledger and the history of the clients are copied into files. */
+async function saveEvidence({ cluster, history }: Evidence, reader: LedgerReader): Promise<void> {
+  const lines: string[] = [];
+  for await (const { text } of reader.log()) lines.push(text);
+  writeFileSync(join(cluster.places.folder, 'ledger.jsonl'), lines.join('\n'));
+  writeFileSync(join(cluster.places.folder, 'history.json'), JSON.stringify(history, null, 1));
 }
 
 /** What is wrong in the database while it is read without a worker: commit numbers and the log follow the trees. */

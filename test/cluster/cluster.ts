@@ -60,7 +60,7 @@ export class Cluster {
     }
     const cluster = new Cluster(options, workers);
     // Also if the campaign is interrupted.
-    process.once('exit', () => workers.forEach((worker) => worker.kill()));
+    process.once('exit', cluster.#killAll);
     for (const worker of workers) worker.start();
     await cluster.ready();
     return cluster;
@@ -82,7 +82,10 @@ export class Cluster {
     return execute(this.#options.server.url, this.#options.schema, sql);
   }
 
+  readonly #killAll = (): void => this.workers.forEach((worker) => worker.kill());
+
   async stop(): Promise<void> {
+    process.off('exit', this.#killAll);
     await Promise.all(this.workers.map((worker) => worker.end()));
   }
 }

@@ -1,22 +1,18 @@
-// npm run cluster:chaos [-- --seeds 20 --faults 2000 --seed N --only KIND,KIND --planted [NAME]]
+// npm run cluster:chaos [-- --seeds 20 --faults 2000 --seed N --parallel N --only KIND,KIND --planted [NAME]]
 //
 // Three worker processes on one PostgreSQL, with faults of processes, networks, disk, clocks and the server. A history
 // of the clients is compared with the ledger and with the effects. It prints one line for each seed, and ends with 1
-// and the evidence if anything was found.
+// and the evidence if anything was found. Seeds that run side by side have a server each.
 
-import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { startPostgres, type Postgres } from '../fixtures/postgres.js';
 import { runCase, type CaseReport } from './campaign.js';
 import { FAULTS, type Fault } from './faults.js';
-import { findPlanted } from './planted.js';
-
-/** The size of the file system of the server, in MiB: little more than it needs. */
-const DISK_MIB = 400;
+import { findPlanted, plantsNamed } from './planted.js';
+import { Site } from './site.js';
 
 const { values } = parseArgs({
   options: {
@@ -24,6 +20,8 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '1' },
     faults: { type: 'string', default: '40' },
     seed: { type: 'string', default: '1' },
+    // How many seeds, or searches for planted faults, run at the same time.
+    parallel: { type: 'string', default: '1' },
     only: { type: 'string', default: '' },
     // Leaves out the check that the quota of a case holds over all workers.
     'inexact-quota': { type: 'boolean', default: false },
@@ -35,24 +33,7 @@ const { values } = parseArgs({
 const folder = mkdtempSync(join(tmpdir(), 'turnpike-cluster-'));
 // The server runs as another user.
 chmodSync(folder, 0o711);
-const disk = join(folder, 'disk');
-const isMounted = mountDisk();
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
-
-/** A file system of limited size, if this process may mount one. */
-function mountDisk(): boolean {
-  mkdirSync(disk);
-  try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_MIB}m`, 'tmpfs', disk], { stdio: 'ignore' });
-    return true;
-  } catch {
-    process.stdout.write('skipped: full disks, because this process may not mount a file system\n');
-    return false;
-  }
-}
-
-const settings = ['max_wal_size=64MB', 'min_wal_size=32MB', 'max_connections=60', 'shared_buffers=32MB'];
-const server = await startPostgres({ isDurable: true, folder: disk, settings });
 
 function lineOf({ seed, tally, faults, operations, slowestMs, seconds }: CaseReport): string {
   const count = [...faults.values()].reduce((sum, each) => sum + each, 0);
@@ -96,46 +77,67 @@ function summarize(reports: readonly CaseReport[]): void {
   for (const { evidence } of reports) if (evidence !== null) say(`evidence: ${evidence}`);
 }
 
+const sites: Site[] = [];
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
-    if (isMounted) execFileSync('umount', ['-l', disk]);
+    for (const site of sites) site.unmount();
     process.exit(1);
   });
 }
 let hasFailed = true;
 try {
-  hasFailed = server !== null && (await run(server));
+  hasFailed = (await openSites()) && (await run());
 } finally {
-  await server?.stop();
-  if (isMounted) execFileSync('umount', ['-l', disk]);
+  for (const site of sites) await site.close();
 }
 if (!hasFailed) rmSync(folder, { recursive: true, force: true });
 process.exitCode = hasFailed ? 1 : 0;
 
-/** @returns whether anything was found */
-async function run(server: Postgres): Promise<boolean> {
-  const program = fileURLToPath(new URL('./worker.js', import.meta.url));
-  const common = {
-    server,
-    program,
-    smallDisk: isMounted ? disk : null,
-    folder,
-    isQuotaExact: !values['inexact-quota'],
+/** @returns whether this machine has PostgreSQL */
+async function openSites(): Promise<boolean> {
+  for (let index = 0; index < Number(values.parallel); index += 1) {
+    const site = await Site.open(join(folder, `site-${index + 1}`), say);
+    if (site === null) return false;
+    sites.push(site);
+  }
+  return true;
+}
+
+/** Gives each job to the next free site. */
+async function share<Job>(jobs: readonly Job[], work: (job: Job, site: Site) => Promise<void>): Promise<void> {
+  const left = [...jobs];
+  const workAll = async (site: Site): Promise<void> => {
+    for (let job = left.shift(); job !== undefined; job = left.shift()) await work(job, site);
   };
-  if (values.planted !== undefined) {
-    return !(await findPlanted({ ...common, seed: Number(values.seed) }, values.planted, say));
+  await Promise.all(sites.map((site) => workAll(site)));
+}
+
+/** @returns whether anything was found */
+async function run(): Promise<boolean> {
+  const program = fileURLToPath(new URL('./worker.js', import.meta.url));
+  const common = { program, isQuotaExact: !values['inexact-quota'] };
+  const { planted } = values;
+  if (planted !== undefined) {
+    let missing = 0;
+    await share(plantsNamed(planted), async (plant, site) => {
+      const found = await findPlanted({ ...common, ...site.options, seed: Number(values.seed) }, plant);
+      missing += Number(found === null);
+      say(`${plant}: ${found ?? 'NOT FOUND'}`);
+    });
+    return missing > 0;
   }
   const seeds = Number(values.seeds);
+  const faults = Math.ceil(Number(values.faults) / seeds);
   const only = FAULTS.filter((fault) => values.only.split(',').includes(fault));
+  const kinds = only.length > 0 ? { only } : {};
   const reports: CaseReport[] = [];
-  for (let index = 0; index < seeds; index += 1) {
-    const faults = Math.ceil(Number(values.faults) / seeds);
-    const seed = Number(values.seed) + index;
-    const report = await runCase({ ...common, seed, faults, ...(only.length > 0 ? { only } : {}) });
+  const all = Array.from({ length: seeds }, (_, index) => Number(values.seed) + index);
+  await share(all, async (seed, site) => {
+    const report = await runCase({ ...common, ...site.options, seed, faults, ...kinds });
     reports.push(report);
     say(lineOf(report));
     for (const line of report.tally.violations.slice(0, 10)) say(`  VIOLATION  ${line}`);
-  }
+  });
   summarize(reports);
   return reports.some(({ tally }) => tally.violations.length > 0);
 }

@@ -44,32 +44,23 @@ const SEARCHES: Readonly<Record<Exclude<Plant, 'none'>, Search>> = {
 const FAULTS = 25;
 const SEEDS_MAX = 6;
 
-/** @param name the fault; empty: all @returns whether each was found */
-export async function findPlanted(
-  options: Omit<CaseOptions, 'faults'>,
-  name: string,
-  say: (text: string) => void,
-): Promise<boolean> {
-  let missing = 0;
-  for (const plant of WORKER_PLANTS) {
-    if (plant === 'none' || (name !== '' && name !== plant)) continue;
-    const found = await search(options, plant);
-    say(`${plant}: ${found ?? 'NOT FOUND'}`);
-    missing += Number(found === null);
-  }
-  return missing === 0;
-}
+type SearchedPlant = keyof typeof SEARCHES;
 
-async function search(options: Omit<CaseOptions, 'faults'>, plant: Exclude<Plant, 'none'>): Promise<string | null> {
+/** @param name the fault; empty: all */
+export const plantsNamed = (name: string): readonly SearchedPlant[] =>
+  WORKER_PLANTS.flatMap((plant) => (plant !== 'none' && (name === '' || name === plant) ? [plant] : []));
+
+/** Searches for a planted fault. @returns what was found; null if it was not found */
+export async function findPlanted(options: Omit<CaseOptions, 'faults'>, plant: SearchedPlant): Promise<string | null> {
   const { only, finds, isContested = false, isSlow = false } = SEARCHES[plant];
   for (let index = 0; index < SEEDS_MAX; index += 1) {
     const folder = join(options.folder, 'planted');
     const seed = options.seed + index;
     const { tally } = await runCase({ ...options, folder, seed, faults: FAULTS, only, plant, isContested, isSlow });
-    for (const line of tally.violations.slice(0, 3)) process.stderr.write(`  ${seed}: ${line}\n`);
+    for (const line of tally.violations.slice(0, 3)) process.stderr.write(`  ${plant}, ${seed}: ${line}\n`);
     rmSync(folder, { recursive: true, force: true });
     const found = tally.violations.find((line) => finds.test(line));
-    if (found !== undefined) return `found in seed ${options.seed + index}: ${found}`;
+    if (found !== undefined) return `found in seed ${seed}: ${found}`;
   }
   return null;
 }
