@@ -33,6 +33,7 @@ export class RunError extends CodedError<
   | 'AGENT_BUSY' // 64 proposals are already queued for this agent run
   | 'INVALID_STATE_TRANSITION' // the lifecycle table has no such transition; recorded in the audit (C50)
   | 'CASE_IN_USE' // a run tree of the case has not ended
+  | 'CASE_CHANGED' // the case has read other data while a promotion or export of it was prepared
   | 'STORAGE_LOW' // the disk of the ledger is almost full
   | 'STORAGE_BUDGET' // the run, the case or the actor has used up its storage budget
   | 'VOLUME_ELSEWHERE' // the sandbox of the case is on a volume that this process does not have

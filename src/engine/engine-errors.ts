@@ -19,6 +19,12 @@ export const sandboxElsewhereError = (): RunError =>
     message: 'this process has no sandbox volume: send the request to a worker that has it (`turnpike cluster status`)',
   });
 
+export const caseChangedError = (): RunError =>
+  new RunError({
+    code: 'CASE_CHANGED',
+    message: 'runs of the case have read other data meanwhile: nothing was started, try again',
+  });
+
 export const ledgerUnavailableError = (cause: unknown): LedgerError =>
   new LedgerError({
     code: 'LEDGER_UNAVAILABLE',

@@ -27,7 +27,7 @@ import { InputQueue, QUEUE_MAX, SHARED_TICK_INPUTS_MAX, TICK_INPUTS_MAX } from '
 import { LIVE_TREES_MAX, LiveTrees } from './trees/live-trees.js';
 import type { Reservations } from './reservations/quota-reservations.js';
 import { findCompletedStep, type CompletedStep } from './trees/completed-step.js';
-import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
+import { caseChangedError, queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
 import { waitForQuiescence, Restarts } from './restarts.js';
 import { SNAPSHOT_ENTRIES } from './trees/snapshots.js';
 import { refuseSandboxInput } from './sandbox-inputs.js';
@@ -175,6 +175,10 @@ export class LedgerEngine implements TreeEngine {
 
   waitUntilIntegrated(tree_id: string, timeoutMs: number): Promise<LogHead | null> {
     return this.#integrations.wait(tree_id, timeoutMs);
+  }
+
+  labelVersion(case_id: string): Promise<number | null> {
+    return this.#writer.labelVersion?.(case_id) ?? Promise.resolve(null);
   }
 
   get hasFailed(): boolean {
@@ -327,7 +331,11 @@ export class LedgerEngine implements TreeEngine {
       this.#reservations.forget(tree_id);
       this.#reportMissed(tree_id, await this.#trees.foldAgain(tree_id, tick.batch.firstSeq(tree_id)));
     }
-    this.#queue.postpone(tick.outcomes.flatMap(({ tree_id, item }) => (overtaken.has(tree_id) ? [item] : [])));
+    const lost = tick.outcomes.filter(({ tree_id }) => overtaken.has(tree_id));
+    // Their input contains facts that may have changed: only the caller can make it again.
+    const stale = new Set(lost.flatMap(({ tree_id, item }) => (item.submission.caseLabel ? [tree_id] : [])));
+    for (const { tree_id, item } of lost) if (stale.has(tree_id)) item.reject(caseChangedError());
+    this.#queue.postpone(lost.flatMap(({ tree_id, item }) => (stale.has(tree_id) ? [] : [item])));
   }
 
   /** Adds what other workers have appended to these trees. */

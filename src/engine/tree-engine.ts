@@ -35,6 +35,12 @@ type CodedFieldsOf<Input extends RecordedInput> = Input['kind'] extends keyof Co
   ? CodedFields[Input['kind']]
   : unknown;
 
+/** The version of a case's label, with which an input was made. */
+export interface CaseLabelVersion {
+  readonly case_id: string;
+  readonly version: number;
+}
+
 export interface Submission {
   readonly input: NewInput;
   /** The content that the input's references name (`TreeInput.materials`). */
@@ -51,6 +57,11 @@ export interface Submission {
    * refused. Absent: never.
    */
   readonly isObsolete?: (tree: Tree) => boolean;
+  /**
+   * The input contains the label of a case. If the label has changed since, or may have, nothing is recorded and the
+   * submission is rejected with RunError CASE_CHANGED. Absent: it contains none, or no other worker changes the case.
+   */
+  readonly caseLabel?: CaseLabelVersion;
 }
 
 export interface SubmissionResult {
@@ -142,6 +153,8 @@ export interface TreeEngine {
    * @returns that head; null if it takes longer than `timeoutMs`, or the ledger has failed
    */
   waitUntilIntegrated(tree_id: string, timeoutMs: number): Promise<LogHead | null>;
+  /** The version of a case's label, for `Submission.caseLabel`. Null if no other worker writes to the ledger. */
+  labelVersion(case_id: string): Promise<number | null>;
   /** Whether a ledger write has failed: nothing is recorded or executed until a restart. */
   readonly hasFailed: boolean;
   /** Becomes the writer, runs the checks of the embedding service, and recovers. Call it once, first. */

@@ -2,6 +2,7 @@
 
 import type { ApprovalBook } from '../contract/run/approval.js';
 import type { SessionState } from '../session/session-state.js';
+import type { Label } from '../contract/policy/labels.js';
 
 /** The approval book of a run: an agent run has its own, a mediated run has the one that belongs to its request. */
 export function readApprovalBook(memory: unknown): ApprovalBook | null {
@@ -17,3 +18,7 @@ export function readApprovalBook(memory: unknown): ApprovalBook | null {
  */
 export const readSession = (memory: unknown): SessionState | null =>
   ((memory ?? {}) as { readonly session?: SessionState }).session ?? null;
+
+/** The label of everything that an agent has read, from its machine's context; null for any other machine. */
+export const readLabel = (memory: unknown): Label | null =>
+  ((memory ?? {}) as { readonly label?: Label }).label ?? null;

@@ -24,6 +24,7 @@ export const PROBLEMS = {
   AGENT_BUSY: [429, 'Too many proposals already wait for this run: wait for a response before the next one'],
   INVALID_STATE_TRANSITION: [409, 'The run cannot do this in its present state'],
   CASE_IN_USE: [409, 'A run of the case has not ended'],
+  CASE_CHANGED: [409, 'The case has read other data meanwhile'],
   STORAGE_LOW: [503, 'There is not enough free space to record this: try again later'],
   STORAGE_BUDGET: [507, 'What may be stored for this run, case or actor is used up'],
   VOLUME_ELSEWHERE: [421, 'Another process has the sandbox of this case: Turnpike-Worker names one, if it is known'],

@@ -11,7 +11,7 @@ import { Cluster, execute } from './cluster.js';
 import { injectFaults, type Fault } from './faults.js';
 import type { Plant } from './worker-options.js';
 
-const AGENTS = 12;
+const AGENTS = 20;
 /** Few agents contend for few trees. */
 const CONTESTED_AGENTS = 3;
 
@@ -67,7 +67,8 @@ export async function runCase(options: CaseOptions): Promise<CaseReport> {
     clients.start();
     const { smallDisk, only } = options;
     const kinds = only === undefined ? {} : { only };
-    faults = await injectFaults({ cluster, server, smallDisk, random, count: options.faults, ...kinds });
+    const answered = (): number => clients.history.answered;
+    faults = await injectFaults({ cluster, server, smallDisk, random, answered, count: options.faults, ...kinds });
     await clients.end();
     await checkCluster({ tally, cluster, history: clients.history, url: server.url, schema, isQuotaExact });
   } catch (error) {

@@ -76,7 +76,7 @@ class FrontEnd {
 }
 
 export class Clients {
-  readonly history: History = { operations: [], runs: [], slowestMs: 0 };
+  readonly history: History = { operations: [], runs: [], answered: 0, slowestMs: 0 };
   readonly #options: ClientOptions;
   readonly #frontEnds: readonly FrontEnd[];
   #isOver = false;
@@ -168,6 +168,7 @@ export class Clients {
     const { error } = JSON.parse(text) as Partial<Extract<StepResponse, { error: unknown }>>;
     if (error?.error_code === 'AUDIT_FAILURE') return;
     operation.outcome = 'ok';
+    this.history.answered += 1;
     operation.response = text;
   }
 

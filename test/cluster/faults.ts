@@ -68,6 +68,10 @@ const STATEMENTS = [
 const TRAP_MS = 2_500;
 /** How many faults may last at the same time. */
 const AT_ONCE = 3;
+/** A fault follows after so many further answers, so that a loaded machine does not make the case empty. */
+const ANSWERS = 3;
+/** Or after this time, in ms. */
+const PACE_MS_MAX = 3_000;
 
 export interface FaultOptions {
   readonly cluster: Cluster;
@@ -76,6 +80,8 @@ export interface FaultOptions {
   readonly smallDisk: string | null;
   readonly random: () => number;
   readonly count: number;
+  /** How many requests of clients have been answered. */
+  readonly answered: () => number;
   /** Only these kinds. */
   readonly only?: readonly Fault[];
 }
@@ -92,6 +98,7 @@ export async function injectFaults(options: FaultOptions): Promise<ReadonlyMap<F
     if (lasting.size >= AT_ONCE || total() + lasting.size >= options.count) await Promise.race(lasting);
     if (total() + lasting.size >= options.count) continue;
     const fault = pick(options.random, drawn);
+    await answersFrom(options.answered);
     const lasts = injector.inject(fault).then((did) => {
       if (did) happened.set(fault, (happened.get(fault) ?? 0) + 1);
       lasting.delete(lasts);
@@ -101,6 +108,11 @@ export async function injectFaults(options: FaultOptions): Promise<ReadonlyMap<F
   }
   injector.end();
   return happened;
+}
+
+async function answersFrom(answered: () => number): Promise<void> {
+  const before = answered();
+  for (const end = Date.now() + PACE_MS_MAX; answered() < before + ANSWERS && Date.now() < end;) await pause(20);
 }
 
 class Injector {

@@ -28,6 +28,8 @@ export interface History {
   readonly operations: Operation[];
   /** The runs that were started, with their case. */
   readonly runs: { readonly run_id: string; readonly case_id: string }[];
+  /** How many operations are `ok`. */
+  answered: number;
   /** Longest time until an answer, in ms. */
   slowestMs: number;
 }

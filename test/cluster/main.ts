@@ -7,12 +7,14 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { bundled } from '../fixtures/bundled.js';
 import { runCase, type CaseReport } from './campaign.js';
 import { FAULTS, type Fault } from './faults.js';
 import { findPlanted, plantsNamed } from './planted.js';
 import { Site } from './site.js';
+
+const WORKER = 'build/test/cluster/worker';
 
 const { values } = parseArgs({
   options: {
@@ -114,7 +116,9 @@ async function share<Job>(jobs: readonly Job[], work: (job: Job, site: Site) => 
 
 /** @returns whether anything was found */
 async function run(): Promise<boolean> {
-  const program = fileURLToPath(new URL('./worker.js', import.meta.url));
+  // In few files, because workers start often.
+  await bundled(join(folder, 'program'), { [WORKER]: 'test/cluster/worker.ts' });
+  const program = join(folder, 'program', `${WORKER}.js`);
   const common = { program, isQuotaExact: !values['inexact-quota'] };
   const { planted } = values;
   if (planted !== undefined) {

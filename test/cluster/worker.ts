@@ -51,6 +51,7 @@ const noted = (effects: Effects): Effects => ({
     return effects.settle(effect);
   },
   ...(effects.canRun === undefined ? {} : { canRun: (effect) => effects.canRun?.(effect) ?? true }),
+  forgetUsage: (case_id) => effects.forgetUsage?.(case_id),
 });
 
 /** Notes every head that it writes, in their order, with the size of the stored log right before. */

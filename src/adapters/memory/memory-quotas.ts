@@ -15,9 +15,14 @@ interface StoredQuota {
   reservations: readonly StoredReservation[];
 }
 
-/** The reservations of cases in memory (`SharedLedgerStore.caseQuotas`). */
+/** The reservations of cases in memory (`SharedLedgerStore.caseQuotas`), and the versions of their labels. */
 export class MemoryQuotas {
   readonly #cases = new Map<string, StoredQuota>();
+  readonly #labels = new Map<string, number>();
+
+  labelVersion(case_id: string): number {
+    return this.#labels.get(case_id) ?? 0;
+  }
 
   get(case_id: string): CaseQuota {
     const { version, reservations } = this.#case(case_id);
@@ -25,7 +30,9 @@ export class MemoryQuotas {
   }
 
   /** The statuses of the appends, with those in conflict whose decisions depend on other reservations. */
-  compare({ trees }: SharedBatch, statuses: readonly AppendStatus[]): readonly AppendStatus[] {
+  compare(batch: SharedBatch, fits: readonly AppendStatus[]): readonly AppendStatus[] {
+    const { trees } = batch;
+    const statuses = this.#compareLabels(batch, fits);
     const conflicting = new Set<string>();
     for (const [index, { quotas }] of trees.entries()) {
       for (const { case_id, version, isChecked } of quotas) {
@@ -53,6 +60,24 @@ export class MemoryQuotas {
     }
     for (const [case_id, version] of next) this.#case(case_id).version = version;
     for (const { tree_id, ended } of committed) if (ended) this.#endTree(tree_id);
+    const raised = committed.flatMap(({ label }) => (label?.isRaised === true ? [label.case_id] : []));
+    for (const case_id of new Set(raised)) this.#labels.set(case_id, this.labelVersion(case_id) + 1);
+  }
+
+  /** An append that contains the label of its case must be the only one of the batch that changes it. */
+  #compareLabels({ trees }: SharedBatch, statuses: readonly AppendStatus[]): readonly AppendStatus[] {
+    return statuses.map((status, index) => {
+      const label = trees[index]?.label ?? null;
+      if (status !== 'committed' || label?.version == null) return status;
+      const isRaised = trees.some(
+        (other, at) =>
+          at !== index &&
+          statuses[at] === 'committed' &&
+          other.label?.isRaised === true &&
+          other.label.case_id === label.case_id,
+      );
+      return isRaised || this.labelVersion(label.case_id) !== label.version ? 'conflict' : status;
+    });
   }
 
   #change(tree_id: string, { case_id, reserved, released }: QuotaChange): void {

@@ -40,8 +40,8 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
 
   async commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]> {
     checkBatch({ epoch: batch.performer, trees: batch.trees });
-    const cases = batch.trees.flatMap(({ quotas }) => quotas.map(({ case_id }) => case_id));
-    const locks = [...batch.trees.map(({ tree_id }) => tree_id), ...locksOf(cases)];
+    const cases = batch.trees.flatMap(({ quotas, label }) => [...quotas, ...(label === null ? [] : [label])]);
+    const locks = [...batch.trees.map(({ tree_id }) => tree_id), ...locksOf(cases.map(({ case_id }) => case_id))];
     return this.#shared.workers.locked([...new Set(locks)], () => Promise.resolve(this.#commit(batch)));
   }
 
@@ -59,6 +59,10 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
 
   caseQuotas(case_ids: readonly string[]): Promise<readonly CaseQuota[]> {
     return Promise.resolve(case_ids.map((case_id) => this.#shared.quotas.get(case_id)));
+  }
+
+  labelVersion(case_id: string): Promise<number> {
+    return Promise.resolve(this.#shared.quotas.labelVersion(case_id));
   }
 
   claimDueTrees(now: string, until: string, limit: number): Promise<readonly string[]> {

@@ -55,6 +55,7 @@ import { PostgresAnnouncements } from './workers/postgres-announcements.js';
 import { PostgresContents } from './postgres-contents.js';
 import { claimDueTrees, claimDuties, isStanding, releaseDuties, treeLengths } from './workers/postgres-duties.js';
 import { readMarks } from './postgres-marks.js';
+import { readLabelVersion } from './workers/postgres-labels.js';
 import { readQuotas } from './workers/postgres-quotas.js';
 import { createTables, openCopiedTables, openTables } from './postgres-tables.js';
 import { PostgresReader } from './postgres-reader.js';
@@ -232,6 +233,10 @@ class PostgresLedgerStore implements SharedLedgerStore {
 
   caseQuotas(case_ids: readonly string[]): Promise<readonly CaseQuota[]> {
     return readQuotas(this.#pool, case_ids);
+  }
+
+  labelVersion(case_id: string): Promise<number> {
+    return readLabelVersion(this.#pool, case_id);
   }
 
   async claimDueTrees(now: string, until: string, limit: number): Promise<readonly string[]> {

@@ -7,7 +7,7 @@ import type { LedgerError } from '../../errors.js';
 import { unavailableError } from '../ledger/store-errors.js';
 
 /** The format of the tables that this version reads and writes: the number of migrations. */
-export const FORMAT_VERSION = 2;
+export const FORMAT_VERSION = 3;
 
 export const otherFormatError = (format: number, action: string): LedgerError =>
   unavailableError(`the ledger has format ${format}, and this version reads ${FORMAT_VERSION}: ${action}`);

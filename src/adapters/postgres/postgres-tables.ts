@@ -13,11 +13,13 @@ import {
   otherFormatError,
   TABLES_OF_FORMAT_1,
 } from './postgres-schema.js';
+import { LABELS_OF_FORMAT_3 } from './workers/postgres-labels.js';
 
 /** Migration n leads from format n to format n + 1. */
 const MIGRATIONS: readonly string[] = [
   `${TABLES_OF_FORMAT_1}\n${functionsOfFormat1(CHUNK_BYTES)}\n${SHARED_OF_FORMAT_1}`,
   CLUSTER_OF_FORMAT_2,
+  LABELS_OF_FORMAT_3,
 ];
 
 /** Serializes migrations; two numbers, so that it cannot be the lock of a writer. */

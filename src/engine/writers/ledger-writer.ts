@@ -38,6 +38,8 @@ export interface LedgerWriter {
   readonly leaderParts?: Pick<LogLeaderOptions, 'store' | 'clock' | 'log'> | undefined;
   /** The stored lengths of trees. Absent if no other worker extends them. */
   readonly treeLengths?: ((tree_ids: readonly string[]) => Promise<readonly number[]>) | undefined;
+  /** See `TreeEngine.labelVersion`. Absent for the only writer. */
+  readonly labelVersion?: ((case_id: string) => Promise<number>) | undefined;
   /** Becomes a writer, with nothing of this process in flight. @throws LedgerError as `acquire` or `join` */
   acquire(): Promise<void>;
   /**

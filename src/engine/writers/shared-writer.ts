@@ -21,7 +21,8 @@ import type {
 import { SharedReservations } from '../reservations/shared-reservations.js';
 import { isOutcomeUnknown, sendUntilKnown } from '../tick/commit-batch.js';
 import type { Tick } from '../tick/tick.js';
-import type { EngineParts, Recovery } from '../tree-engine.js';
+import type { CaseLabelVersion, EngineParts, Recovery } from '../tree-engine.js';
+import { CaseLabels } from './case-labels.js';
 import { dutyChanges } from './duties.js';
 import { DutySettler } from './duty-settler.js';
 import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './ledger-writer.js';
@@ -48,6 +49,8 @@ export class SharedWriter implements LedgerWriter {
   readonly #parts: Parts;
   readonly #settler: DutySettler;
   readonly #races = new LostRaces();
+  readonly #labels = new CaseLabels();
+  readonly labelVersion: (case_id: string) => Promise<number>;
   #performer = 0;
   /** The number of batches so far. */
   #batches = 0;
@@ -66,6 +69,7 @@ export class SharedWriter implements LedgerWriter {
     this.reservations = new SharedReservations(store, parts.effects);
     this.leaderParts = { store, clock: parts.clock, log: parts.log };
     this.treeLengths = (tree_ids) => store.treeLengths(tree_ids);
+    this.labelVersion = (case_id) => store.labelVersion(case_id);
   }
 
   async acquire(): Promise<void> {
@@ -84,6 +88,7 @@ export class SharedWriter implements LedgerWriter {
     const { batch, statuses } =
       contested.length > 0 ? await this.#commitLocked(tree_ids, decide) : await this.#commitFree(await decide());
     if (batch.trees.length === 0) return null;
+    this.#updateLabels(batch, statuses);
     await this.#updateReservations(batch, statuses);
     return this.#toCommitted(batch, statuses);
   }
@@ -151,8 +156,11 @@ export class SharedWriter implements LedgerWriter {
 
   #build(tick: Tick): SharedBatch {
     const decisions = new Map<string, Tick['outcomes'][number]['decisions'][number][]>();
+    const labels = new Map<string, CaseLabelVersion>();
     for (const outcome of tick.outcomes) {
       if (outcome.decisions.length === 0) continue;
+      const { caseLabel } = outcome.item.submission;
+      if (caseLabel !== undefined) labels.set(outcome.tree_id, caseLabel);
       decisions.set(outcome.tree_id, [...(decisions.get(outcome.tree_id) ?? []), ...outcome.decisions]);
     }
     const { trees } = tick.batch.build(this.#performer);
@@ -160,12 +168,22 @@ export class SharedWriter implements LedgerWriter {
     return {
       performer: this.#performer,
       quota_version: `${this.#performer}.${this.#batches}`,
-      trees: trees.map((append): SharedAppend => ({
-        ...append,
-        ...dutyChanges(tick.tree(append.tree_id), decisions.get(append.tree_id) ?? []),
-        quotas: this.reservations.changesOf(append.tree_id),
-      })),
+      trees: trees.map((append): SharedAppend => {
+        const { tree_id } = append;
+        const [tree, decided] = [tick.tree(tree_id), decisions.get(tree_id) ?? []];
+        return {
+          ...append,
+          ...dutyChanges(tree, decided),
+          quotas: this.reservations.changesOf(tree_id),
+          label: this.#labels.changeOf(tree, decided, labels.get(tree_id) ?? null),
+        };
+      }),
     };
+  }
+
+  #updateLabels({ trees }: SharedBatch, statuses: readonly AppendStatus[]): void {
+    for (const [index, { label }] of trees.entries())
+      if (label !== null && statuses[index] !== 'conflict') this.#labels.onCommitted(label);
   }
 
   #updateReservations({ trees, quota_version }: SharedBatch, statuses: readonly AppendStatus[]): Promise<void> {

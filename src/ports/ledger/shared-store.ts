@@ -42,6 +42,15 @@ export interface QuotaChange {
   readonly released: readonly string[];
 }
 
+/** What an append does with the label of its case: the join of the labels of everything that its runs have read. */
+export interface CaseLabelChange {
+  readonly case_id: string;
+  /** The version that the case must still have, because the append contains its label; null: any. */
+  readonly version: number | null;
+  /** Whether the append may raise the label. Then the case gets the next version. */
+  readonly isRaised: boolean;
+}
+
 /** A tree whose entries were integrated into the log, up to this number. */
 export interface GrownTree {
   readonly tree_id: string;
@@ -56,6 +65,8 @@ export interface SharedAppend extends TreeAppend {
   readonly released: readonly string[];
   /** At most one for each case. Empty if the append neither changes reservations nor depends on them. */
   readonly quotas: readonly QuotaChange[];
+  /** Null if the append neither contains the label of its case nor may raise it. */
+  readonly label: CaseLabelChange | null;
 }
 
 /** What one round trip writes. Each append is committed or refused alone; a tree has at most one. */
@@ -69,9 +80,9 @@ export interface SharedBatch {
 
 /**
  * `committed`; `present`: exactly these entries were committed before, because the same batch was sent twice;
- * `conflict`: the tree has other entries, or the reservations of its case have changed and a decision depends on them;
- * nothing of this append was written. If an append of a case is in conflict, so are those of the batch that depend on
- * the reservations of the case.
+ * `conflict`: the tree has other entries, or the reservations of its case have changed and a decision depends on them,
+ * or its case has another version of the label; nothing of this append was written. If an append of a case is in
+ * conflict, so are those of the batch that depend on the reservations of the case.
  */
 export type AppendStatus = 'committed' | 'present' | 'conflict';
 
@@ -116,6 +127,8 @@ export interface SharedLedgerStore extends LedgerStore {
   treeLengths(tree_ids: readonly string[]): Promise<readonly number[]>;
   /** The reservations of these cases. Uses one query. */
   caseQuotas(case_ids: readonly string[]): Promise<readonly CaseQuota[]>;
+  /** The version of a case's label; 0 for a case without one. It is read from the case, not from the log. */
+  labelVersion(case_id: string): Promise<number>;
   /**
    * Takes over the open trees with a timer at or before `now`, so that no other worker does before `until` (ISO 8601).
    * @returns at most `limit` trees

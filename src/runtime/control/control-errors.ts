@@ -55,6 +55,7 @@ const ERROR_FACTORIES: ReadonlyMap<string, ErrorFactory> = new Map([
     'INVALID_STATE_TRANSITION',
     'CASE_IN_USE',
     'VOLUME_ELSEWHERE',
+    'CASE_CHANGED',
     'CLOSED',
   ]),
   ...errorFactories(RunError, ['STORAGE_LOW', 'STORAGE_BUDGET']),

@@ -8,7 +8,7 @@ import type { HighRiskKind, StartRunInput } from '../../contract/run/entry.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
 import { Identifier } from '../../contract/shapes.js';
-import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
+import type { CaseLabelVersion, NewInput, Submission, SubmissionResult, TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError, usageError } from '../../errors.js';
 import type { RunTermination } from '../../kernel/decision.js';
 import { policyVersions } from '../../policy/files/pins.js';
@@ -58,6 +58,11 @@ interface RunStart {
   readonly scope: Readonly<Record<string, string>>;
 }
 
+/** How often a run is prepared, if its case changes meanwhile. */
+const ATTEMPTS_MAX = 5;
+
+const isCaseChanged = (error: unknown): boolean => error instanceof RunError && error.code === 'CASE_CHANGED';
+
 /** The lanes of the shipped policy for the two kinds. */
 const LANES = { promotion: 'PROMOTE_SHARED_KNOWLEDGE', export: 'EXPORT_CASE_DATA' } as const;
 
@@ -75,15 +80,25 @@ export class HighRiskRuns {
   }
 
   async promote(options: PromoteOptions): Promise<HighRiskRun> {
-    const { catalogue, store, policyCache } = this.#parts;
-    const { target, mode = 'append', record, confidentiality = [] } = options;
+    const { catalogue } = this.#parts;
+    const { target, record } = options;
     const definition = catalogue.target(target);
     if (definition !== undefined && !isSchemaInstance(definition.record, record)) {
       const columns = Object.keys(columnsOf(definition)).join(', ');
       throw usageError(`record: it does not conform to ${target} (${columns})`);
     }
     const sources = await Promise.all((options.sources ?? []).map((hash) => this.#findSource(options.case, hash)));
-    const history = await this.#historyOf(options.case);
+    return this.#startCurrent(options, async (history) => this.#promotionOf(options, history, sources));
+  }
+
+  async #promotionOf(
+    options: PromoteOptions,
+    history: CaseHistory,
+    sources: readonly ArtifactRef[],
+  ): Promise<RunStart> {
+    const { catalogue, store, policyCache } = this.#parts;
+    const { target, mode = 'append', record, confidentiality = [] } = options;
+    const definition = catalogue.target(target);
     const lane = options.lane ?? LANES.promotion;
     const checks = (await policyCache.current()).policy.lanes.get(lane)?.content_checks ?? {};
     const ids = caseIds(options);
@@ -100,22 +115,25 @@ export class HighRiskRuns {
       ...(definition?.confidentiality ?? []),
       ...findings,
     ]);
-    return this.#start(options, {
+    return {
       run_kind: 'promotion',
       request: { action: 'WRITE_RECORD', args: { target, mode, record } },
       inputs: sources,
       facts: { artifact_flags: [...flags], label: await computeCaseLabel(store, history) },
       lane,
       scope: { ...options.scope, promotion_ticket_id: options.ticket },
-    });
+    };
   }
 
-  async export(options: ExportOptions): Promise<HighRiskRun> {
+  export(options: ExportOptions): Promise<HighRiskRun> {
+    return this.#startCurrent(options, (history) => this.#exportOf(options, history));
+  }
+
+  async #exportOf(options: ExportOptions, history: CaseHistory): Promise<RunStart> {
     const { ids, clock, policyCache, store } = this.#parts;
     const { kind = 'internal_review', format = 'folder', reason } = options;
     const lane = options.lane ?? LANES.export;
     const pinned = await policyCache.current();
-    const history = await this.#historyOf(options.case);
     const label = await computeCaseLabel(store, history);
     const withheld = addOwnLane(await findWithheldLanes(store, history), pinned.policy.lanes.get(lane));
     const args: JsonObject = {
@@ -136,14 +154,14 @@ export class HighRiskRuns {
       // Approvers see whose withheld content would be exported.
       ...(withheld.size === 0 ? {} : { withheld_lanes: [...withheld.keys()].sort() }),
     };
-    return this.#start(options, {
+    return {
       run_kind: 'export',
       request: { action: 'EXPORT_BUNDLE', args },
       inputs: [],
       facts: { artifact_flags: ['export_bundle', ...withheldFlags(withheld)], label },
       lane,
       scope: { ...options.scope, export_reason: reason },
-    });
+    };
   }
 
   vote(ballot: Ballot): Promise<readonly BallotResult[]> {
@@ -193,7 +211,22 @@ export class HighRiskRuns {
     return this.#engine;
   }
 
-  async #start(options: RunStarter, start: RunStart): Promise<HighRiskRun> {
+  /** Computes what a run states about its case, again if another worker has changed that before it was recorded. */
+  async #startCurrent(options: RunStarter, compute: (history: CaseHistory) => Promise<RunStart>): Promise<HighRiskRun> {
+    const case_id = options.case;
+    for (let attempts = 1; ; attempts += 1) {
+      // The version first: what changes after it is noticed at the commit.
+      const version = await this.#attachedEngine.labelVersion(case_id);
+      const start = await compute(await this.#historyOf(case_id));
+      try {
+        return await this.#start(options, start, version === null ? null : { case_id, version });
+      } catch (error) {
+        if (attempts === ATTEMPTS_MAX || !isCaseChanged(error)) throw error;
+      }
+    }
+  }
+
+  async #start(options: RunStarter, start: RunStart, caseLabel: CaseLabelVersion | null): Promise<HighRiskRun> {
     const { policyCache, ids } = this.#parts;
     const pinned = await policyCache.current();
     const root = ids.draw('run_');
@@ -208,9 +241,11 @@ export class HighRiskRuns {
     this.#live.set(run_id, finished);
     const input = createStartInput(root, options, start, artifactRef(material), pinned);
     const opened = this.#submit(root, open, [...pinned.materials, ...notes]);
-    const [first, second] = await Promise.allSettled([opened, this.#submit(root, input, [material])]);
+    const [first, second] = await Promise.allSettled([opened, this.#submit(root, input, [material], caseLabel)]);
     if (first.status === 'rejected' || second.status === 'rejected') {
       this.#live.delete(run_id);
+      if (first.status === 'fulfilled' && second.status === 'rejected' && isCaseChanged(second.reason))
+        await this.#abandon(root);
       // A root without a run is cancelled, at the latest when the home is opened again.
       throw first.status === 'rejected' ? first.reason : (second as PromiseRejectedResult).reason;
     }
@@ -218,6 +253,12 @@ export class HighRiskRuns {
     // A tree that was denied has no run: the caller gets the root's own end.
     if (refused) await this.#resolveWithRootEnding(root, run_id);
     return this.#track(run_id, open.correlation_id, finished);
+  }
+
+  /** Another root follows. */
+  async #abandon(root: string): Promise<void> {
+    const input_id = `${root}/abandoned`;
+    await this.#submit(root, { kind: 'cancel', run_id: root, input_id, reason: 'interrupted' }, []);
   }
 
   async #resolveWithRootEnding(root: string, run_id: string): Promise<void> {
@@ -258,8 +299,14 @@ export class HighRiskRuns {
     };
   }
 
-  #submit(tree_id: string, input: NewInput, materials: readonly Artifact[]) {
-    return this.#attachedEngine.submit(tree_id, { input, materials, external: false });
+  #submit(
+    tree_id: string,
+    input: NewInput,
+    materials: readonly Artifact[],
+    caseLabel: CaseLabelVersion | null = null,
+  ): Promise<SubmissionResult> {
+    const submission: Submission = { input, materials, external: false };
+    return this.#attachedEngine.submit(tree_id, caseLabel === null ? submission : { ...submission, caseLabel });
   }
 }
 

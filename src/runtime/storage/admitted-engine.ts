@@ -14,6 +14,7 @@ export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEng
   erase: (case_id, by, forget) => engine.erase(case_id, by, forget),
   head: () => engine.head(),
   waitUntilIntegrated: (tree_id, timeoutMs) => engine.waitUntilIntegrated(tree_id, timeoutMs),
+  labelVersion: (case_id) => engine.labelVersion(case_id),
   get hasFailed() {
     return engine.hasFailed;
   },

@@ -259,7 +259,7 @@ afterAll(() => server?.stop());
       return store.commitTrees({
         performer,
         quota_version: '',
-        trees: trees.map((append) => ({ ...append, taken: [], released: [], quotas: [] })),
+        trees: trees.map((append) => ({ ...append, taken: [], released: [], quotas: [], label: null })),
       });
     };
     beforeEach(() => {

@@ -48,6 +48,7 @@ export class UnreliableSharedStore extends ForwardingStore implements SharedLedg
   join = () => this.#call(() => this.inner.join());
   treeLengths: SharedLedgerStore['treeLengths'] = (ids) => this.#call(() => this.inner.treeLengths(ids));
   caseQuotas: SharedLedgerStore['caseQuotas'] = (ids) => this.#call(() => this.inner.caseQuotas(ids));
+  labelVersion: SharedLedgerStore['labelVersion'] = (id) => this.#call(() => this.inner.labelVersion(id));
   claimDueTrees: SharedLedgerStore['claimDueTrees'] = (...args) => this.#call(() => this.inner.claimDueTrees(...args));
   claimDuties: SharedLedgerStore['claimDuties'] = (...args) => this.#call(() => this.inner.claimDuties(...args));
   releaseDuties: SharedLedgerStore['releaseDuties'] = (duties) => this.#call(() => this.inner.releaseDuties(duties));

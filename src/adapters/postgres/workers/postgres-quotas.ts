@@ -5,8 +5,12 @@ import type { CaseQuota, CaseReservation, SharedBatch } from '../../../ports/led
 import { tamperedError } from '../../ledger/store-errors.js';
 import type { ReaderPool, Row } from '../postgres-connection.js';
 import { idParameter, integerOf, textOf } from '../postgres-values.js';
+import { labelChanges } from './postgres-labels.js';
 
-/** The changes of a batch as JSON: `tree` is the position of the append, from 1. @returns null without changes */
+/**
+ * The changes of reservations and labels as JSON: `tree` is the position of the append, from 1.
+ * @returns null without changes
+ */
 export function quotaParameter({ quota_version, trees }: SharedBatch): string | null {
   const changes = trees.flatMap(({ quotas }, at) =>
     quotas.map(({ case_id, version, isChecked, reserved, released }) => ({
@@ -22,7 +26,8 @@ export function quotaParameter({ quota_version, trees }: SharedBatch): string | 
       })),
     })),
   );
-  return changes.length === 0 ? null : JSON.stringify({ next: quota_version, changes });
+  const labels = labelChanges(trees);
+  return changes.length + labels.length === 0 ? null : JSON.stringify({ next: quota_version, changes, labels });
 }
 
 const QUOTAS = `SELECT k.place, c.quota_version, r.reservation_key, r.run_id, to_json(r.paths) AS paths, r.bytes, r.files,
