@@ -233,8 +233,8 @@ export class LedgerEngine implements TreeEngine {
 
   async #restart(): Promise<Recovery> {
     const { externalHeadStore, store, listener } = this.#options;
-    const failedEpoch = { ...this.#options, queue: this.#queue, effectRunner: this.#effectRunner, heads: this.#heads };
-    await waitForQuiescence(failedEpoch, this.#restarts.failure);
+    const parts = { queue: this.#queue, effectRunner: this.#effectRunner, heads: this.#heads, writer: this.#writer };
+    await waitForQuiescence({ ...this.#options, ...parts }, this.#restarts.failure);
     try {
       const recovery = await this.#becomeWriter(async () => {
         if (this.#stopped) throw closedError();

@@ -156,6 +156,6 @@ class RecoveryWork {
 const hasSharedCommit = (command: Tree['pending'][number]): boolean => command.kind === 'perform' && command.in_commit;
 
 /** Waits for all of it before it throws: a failed recovery leaves no work in flight. */
-async function waitForAll(work: readonly Promise<void>[]): Promise<void> {
+export async function waitForAll(work: readonly Promise<void>[]): Promise<void> {
   for (const result of await Promise.allSettled(work)) if (result.status === 'rejected') throw result.reason;
 }

@@ -6,11 +6,13 @@ import type { InputQueue } from './tick/input-queue.js';
 import { effectsInFlightError } from './engine-errors.js';
 import { DRAIN_MS, waitAtMost } from './timers.js';
 import type { EngineParts, Recovery } from './tree-engine.js';
+import type { LedgerWriter } from './writers/ledger-writer.js';
 
 interface FailedEpoch extends Pick<EngineParts, 'clock' | 'defer'> {
   readonly queue: InputQueue;
   readonly effectRunner: EffectRunner;
   readonly heads: HeadWriter | null;
+  readonly writer: Pick<LedgerWriter, 'waitUntilIdle'>;
 }
 
 /**
@@ -18,10 +20,12 @@ interface FailedEpoch extends Pick<EngineParts, 'clock' | 'defer'> {
  * @throws LedgerError LEDGER_UNAVAILABLE if an effect takes too long
  */
 export async function waitForQuiescence(
-  { clock, defer, queue, effectRunner, heads }: FailedEpoch,
+  { clock, defer, queue, effectRunner, heads, writer }: FailedEpoch,
   failure: unknown,
 ): Promise<void> {
   await new Promise<void>((done) => defer(done));
+  // A poll that goes on in the next epoch would settle effects by what it knew of their trees in this one.
+  if (!(await waitAtMost(clock, DRAIN_MS, writer.waitUntilIdle()))) throw effectsInFlightError(failure);
   await queue.waitUntilIdle();
   if (!(await waitAtMost(clock, DRAIN_MS, effectRunner.waitUntilIdle()))) throw effectsInFlightError(failure);
   await heads?.waitUntilIdle();

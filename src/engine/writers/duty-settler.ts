@@ -2,7 +2,7 @@ import type { Tree } from '../../kernel/tree.js';
 import type { ClaimedDuty, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
 import { EffectRunner, type EffectOutcome } from '../effect-runner.js';
 import { isUnfoldable } from '../failures.js';
-import { TREES_AT_ONCE, type RecoveringEngine } from '../recovery.js';
+import { TREES_AT_ONCE, waitForAll, type RecoveringEngine } from '../recovery.js';
 import { resultSubmission } from '../tick/submissions.js';
 import { isAbandoned, liveAgents } from '../trees/recovery-hint.js';
 import type { EngineParts, Recovery } from '../tree-engine.js';
@@ -38,7 +38,7 @@ export class DutySettler {
     for (let from = 0; from < all.length; from += TREES_AT_ONCE) {
       const some = all.slice(from, from + TREES_AT_ONCE);
       await engine.load(some.map(([tree_id]) => tree_id));
-      await Promise.all(some.map(([tree_id, duties]) => this.#settleGuarded(engine, tree_id, duties)));
+      await waitForAll(some.map(([tree_id, duties]) => this.#settleGuarded(engine, tree_id, duties)));
     }
     if (this.#counts.settled + this.#counts.interrupted > 0)
       this.#parts.log.warn('settled the duties of workers that are gone', this.#counts);

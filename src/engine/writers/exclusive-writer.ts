@@ -41,4 +41,8 @@ export class ExclusiveWriter implements LedgerWriter {
   stop(): void {
     // It has no background work.
   }
+
+  waitUntilIdle(): Promise<void> {
+    return Promise.resolve();
+  }
 }

@@ -54,6 +54,8 @@ export interface LedgerWriter {
    * @returns null if an effect may start at once @throws LedgerError if it may not start
    */
   permitEffect(): Promise<void> | null;
-  /** Ends background work. */
+  /** Starts no more background work. */
   stop(): void;
+  /** Resolves when no background work is in flight. Never rejects. */
+  waitUntilIdle(): Promise<void>;
 }

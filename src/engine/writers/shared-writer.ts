@@ -58,7 +58,7 @@ export class SharedWriter implements LedgerWriter {
   #sentAt = -Infinity;
   #engine: SharedEngineAccess | null = null;
   #cancelPoll = IGNORE;
-  /** The last poll, perhaps of an engine that has failed meanwhile. */
+  /** The last poll. It never rejects. */
   #polling: Promise<void> = Promise.resolve();
   #unsubscribe = IGNORE;
 
@@ -94,8 +94,6 @@ export class SharedWriter implements LedgerWriter {
   }
 
   async recover(engine: SharedEngineAccess): Promise<Recovery> {
-    // Otherwise a poll from before the restart settles the same duties at the same time.
-    await this.#polling;
     this.#engine = engine;
     // The connection may be lost meanwhile, for so long that this worker is over: then it joins again.
     const recovery = await this.#send(() => this.#workForOthers(engine), false);
@@ -118,6 +116,10 @@ export class SharedWriter implements LedgerWriter {
     this.#cancelPoll();
     this.#unsubscribe();
     this.#engine = null;
+  }
+
+  waitUntilIdle(): Promise<void> {
+    return this.#polling;
   }
 
   async #commitFree(batch: SharedBatch): Promise<Decided> {
