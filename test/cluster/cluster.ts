@@ -11,6 +11,7 @@ import { keyFolder } from '../../src/runtime/home/home-paths.js';
 import { generateLedgerKey, installLedgerKey } from '../../src/runtime/home/ledger-key.js';
 import type { Postgres } from '../fixtures/postgres.js';
 import { writeContract } from './contract.js';
+import { canCreateNamespaces, Namespace } from './namespace.js';
 import { placesIn, stateOf, type Places } from './places.js';
 import { Proxy } from './proxy.js';
 import { plantInSchema } from './sql-plants.js';
@@ -20,6 +21,7 @@ const WORKERS = 3;
 /** Time until an ended worker is started again, in ms. */
 const START_AGAIN_MS = 300;
 const READY_MS = 60_000;
+const LOCAL = '127.0.0.1';
 
 export interface ClusterOptions {
   readonly server: Postgres;
@@ -54,9 +56,13 @@ export class Cluster {
     const workers: Worker[] = [];
     for (let index = 0; index < WORKERS; index += 1) {
       const proxy = new Proxy(Number(new URL(server.url).port));
+      const namespace = canCreateNamespaces() ? Namespace.create() : null;
       const url = new URL(server.url);
-      url.port = String(await proxy.listen());
-      workers.push(new Worker({ folder, url: url.href, schema, plant, name: `w${index + 1}` }, program, proxy));
+      url.hostname = namespace?.near ?? LOCAL;
+      url.port = String(await proxy.listen(url.hostname));
+      const address = namespace?.far ?? LOCAL;
+      const workerOptions = { folder, url: url.href, schema, plant, name: `w${index + 1}`, address };
+      workers.push(new Worker(workerOptions, { program, proxy, namespace }));
     }
     const cluster = new Cluster(options, workers);
     // Also if the campaign is interrupted.
@@ -82,7 +88,11 @@ export class Cluster {
     return execute(this.#options.server.url, this.#options.schema, sql);
   }
 
-  readonly #killAll = (): void => this.workers.forEach((worker) => worker.kill());
+  readonly #killAll = (): void =>
+    this.workers.forEach((worker) => {
+      worker.kill();
+      worker.namespace?.remove();
+    });
 
   async stop(): Promise<void> {
     process.off('exit', this.#killAll);
@@ -110,8 +120,17 @@ export async function execute(
 /** The answer of a worker: its status and its body; null if there was none in time. */
 export type WorkerAnswer = { readonly isOk: boolean; readonly body: Readonly<Record<string, unknown>> } | null;
 
+interface WorkerParts {
+  /** The compiled worker. */
+  readonly program: string;
+  readonly proxy: Proxy;
+  /** Null: it runs in that of this process. */
+  readonly namespace: Namespace | null;
+}
+
 export class Worker {
   readonly proxy: Proxy;
+  readonly namespace: Namespace | null;
   readonly #options: WorkerOptions;
   readonly #program: string;
   #child: ChildProcess | null = null;
@@ -123,10 +142,11 @@ export class Worker {
   /** A signal has stopped it. */
   isStopped = false;
 
-  constructor(options: WorkerOptions, program: string, proxy: Proxy) {
+  constructor(options: WorkerOptions, { program, proxy, namespace }: WorkerParts) {
     this.#options = options;
     this.#program = program;
     this.proxy = proxy;
+    this.namespace = namespace;
   }
 
   get name(): string {
@@ -140,9 +160,9 @@ export class Worker {
 
   start(): void {
     const log = openSync(join(this.#options.folder, `${this.name}.log`), 'a');
-    const child = spawn(process.execPath, [this.#program, JSON.stringify(this.#options)], {
-      stdio: ['ignore', 'pipe', log],
-    });
+    const command = [process.execPath, this.#program, JSON.stringify(this.#options)];
+    const [program = '', ...args] = [...(this.namespace?.command ?? []), ...command];
+    const child = spawn(program, args, { stdio: ['ignore', 'pipe', log] });
     closeSync(log);
     this.#child = child;
     this.#isKilled = false;
@@ -192,7 +212,7 @@ export class Worker {
   async ask(path: string, body: object, ms: number): Promise<WorkerAnswer> {
     if (this.#port === null) return null;
     try {
-      const response = await fetch(`http://127.0.0.1:${this.#port}${path}`, {
+      const response = await fetch(`http://${this.#options.address}:${this.#port}${path}`, {
         method: 'POST',
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(ms),
@@ -210,5 +230,6 @@ export class Worker {
     if (child !== null && child.exitCode === null && child.signalCode === null)
       await new Promise((resolve) => child.once('exit', resolve));
     this.proxy.close();
+    this.namespace?.remove();
   }
 }

@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { below, pick } from '../crash/seeded.js';
 import type { Postgres } from '../fixtures/postgres.js';
 import type { Cluster, Worker } from './cluster.js';
+import { canCreateNamespaces } from './namespace.js';
 import type { Trap } from './proxy.js';
 
 export const FAULTS = [
@@ -23,6 +24,7 @@ export const FAULTS = [
   'hold',
   'half-open',
   'no network',
+  'partition',
   'server restart',
   'full disk',
   'clock jump',
@@ -46,6 +48,7 @@ const WEIGHTS: Readonly<Record<Fault, number>> = {
   hold: 4,
   'half-open': 4,
   'no network': 3,
+  partition: 5,
   'server restart': 2,
   'full disk': 1,
   'clock jump': 3,
@@ -91,7 +94,9 @@ export async function injectFaults(options: FaultOptions): Promise<ReadonlyMap<F
   const happened = new Map<Fault, number>();
   const lasting = new Set<Promise<void>>();
   const injector = new Injector(options);
-  const kinds = (options.only ?? FAULTS).filter((kind) => kind !== 'full disk' || options.smallDisk !== null);
+  const kinds = (options.only ?? FAULTS).filter(
+    (kind) => (kind !== 'full disk' || options.smallDisk !== null) && (kind !== 'partition' || canCreateNamespaces()),
+  );
   const drawn = kinds.flatMap((kind) => Array<Fault>(WEIGHTS[kind]).fill(kind));
   const total = (): number => [...happened.values()].reduce((sum, count) => sum + count, 0);
   while (total() + lasting.size < options.count || lasting.size > 0) {
@@ -149,6 +154,7 @@ class Injector {
       worker.proxy.delayMs = 0;
       worker.proxy.cutEvery = null;
       worker.proxy.up();
+      worker.namespace?.up();
       if (worker.isStopped) worker.resume();
     }
   }
@@ -182,6 +188,11 @@ class Injector {
       }
       case 'late statement':
         return this.#trap(worker, pick(this.#options.random, STATEMENTS), 'late');
+      case 'partition':
+        worker.namespace?.down();
+        await pause(this.#ms(300, 6_000));
+        worker.namespace?.up();
+        return true;
       case 'clock jump':
         return this.#jump(worker);
       case 'lost state':

@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { bundled } from '../fixtures/bundled.js';
 import { runCase, type CaseReport } from './campaign.js';
 import { FAULTS, type Fault } from './faults.js';
+import { canCreateNamespaces } from './namespace.js';
 import { findPlanted, plantsNamed } from './planted.js';
 import { Site } from './site.js';
 
@@ -97,6 +98,7 @@ process.exitCode = hasFailed ? 1 : 0;
 
 /** @returns whether this machine has PostgreSQL */
 async function openSites(): Promise<boolean> {
+  if (!canCreateNamespaces()) say('skipped: partitions, because this process may not create network namespaces');
   for (let index = 0; index < Number(values.parallel); index += 1) {
     const site = await Site.open(join(folder, `site-${index + 1}`), say);
     if (site === null) return false;

@@ -46,8 +46,8 @@ export class Proxy {
     });
   }
 
-  async listen(): Promise<number> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+  async listen(address: string): Promise<number> {
+    await new Promise<void>((resolve) => this.#server.listen(0, address, resolve));
     return (this.#server.address() as AddressInfo).port;
   }
 

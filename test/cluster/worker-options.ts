@@ -19,5 +19,7 @@ export interface WorkerOptions {
   readonly url: string;
   readonly schema: string;
   readonly name: string;
+  /** Where it listens. */
+  readonly address: string;
   readonly plant: Plant;
 }

@@ -145,4 +145,4 @@ const server = createServer((request, response) => {
     (error: unknown) => response.writeHead(500).end(JSON.stringify({ code: codeOf(error), message: String(error) })),
   );
 });
-server.listen(0, '127.0.0.1', () => void writeSync(1, `${(server.address() as AddressInfo).port}\n`));
+server.listen(0, options.address, () => void writeSync(1, `${(server.address() as AddressInfo).port}\n`));
