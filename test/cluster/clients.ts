@@ -109,9 +109,11 @@ export class Clients {
     while (!this.#isOver) {
       const isNew = below(random, NEW_CASE) === 0;
       const case_id = isNew ? `case-new-${(this.#names += 1)}` : pick(random, cases);
-      const run_id = await this.#open(case_id);
-      if (run_id === null) continue;
-      let hasEnded = isNew && !(await this.#useFirst(run_id, case_id));
+      // Several workers may be the first to store content of a new case.
+      const opened = await Promise.all(Array.from({ length: isNew ? 3 : 1 }, () => this.#open(case_id)));
+      const [run_id, ...others] = opened.filter((each) => each !== null);
+      if (run_id === undefined) continue;
+      let hasEnded = isNew && !(await this.#useAtOnce([run_id, ...others], case_id));
       for (let count = 0; count < OPERATIONS_MAX && !hasEnded && !this.#hasStopped(); count += 1) {
         // Sometimes two at once, which may reach two workers.
         const asked = isContested ? CONTESTED : below(random, 5) === 0 ? 2 : 1;
@@ -121,10 +123,8 @@ export class Clients {
     }
   }
 
-  /** Several workers may be the first to store content of a case at the same time. @returns whether the run goes on */
-  async #useFirst(run_id: string, case_id: string): Promise<boolean> {
-    const others = await Promise.all([1, 2].map(() => this.#open(case_id)));
-    const runs = [run_id, ...others.filter((other) => other !== null)];
+  /** @returns whether the first run goes on */
+  async #useAtOnce(runs: readonly string[], case_id: string): Promise<boolean> {
     const going = await Promise.all(runs.map((run) => this.#operate(run, case_id)));
     return going[0] === true;
   }
@@ -192,14 +192,17 @@ export class Clients {
   ): readonly [Operation['kind'], string, Readonly<Record<string, unknown>>] {
     const { random } = this.#options;
     const tree = run_id.replace(/[^a-zA-Z0-9]/gu, '').slice(-10);
-    const drawn = below(random, 10);
+    const { isSlow: hasSlowCalls } = this.#options;
+    // A slow call that can be queried: it has not happened yet when another worker settles it.
+    const drawn = hasSlowCalls ? 9 : below(random, 10);
     if (drawn < 1) return ['think', 'THINK', {}];
     if (drawn < 3) return ['read', 'READ_FILE', { path: `/sandbox/${tree}.txt` }];
     const filler = case_id.endsWith('quota') ? '.'.repeat(LARGE_BYTES) : '';
     if (drawn < 6) return ['create', 'WRITE_FILE', { path: `/sandbox/${what}.txt`, content: `${what}${filler}` }];
     if (drawn < 7) return ['replace', 'WRITE_FILE', { path: `/sandbox/${tree}.txt`, content: what }];
-    const isSlow = below(random, this.#options.isSlow ? 3 : SLOW) === 0;
+    const isSlow = below(random, hasSlowCalls ? 2 : SLOW) === 0;
     const ms = isSlow ? SLOW_MS : pick(random, [0, 5, 40, 300]);
-    return ['tool', 'CALL_TOOL', { tool: pick(random, TOOLS), input: { what, ms } }];
+    const tool = hasSlowCalls ? 'bank.transfer' : pick(random, TOOLS);
+    return ['tool', 'CALL_TOOL', { tool, input: { what, ms } }];
   }
 }

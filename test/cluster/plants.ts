@@ -35,6 +35,9 @@ export function plantIn(plant: Plant, { store, anchor, places }: Parts): SharedL
         commitTrees: async (batch) =>
           (await store.commitTrees(batch)).map((status) => (status === 'conflict' ? 'committed' : status)),
       });
+    case 'number before the locks':
+      // Every tree seems contested, so that the workers commit under its lock.
+      return replaced(store, { commitTrees: (batch) => Promise.resolve(batch.trees.map(() => 'conflict' as const)) });
     case 'effect before commit':
       return replaced(store, {
         commitTrees: (batch) => {
