@@ -115,7 +115,12 @@ export class LedgerEngine implements TreeEngine {
     reserve: (tree) => this.#reservations.restore(tree),
     arm: ({ tree_id, timers }) => this.#timers.set(tree_id, timers),
     armLater: (tree_id, at) => this.#timers.setLater(tree_id, at),
-    refreshAll: () => this.#queue.runExclusive(() => this.#refresh([...this.#trees.ids])),
+    refreshAll: () =>
+      this.#queue.runExclusive(async () => {
+        await this.#refresh([...this.#trees.ids]);
+        // Of a tree that has left memory, nothing else tells that its step has ended.
+        this.#parked.release(this.#parked.tree_ids.filter((tree_id) => this.#trees.peek(tree_id) === null));
+      }),
     refreshGrown: (trees) => {
       const isBehind = ({ tree_id, length }: GrownTree): boolean =>
         (this.#trees.peek(tree_id)?.head.seq ?? length) < length;

@@ -33,6 +33,11 @@ export class ParkedInputs {
     return true;
   }
 
+  /** The trees whose inputs wait. */
+  get tree_ids(): readonly string[] {
+    return [...this.#items.keys()];
+  }
+
   /** Decides the inputs of trees that have new entries. */
   release(tree_ids: readonly string[]): void {
     if (this.#items.size === 0) return;

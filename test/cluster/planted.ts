@@ -31,7 +31,7 @@ const SEARCHES: Readonly<Record<Exclude<Plant, 'none'>, Search>> = {
     finds: /the ledger says failed|happened 1 times/,
   },
   'guard without grace': { only: ['stop at an answer'], finds: /after its settlement/ },
-  'key by rename': { only: ['delay'], finds: /cannot be read|gave up/ },
+  'key by rename': { only: ['delay'], finds: /cannot be read|gave up|artifact.unreadable/ },
   'double integration': { only: ['delay'], finds: /verif/, isContested: true },
   'signing before commit': {
     only: ['kill at an integration', 'cut at a statement'],

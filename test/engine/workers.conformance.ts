@@ -317,6 +317,26 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     await expectOneChain(one);
   });
 
+  test('S3-21: it waits no longer if its worker could not read the end of the step once', async () => {
+    const { one, other, clock } = await pair();
+    await start(one, TREE, REMOTE);
+    let answer = (): void => undefined;
+    one.world.onPerform = () => new Promise((resolve) => (answer = () => resolve({ status: 'done', result: {} })));
+    await write(one, TREE, 'w');
+    const waiting = propose(other, TREE, proposal('THINK', {}), 'later');
+    await cluster.settle();
+    const { histories } = other.store;
+    other.store.histories = () => {
+      other.store.histories = histories;
+      throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'the connection was cut' });
+    };
+    answer();
+    await until(() => one.world.replies.some(({ input_id }) => input_id === 'w'));
+    for (let polls = 0; polls < 3; polls += 1) await poll(clock);
+    expect(await waiting).toEqual({ refused: false, repeat_of: null });
+    await expectOneChain(one);
+  });
+
   test('S4-70: of two workers that record a tree, the first one writes, and the other has nothing to do', async () => {
     const { one, other } = await pair();
     const trees = ['run_recorded01', 'run_recorded02', 'run_recorded03'];
