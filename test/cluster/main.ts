@@ -81,6 +81,8 @@ function summarize(reports: readonly CaseReport[]): void {
 }
 
 const sites: Site[] = [];
+// Servers and clusters end with this process.
+process.setMaxListeners(20 + 4 * Number(values.parallel));
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
     for (const site of sites) site.unmount();

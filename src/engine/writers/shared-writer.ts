@@ -210,7 +210,9 @@ export class SharedWriter implements LedgerWriter {
 
   #schedulePoll(): void {
     const { clock } = this.#parts;
-    this.#cancelPoll = clock.wake(clock.now() + POLL_MS, () => (this.#polling = this.#poll()));
+    this.#cancelPoll = clock.wake(clock.now() + POLL_MS, () => {
+      this.#polling = this.#poll();
+    });
   }
 
   /** W4. A failed poll is repeated, unless it shows that this worker is over: then the engine stops. */

@@ -6,7 +6,7 @@ import Type from 'typebox';
 import { manifestPolicySource } from '../../../src/adapters/policy/manifest-policy-source.js';
 import { createPostgresStore, openPostgresStore } from '../../../src/adapters/postgres/index.js';
 import { winstonLog } from '../../../src/adapters/system/winston-log.js';
-import type { Entry, StartRunInput } from '../../../src/contract/run/entry.js';
+import type { Entry } from '../../../src/contract/run/entry.js';
 import { sharedEngine } from '../../../src/engine/shared.js';
 import type { SharedBatch, SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
 import { defineTool } from '../../../src/runtime/effects/define-effects.js';
@@ -136,9 +136,7 @@ async function promoteDuring(
   await finished;
   const entries = await workers.entries();
   await workers.close();
-  const starts = entries.flatMap(({ type, body }) =>
-    type === 'input' && body.kind === 'start_run' ? [body as StartRunInput] : [],
-  );
+  const starts = entries.flatMap(({ type, body }) => (type === 'input' && body.kind === 'start_run' ? [body] : []));
   return { labels: starts.map(({ facts }) => facts.label.flags), attempts: store.attempts };
 }
 
