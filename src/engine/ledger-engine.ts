@@ -21,19 +21,22 @@ import type { ErasureResult, LogHead } from '../ports/ledger/ledger-store.js';
 import type { GrownTree } from '../ports/ledger/shared-store.js';
 import { checkExternalHead } from '../ledger/verification/check-external-head.js';
 import { eraseCaseContent } from './erase-case.js';
+import { EffectStarter } from './effect-starter.js';
 import { EffectRunner, type EffectOutcome } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';
 import { InputQueue, QUEUE_MAX, SHARED_TICK_INPUTS_MAX, TICK_INPUTS_MAX } from './tick/input-queue.js';
 import { LIVE_TREES_MAX, LiveTrees } from './trees/live-trees.js';
 import type { Reservations } from './reservations/quota-reservations.js';
 import { findCompletedStep, type CompletedStep } from './trees/completed-step.js';
-import { caseChangedError, queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
+import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
 import { waitForQuiescence, Restarts } from './restarts.js';
 import { SNAPSHOT_ENTRIES } from './trees/snapshots.js';
 import { refuseSandboxInput } from './sandbox-inputs.js';
+import { lostInputs } from './tick/lost-inputs.js';
 import { resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/submissions.js';
-import type { IssuedCommand, QueuedInput } from './tick/input-outcome.js';
+import type { QueuedInput } from './tick/input-outcome.js';
 import { Tick, type TickOptions } from './tick/tick.js';
+import { Timestamps } from './timestamps.js';
 import { DRAIN_MS, Timers, waitAtMost, type LoadedTimers } from './timers.js';
 import type { SubmissionResult, EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
 import { ParkedInputs } from './parked-inputs.js';
@@ -47,6 +50,7 @@ export class LedgerEngine implements TreeEngine {
   readonly #options: EngineParts;
   readonly #writer: LedgerWriter;
   readonly #effectRunner: EffectRunner;
+  readonly #effectStarter: EffectStarter;
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
   readonly #reservations: Reservations;
@@ -59,13 +63,21 @@ export class LedgerEngine implements TreeEngine {
   #heads: HeadWriter | null = null;
   readonly #integrations: IntegrationWaiters;
   #stopped = false;
-  #now = { at: Number.NaN, text: '' };
+  readonly #timestamps: Timestamps;
 
   constructor(options: EngineParts, writer: LedgerWriter) {
     this.#options = options;
+    this.#timestamps = new Timestamps(options.clock);
     this.#writer = writer;
     this.#reservations = writer.reservations;
     this.#effectRunner = new EffectRunner(options.effects, this.#reservations);
+    this.#effectStarter = new EffectStarter({
+      runner: this.#effectRunner,
+      permit: () => writer.permitEffect(),
+      epoch: () => (this.#restarts.failure === null ? this.#heads : null),
+      onOutcome: (tree_id, effect, outcome) => this.#submitResult(tree_id, effect, outcome),
+      onFailed: (error) => this.#fail(error),
+    });
     this.#queue = new InputQueue({
       inputsMax: writer.sharesTrees ? SHARED_TICK_INPUTS_MAX : TICK_INPUTS_MAX,
       defer: options.defer,
@@ -95,7 +107,7 @@ export class LedgerEngine implements TreeEngine {
       effectRunner: this.#effectRunner,
       reservations: this.#reservations,
       secrets: options.secrets,
-      time: () => this.#time(),
+      time: () => this.#timestamps.now(),
       sharesTrees: writer.sharesTrees,
       park: writer.sharesTrees ? (item) => this.#parked.park(item) : null,
       overlay: () => options.overlay?.current() ?? null,
@@ -118,8 +130,7 @@ export class LedgerEngine implements TreeEngine {
     refreshAll: () =>
       this.#queue.runExclusive(async () => {
         await this.#refresh([...this.#trees.ids]);
-        // Of a tree that has left memory, nothing else tells that its step has ended.
-        this.#parked.release(this.#parked.tree_ids.filter((tree_id) => this.#trees.peek(tree_id) === null));
+        this.#parked.releaseUnless((tree_id) => this.#trees.peek(tree_id) !== null);
       }),
     refreshGrown: (trees) => {
       const isBehind = ({ tree_id, length }: GrownTree): boolean =>
@@ -168,7 +179,12 @@ export class LedgerEngine implements TreeEngine {
     if (this.#stopped) throw closedError();
     return this.#queue.runExclusive(async () => {
       if (this.#restarts.rejectionCause !== null) throw ledgerUnavailableError(this.#restarts.rejectionCause);
-      return eraseCaseContent(this.#options.store, this.#trees, { case_id, by, time: () => this.#time(), beforeErase });
+      return eraseCaseContent(this.#options.store, this.#trees, {
+        case_id,
+        by,
+        time: () => this.#timestamps.now(),
+        beforeErase,
+      });
     });
   }
 
@@ -182,9 +198,8 @@ export class LedgerEngine implements TreeEngine {
     return this.#integrations.wait(tree_id, timeoutMs);
   }
 
-  labelVersion(case_id: string): Promise<number | null> {
-    return this.#writer.labelVersion?.(case_id) ?? Promise.resolve(null);
-  }
+  readonly labelVersion = async (case_id: string): Promise<number | null> =>
+    (await this.#writer.labelVersion?.(case_id)) ?? null;
 
   get hasFailed(): boolean {
     return this.#restarts.rejectionCause !== null;
@@ -316,7 +331,7 @@ export class LedgerEngine implements TreeEngine {
     if (overtaken.size > 0) await this.#catchUp(tick, overtaken);
     const durable = tick.outcomes.filter(({ tree_id }) => !overtaken.has(tree_id));
     for (const { afterCommit } of durable) for (const callback of afterCommit) callback();
-    for (const { issued } of durable) for (const command of issued) this.#runEffect(command);
+    for (const { issued } of durable) for (const command of issued) this.#effectStarter.start(command);
     this.#parked.release(durable.map(({ tree_id }) => tree_id));
   }
 
@@ -336,11 +351,7 @@ export class LedgerEngine implements TreeEngine {
       this.#reservations.forget(tree_id);
       this.#reportMissed(tree_id, await this.#trees.foldAgain(tree_id, tick.batch.firstSeq(tree_id)));
     }
-    const lost = tick.outcomes.filter(({ tree_id }) => overtaken.has(tree_id));
-    // Their input contains facts that may have changed: only the caller can make it again.
-    const stale = new Set(lost.flatMap(({ tree_id, item }) => (item.submission.caseLabel ? [tree_id] : [])));
-    for (const { tree_id, item } of lost) if (stale.has(tree_id)) item.reject(caseChangedError());
-    this.#queue.postpone(lost.flatMap(({ tree_id, item }) => (stale.has(tree_id) ? [] : [item])));
+    this.#queue.postpone(lostInputs(tick.outcomes, overtaken));
   }
 
   /** Adds what other workers have appended to these trees. */
@@ -360,40 +371,11 @@ export class LedgerEngine implements TreeEngine {
     }
   }
 
-  /** Caches the text, since every input within a millisecond has the same timestamp. */
-  #time(): string {
-    const now = this.#options.clock.now();
-    if (now !== this.#now.at) this.#now = { at: now, text: new Date(now).toISOString() };
-    return this.#now.text;
-  }
-
   #handleRunEnd(tree_id: string, ending: RunTermination): void {
     this.#timers.clearRun(ending.run_id);
     // Every later input would be refused. A later request for the tree folds it again.
     if (ending.run_id === tree_id) this.#trees.drop(tree_id);
     this.#options.listener.onEnded(tree_id, ending);
-  }
-
-  #runEffect(issued: IssuedCommand): void {
-    const permission = this.#writer.permitEffect();
-    if (permission === null) {
-      this.#perform(issued);
-      return;
-    }
-    const epoch = this.#heads;
-    // E5: the permission may come after the engine has failed, when a restart settles the effect.
-    const isOver = (): boolean => epoch !== this.#heads || this.#restarts.failure !== null;
-    permission.then(
-      () => (isOver() ? undefined : this.#perform(issued)),
-      // Without permission another worker may settle the effect. A restart settles it if no other worker does.
-      (error: unknown) => (isOver() ? undefined : this.#fail(error)),
-    );
-  }
-
-  #perform({ tree_id, command }: IssuedCommand): void {
-    const result = this.#effectRunner.run(command.effect);
-    if (result instanceof Promise) void result.then((outcome) => this.#submitResult(tree_id, command.effect, outcome));
-    else this.#submitResult(tree_id, command.effect, result);
   }
 
   #submitResult(tree_id: string, effect: Effect, outcome: EffectOutcome): void {

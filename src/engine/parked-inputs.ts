@@ -33,11 +33,6 @@ export class ParkedInputs {
     return true;
   }
 
-  /** The trees whose inputs wait. */
-  get tree_ids(): readonly string[] {
-    return [...this.#items.keys()];
-  }
-
   /** Decides the inputs of trees that have new entries. */
   release(tree_ids: readonly string[]): void {
     if (this.#items.size === 0) return;
@@ -46,6 +41,11 @@ export class ParkedInputs {
       this.#items.delete(tree_id);
       if (items !== undefined) this.#resume(items);
     }
+  }
+
+  /** Decides the inputs of trees that have left memory: nothing else tells that their step has ended. */
+  releaseUnless(isInMemory: (tree_id: string) => boolean): void {
+    this.release([...this.#items.keys()].filter((tree_id) => !isInMemory(tree_id)));
   }
 
   /** Removes and returns all inputs. */
