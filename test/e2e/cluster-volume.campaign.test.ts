@@ -51,7 +51,8 @@ campaign('a worker without the sandbox volume', () => {
       const agent = await cluster.token('agent-one', 'SANDBOX_AGENT', 'act');
       const reader = await cluster.token('rita', 'REVIEWER', 'observe');
       const front = await cluster.serve('f');
-      expect((await front.ask('/health', reader)).status).toBe(200);
+      const health = await front.ask('/health', reader);
+      expect(health).toMatchObject({ status: 200, text: expect.not.stringContaining('unsafe') });
       const started = await front.ask('/agents', agent, '{}');
       expect(started).toMatchObject({ status: 201 });
       const { run_id } = JSON.parse(started.text) as { run_id: string };
@@ -78,7 +79,11 @@ campaign('a worker without the sandbox volume', () => {
       const acted = await cluster.run('run', 'none.jsonl', '--home', 'f');
       expect(acted.status).not.toBe(0);
       await cluster.verify();
-      for (const server of [front, worker]) expect(await server.command.stop()).toMatchObject({ status: 0 });
+      const unsafe = await cluster.initHome('u', '--keys', 'a/keys', '--sandbox', 'a/sandbox', '--unsafe-shared');
+      expect(unsafe).toMatchObject({ status: 0 });
+      const shown = await cluster.serve('u');
+      expect((await shown.ask('/health', reader)).text).toContain('"unsafe_shared":true');
+      for (const server of [front, worker, shown]) expect(await server.command.stop()).toMatchObject({ status: 0 });
     },
     MS_MAX,
   );

@@ -27,6 +27,7 @@ export const init: CliCommand = {
     { name: 'keys', value: 'DIR', help: 'with --store: the key folder that workers share (default: in the home)' },
     { name: 'sandbox', value: 'DIR', help: 'with --store: the sandbox that workers share (default: in the home)' },
     { name: 'volume', value: 'NAME', help: 'with --store: the name of the sandbox volume' },
+    { name: 'unsafe-shared', help: 'with --store: accept a volume on a network file system; danger: see the guide' },
     { name: 'without-volume', help: 'with --store: join without the volume; other workers execute the steps' },
   ],
   notes: [
@@ -45,7 +46,8 @@ export const init: CliCommand = {
     }
     for (const name of STORE_ONLY_OPTIONS)
       if (args.text(name) !== undefined) throw commandUsageError(init, `--${name} needs --store`);
-    if (args.flag('without-volume')) throw commandUsageError(init, '--without-volume needs --store');
+    for (const name of ['without-volume', 'unsafe-shared'])
+      if (args.flag(name)) throw commandUsageError(init, `--${name} needs --store`);
     for (const folder of [home, contract]) {
       if (!isVacant(folder))
         throw usageError(`${folder} is not empty, and nothing was created: name another folder, or use it as it is`);

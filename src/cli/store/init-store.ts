@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { headFile } from '../../adapters/ledger/head-file.js';
+import { refuseNetworkFileSystem } from '../../adapters/sandbox/network-file-system.js';
 import { createPostgresStore, openPostgresStore } from '../../adapters/postgres/postgres-ledger-store.js';
 import { hasPostgresLedger, openPostgresCluster } from '../../adapters/postgres/cluster/postgres-cluster.js';
 import { usageError } from '../../errors.js';
@@ -48,6 +49,11 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
   const schema = args.text('schema') ?? SCHEMA_DEFAULT;
   const place: Place = { url, schema, keys, sandbox, volumeName: args.text('volume') };
   const shownUrl = withoutPassword(url);
+  const isUnsafe = args.flag('unsafe-shared');
+  if (sandbox !== null && !isUnsafe) {
+    makeFolder(sandbox);
+    refuseNetworkFileSystem(sandbox);
+  }
   const isNew = !(await hasPostgresLedger(place));
   if (isNew && sandbox === null) throw usageError('the first home of a ledger has its volume: omit --without-volume');
   const vkey = isNew ? createKeys(keys, key) : requireKeys(place, key);
@@ -57,7 +63,8 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
   await writeHead(home, keys, head);
   if (isVacant(contract) || !existsSync(contract)) await createContract(contract, () => Promise.resolve());
   const stored = { version: 1, url: shownUrl, schema, ledger_id, volume_id } as const;
-  writeStoreHome(home, { ...stored, keys: keys.keys, sandbox });
+  const unsafe = isUnsafe ? ({ unsafe_shared: true } as const) : {};
+  writeStoreHome(home, { ...stored, ...unsafe, keys: keys.keys, sandbox });
   const result = { home, contract, ledger: isNew ? 'created' : 'joined', ledger_id, keys: keys.keys, sandbox, volume };
   const lines = [
     `${isNew ? 'created the ledger    ' : 'joined the ledger     '} ${ledger_id} in schema ${schema} of ${shownUrl}`,

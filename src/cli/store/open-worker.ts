@@ -1,4 +1,5 @@
 import { absentSandbox } from '../../adapters/sandbox/absent-sandbox.js';
+import { refuseNetworkFileSystem } from '../../adapters/sandbox/network-file-system.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
 import { WorkerReporter } from '../../runtime/cluster/worker-reporter.js';
@@ -14,6 +15,8 @@ export interface LocalWorker extends Pick<WorkerReporter, 'serveAt'> {
   readonly cluster: ClusterDirectory;
   /** Null without the volume. */
   readonly volume_id: string | null;
+  /** Whether its volume may be on a network file system. */
+  readonly unsafeShared: boolean;
   /** Declares this worker over, so that others need not wait. Called when the ledger is closed. */
   close(): Promise<void>;
 }
@@ -26,6 +29,8 @@ export async function openWorker(
   const { paths, stored } = shared;
   const { log = winstonLog('warn') } = options;
   const overlay = sharedOverlay(paths);
+  const unsafeShared = stored.unsafe_shared ?? false;
+  if (stored.sandbox !== null && !unsafeShared) refuseNetworkFileSystem(paths.sandbox);
   const sandbox = stored.sandbox === null ? absentSandbox() : paths.sandbox;
   const folders = { keys: paths.keys, state: paths.state, sandbox, exports: locateExports(paths) };
   const turnpike = await openTurnpike({ ...options, ...folders, overlay, store: await openSharedStore(shared) });
@@ -41,7 +46,10 @@ export async function openWorker(
         .catch((error: unknown) => log.warn('this worker cannot say that it has ended', { error }));
       await reporter.close();
     };
-    return { turnpike, worker: { cluster, volume_id, close, serveAt: (address) => reporter.serveAt(address) } };
+    return {
+      turnpike,
+      worker: { cluster, volume_id, unsafeShared, close, serveAt: (address) => reporter.serveAt(address) },
+    };
   } catch (error) {
     await turnpike.close();
     throw error;

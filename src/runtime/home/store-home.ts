@@ -38,6 +38,8 @@ const StoreHome = Type.Object(
     keys: Type.String({ minLength: 1, maxLength: 4_096 }),
     /** Null for a worker without the sandbox volume. */
     sandbox: Nullable(Type.String({ minLength: 1, maxLength: 4_096 })),
+    /** Whether the volume may be on a network file system. */
+    unsafe_shared: Type.Optional(Type.Literal(true)),
   },
   closed,
 );

@@ -50,6 +50,8 @@ export interface HttpService extends InspectionService {
   readonly exports: string;
   /** Whether this process can commit to a ledger that several processes write; true for any other ledger. */
   readonly isStanding: () => Promise<boolean>;
+  /** Whether the sandbox may be on a network file system. */
+  readonly unsafeShared: boolean;
   readonly access: RunAccess;
   readonly keyedSteps: KeyedSteps;
   readonly version: string;

@@ -65,6 +65,8 @@ export interface TurnpikeHttpOptions {
   readonly cluster?: Pick<ClusterDirectory, 'status' | 'isStanding'>;
   /** Whether this worker has no sandbox volume: then MCP requests are refused, as steps are. Default: false. */
   readonly withoutVolume?: boolean;
+  /** Whether the sandbox may be on a network file system, which health shows. Default: false. */
+  readonly unsafeShared?: boolean;
   readonly clock?: Clock;
   readonly log?: Log;
 }
@@ -140,6 +142,7 @@ function createService(
           },
     exports: options.exports ?? turnpike.exports ?? 'exports',
     ...(options.cluster === undefined ? {} : { findWorker: findWorkerIn(options.cluster, clock) }),
+    unsafeShared: options.unsafeShared ?? false,
     isStanding: async () => (await options.cluster?.isStanding()) ?? true,
     access: new RunAccess(turnpike.remoteAgents),
     keyedSteps: new KeyedSteps(turnpike.ledger),

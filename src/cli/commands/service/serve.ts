@@ -140,7 +140,9 @@ async function serveHome({ turnpike, worker }: ServedHome, at: Address, args: Co
       ...(specs === undefined ? {} : { specs: resolve(io.cwd, specs) }),
     },
     ...(page === null ? {} : { page }),
-    ...(worker === null ? {} : { cluster: worker.cluster, withoutVolume: worker.volume_id === null }),
+    ...(worker === null
+      ? {}
+      : { cluster: worker.cluster, withoutVolume: worker.volume_id === null, unsafeShared: worker.unsafeShared }),
     log: io.log,
   });
   worker?.serveAt(args.text('advertise') ?? server.url);

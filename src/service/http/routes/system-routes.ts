@@ -26,6 +26,7 @@ const HealthShape = Type.Object(
     version: Type.String(),
     ledger_entries: Type.Integer({ minimum: 0 }),
     components: Type.Integer({ minimum: 1 }),
+    unsafe_shared: Type.Optional(Type.Literal(true)),
   },
   closed,
 );
@@ -41,14 +42,15 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
       summary: 'Check that the ledger can be read and written, and that an action is registered',
       rights: [],
       responses: { 200: jsonResponse('The service is healthy; otherwise 503.', HealthShape) },
-      async handle(_request, { turnpike, version, isStanding, log }) {
+      async handle(_request, { turnpike, version, isStanding, unsafeShared, log }) {
         try {
           const reads = [turnpike.ledger.size(), turnpike.policy(), isStanding()] as const;
           const [ledger_entries, policy, standing] = await Promise.all(reads);
           const components = policy.actions.size;
+          const health = { status: 'ok', version, ledger_entries, components };
           if (turnpike.failed) log.error('the ledger cannot be written');
           else if (!standing) log.error('this worker has no session with the database');
-          else if (components > 0) return { json: { status: 'ok', version, ledger_entries, components } };
+          else if (components > 0) return { json: unsafeShared ? { ...health, unsafe_shared: true } : health };
           else log.error('no action is registered');
         } catch (error) {
           log.error('the service is not healthy', { error });
