@@ -15,9 +15,9 @@ import { startPostgres } from '../../fixtures/postgres.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { proposal } from '../../fixtures/tree.js';
 import { ROOT } from '../../root.js';
-import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
+import { AS_FORMAT_1, ledgerPlace, type LedgerPlace } from './postgres-harness.js';
 
-/** The last commit before submissions could wait for the log. It has the same format. */
+/** A commit whose tables have format 2. */
 const EARLIER = '2a731fbb13cc4fafbdcdbfe0bc5216bc4e59b9fb';
 const PARTS = ['src', 'machines', 'policies', 'package.json'];
 const MS_MAX = 120_000;
@@ -46,7 +46,7 @@ async function buildEarlier(): Promise<string> {
     absWorkingDir: sources,
     stdin: {
       contents: `export { openTurnpike } from './src/index.ts';
-        export { openPostgresStore } from './src/adapters/postgres/index.ts';`,
+        export { createPostgresStore } from './src/adapters/postgres/index.ts';`,
       resolveDir: sources,
       loader: 'ts',
     },
@@ -118,13 +118,14 @@ const write = (path: string, content: string): string =>
 
 campaign('two versions on one ledger', () => {
   test(
-    'both serve the trees that either has started, and the later one goes on alone',
+    'the later one migrates the tables, both serve the trees that either has started, and one goes on alone',
     async () => {
       const place = ledgerPlace(server?.url ?? '');
-      await (await createPostgresStore({ ...place, caseKeysDir: join(place.folder, 'case-keys') })).close();
       const earlier = new EarlierWorker(program, place);
       expect(await earlier.next()).toBe('joined');
+      expect(await place.exec('SELECT format FROM meta')).toEqual([{ format: 2 }]);
       const current = await openCurrent(place);
+      expect(await place.exec('SELECT format FROM meta')).toEqual([{ format: FORMAT_VERSION }]);
       const runs = [
         (await earlier.ask({ start: { case: 'case-0001' } })) as string,
         (await current.remoteAgents.start({ case: 'case-0001' })).run_id,
@@ -167,10 +168,7 @@ campaign('two versions on one ledger', () => {
       await (await createPostgresStore({ ...place, caseKeysDir: join(place.folder, 'case-keys') })).close();
       const current = await openCurrent(place);
       const { run_id } = await current.remoteAgents.start({});
-      await place.exec(`DROP TABLE installation; ALTER TABLE pending DROP COLUMN since;
-        ALTER TABLE performers DROP COLUMN joined_at, DROP COLUMN version, DROP COLUMN address, DROP COLUMN volume_id,
-          DROP COLUMN overlay_epoch;
-        UPDATE meta SET format = 1`);
+      await place.exec(AS_FORMAT_1);
       const state = { isOver: false };
       const working = (async () => {
         for (let step = 0; !state.isOver; step += 1)

@@ -1,11 +1,11 @@
-// A worker of one version of the program. It prints a line when it has joined. Each line of its input is a JSON
-// command: it starts a run, or submits a proposal, and prints the result.
+// A worker of one version of the program, which creates the ledger. It prints a line when it has joined. Each line of
+// its input is a JSON command: it starts a run, or submits a proposal, and prints the result.
 
 import { createInterface } from 'node:readline';
-import { openPostgresStore, openTurnpike } from './worker-parts.js';
+import { createPostgresStore, openTurnpike } from './worker-parts.js';
 
 const { url, schema, folder } = JSON.parse(process.argv[2]);
-const store = await openPostgresStore({ url, schema, caseKeysDir: `${folder}/case-keys` });
+const store = await createPostgresStore({ url, schema, caseKeysDir: `${folder}/case-keys` });
 const turnpike = await openTurnpike({ store, sandbox: `${folder}/sandbox`, restarts: 'automatic', control: false });
 console.log('"joined"');
 for await (const line of createInterface({ input: process.stdin })) {

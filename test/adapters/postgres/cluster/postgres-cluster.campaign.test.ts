@@ -1,8 +1,9 @@
 import { afterAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { hasPostgresLedger, openPostgresCluster } from '../../../../src/adapters/postgres/cluster/postgres-cluster.js';
 import { createPostgresStore, openPostgresStore } from '../../../../src/adapters/postgres/index.js';
+import { FORMAT_VERSION } from '../../../../src/adapters/postgres/postgres-schema.js';
 import { startPostgres } from '../../../fixtures/postgres.js';
-import { ledgerPlace, type LedgerPlace } from '../postgres-harness.js';
+import { AS_FORMAT_1, ledgerPlace, type LedgerPlace } from '../postgres-harness.js';
 
 const server = await startPostgres({ isDurable: true });
 const campaign = server === null ? describe.skip : describe;
@@ -45,7 +46,7 @@ campaign('the list of workers', () => {
     expect(await cluster.isStanding()).toBe(true);
     await cluster.report(REPORT);
     const reported = { performer, pid: process.pid, over_at: null, connected: true, effects: 0, callers: 0, ...REPORT };
-    expect(await cluster.status()).toMatchObject({ format: 2, entries: 0, performers: [reported] });
+    expect(await cluster.status()).toMatchObject({ format: FORMAT_VERSION, entries: 0, performers: [reported] });
     await place.exec(`INSERT INTO duties (kind, run_id, tree_id, performer_id) VALUES ('effect', 'r', 't', ${performer});
       INSERT INTO pending (commit_no, tree_id, seq, since) VALUES (1, 't', 0, now() - interval '1 hour');
       INSERT INTO trees (tree_id, opened, wake_at) VALUES ('t', 1, '2026-01-01T00:00:00.000Z')`);
@@ -71,14 +72,11 @@ campaign('the list of workers', () => {
 
   test('a ledger of format 1 gets its tables when it is opened for writing', async () => {
     await (await createPostgresStore(place)).close();
-    await place.exec(`DROP TABLE installation; ALTER TABLE pending DROP COLUMN since;
-      ALTER TABLE performers DROP COLUMN joined_at, DROP COLUMN version, DROP COLUMN address, DROP COLUMN volume_id,
-        DROP COLUMN overlay_epoch;
-      UPDATE meta SET format = 1`);
+    await place.exec(AS_FORMAT_1);
     await expect(openPostgresStore({ ...place, readOnly: true })).rejects.toThrow('open the ledger for writing once');
     await (await openPostgresStore(place)).close();
     const cluster = openPostgresCluster(place);
-    expect(await cluster.status()).toMatchObject({ format: 2, performers: [] });
+    expect(await cluster.status()).toMatchObject({ format: FORMAT_VERSION, performers: [] });
     await cluster.close();
     await place.remove();
   });
