@@ -1,5 +1,5 @@
-// The network namespace of a worker: its only way to other processes is a pair of virtual interfaces. While one is down,
-// packets are lost and no connection is closed, as between machines. Linux only, and with the right to do so.
+// The network namespace of a worker: its only way to other processes is a pair of virtual interfaces. While one is
+// down, packets are lost and no connection is closed, as between machines. It needs Linux and the right to do so.
 
 import { execFileSync } from 'node:child_process';
 

@@ -32,7 +32,7 @@ const SEARCHES: Readonly<Record<Exclude<Plant, 'none'>, Search>> = {
   },
   'guard without grace': { only: ['stop at an answer'], finds: /after its settlement/ },
   'key by rename': { only: ['delay'], finds: /cannot be read|gave up|artifact.unreadable/ },
-  'double integration': { only: ['delay'], finds: /verif/, isContested: true },
+  'double integration': { only: ['delay'], finds: /verif/ },
   'signing before commit': {
     only: ['kill at an integration', 'cut at a statement'],
     finds: /were stored|is not of this log/,

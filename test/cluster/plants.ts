@@ -38,6 +38,9 @@ export function plantIn(plant: Plant, { store, anchor, places }: Parts): SharedL
     case 'number before the locks':
       // Every tree seems contested, so that the workers commit under its lock.
       return replaced(store, { commitTrees: (batch) => Promise.resolve(batch.trees.map(() => 'conflict' as const)) });
+    case 'double integration':
+      // All workers integrate, and nothing compares the size of the log (`sql-plants.ts`).
+      return replaced(store, { lead: () => Promise.resolve(true) });
     case 'effect before commit':
       return replaced(store, {
         commitTrees: (batch) => {
