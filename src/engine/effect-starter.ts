@@ -5,7 +5,7 @@ import type { IssuedCommand } from './tick/input-outcome.js';
 interface EffectStarterParts {
   readonly runner: EffectRunner;
   /** See `LedgerWriter.permitEffect`. */
-  readonly permit: () => Promise<void> | null;
+  readonly permit: (sentAt: number) => Promise<void> | null;
   /** Identifies the epoch of the engine; null while it has failed. */
   readonly epoch: () => object | null;
   readonly onOutcome: (tree_id: string, effect: Effect, outcome: EffectOutcome) => void;
@@ -20,9 +20,10 @@ export class EffectStarter {
     this.#parts = parts;
   }
 
-  start(issued: IssuedCommand): void {
+  /** @param sentAt when the commit of its decision was sent */
+  start(issued: IssuedCommand, sentAt = -Infinity): void {
     const { permit, epoch, onFailed } = this.#parts;
-    const permission = permit();
+    const permission = permit(sentAt);
     if (permission === null) {
       this.#perform(issued);
       return;

@@ -2,9 +2,10 @@
 // A `LedgerWriter` decides whether this process is the only writer of the ledger or one of several.
 //
 // Invariants:
-//   E1. One drain runs at a time. It decides and commits, and only then runs callbacks and effects.
-//   E2. A failed commit stops the engine: it acknowledges nothing of that batch and runs no more effects (D2), until a
-//       restart has opened the ledger again with empty memory.
+//   E1. One drain runs at a time. It decides and commits, and only then runs callbacks and effects. One of several
+//       workers decides the next tick, of other trees, while a commit is in flight. Ticks end in their order.
+//   E2. A failed commit stops the engine: it acknowledges nothing of that batch or of a later one, and runs no more
+//       effects (D2), until a restart has opened the ledger again with empty memory.
 //   E3. This process runs a command once. A local read may run before its commit; if that commit fails, no caller
 //       receives its result (C78).
 //   E4. An input on which a tree fails leaves nothing behind: the engine folds the tree again as it was before.
@@ -15,7 +16,7 @@
 
 import type { Effect } from '../contract/run/effect.js';
 import { InvariantError } from '../errors.js';
-import type { Decision, RunTermination } from '../kernel/decision.js';
+import type { RunTermination } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import type { ErasureResult, LogHead } from '../ports/ledger/ledger-store.js';
 import type { GrownTree } from '../ports/ledger/shared-store.js';
@@ -24,17 +25,18 @@ import { eraseCaseContent } from './erase-case.js';
 import { EffectStarter } from './effect-starter.js';
 import { EffectRunner, type EffectOutcome } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';
-import { InputQueue, QUEUE_MAX, SHARED_TICK_INPUTS_MAX, TICK_INPUTS_MAX } from './tick/input-queue.js';
-import { LIVE_TREES_MAX, LiveTrees } from './trees/live-trees.js';
+import { InputQueue, LIMITS, QUEUE_MAX, SHARED_LIMITS } from './tick/input-queue.js';
+import type { LiveTrees } from './trees/live-trees.js';
+import { openLiveTrees } from './trees/open-live-trees.js';
 import type { Reservations } from './reservations/quota-reservations.js';
 import { findCompletedStep, type CompletedStep } from './trees/completed-step.js';
 import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
 import { waitForQuiescence, Restarts } from './restarts.js';
-import { SNAPSHOT_ENTRIES } from './trees/snapshots.js';
 import { refuseSandboxInput } from './sandbox-inputs.js';
 import { lostInputs } from './tick/lost-inputs.js';
 import { resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/submissions.js';
 import type { QueuedInput } from './tick/input-outcome.js';
+import { reportMissed } from './tick/report-missed.js';
 import { Tick, type TickOptions } from './tick/tick.js';
 import { Timestamps } from './timestamps.js';
 import { DRAIN_MS, Timers, waitAtMost, type LoadedTimers } from './timers.js';
@@ -62,6 +64,8 @@ export class LedgerEngine implements TreeEngine {
   /** Heads of the current epoch; null before the start. */
   #heads: HeadWriter | null = null;
   readonly #integrations: IntegrationWaiters;
+  /** Resolves when the tick that was decided last has ended. */
+  #lastTick: Promise<void> = Promise.resolve();
   #stopped = false;
   readonly #timestamps: Timestamps;
 
@@ -73,27 +77,19 @@ export class LedgerEngine implements TreeEngine {
     this.#effectRunner = new EffectRunner(options.effects, this.#reservations);
     this.#effectStarter = new EffectStarter({
       runner: this.#effectRunner,
-      permit: () => writer.permitEffect(),
+      permit: (sentAt) => writer.permitEffect(sentAt),
       epoch: () => (this.#restarts.failure === null ? this.#heads : null),
       onOutcome: (tree_id, effect, outcome) => this.#submitResult(tree_id, effect, outcome),
       onFailed: (error) => this.#fail(error),
     });
     this.#queue = new InputQueue({
-      inputsMax: writer.sharesTrees ? SHARED_TICK_INPUTS_MAX : TICK_INPUTS_MAX,
+      limits: writer.sharesTrees ? SHARED_LIMITS : LIMITS,
       defer: options.defer,
-      process: (items) => this.#processBatch(items),
+      process: (items, onSent) => this.#processBatch(items, onSent),
+      onEnded: () => this.#evict(),
     });
     this.#parked = new ParkedInputs(options.clock, (items) => items.forEach((item) => this.#queue.push(item)));
-    this.#trees = new LiveTrees(
-      options.store,
-      options.liveTreesMax ?? LIVE_TREES_MAX,
-      options.snapshotEntries ?? SNAPSHOT_ENTRIES,
-      {
-        onEvict: (tree) => options.commitObserver?.onEvict(tree),
-        interpretation: options.interpretation,
-        treeLengths: writer.treeLengths,
-      },
-    );
+    this.#trees = openLiveTrees(options, writer.treeLengths);
     this.#timers = new Timers(options.clock, {
       // If the timer is too late for its run, the lifecycle refuses the input. A failed engine has no timers.
       fire: (tree_id, run_id, at) => this.#fire(tree_id, run_id, at),
@@ -311,45 +307,55 @@ export class LedgerEngine implements TreeEngine {
     });
   }
 
-  async #processBatch(items: readonly QueuedInput[]): Promise<void> {
-    await this.#tick(items).catch((error: unknown) => this.#fail(error, items));
-    this.#evict();
+  #processBatch(items: readonly QueuedInput[], onSent: () => void): Promise<void> {
+    const tick = this.#tick(items, onSent, this.#lastTick).catch((error: unknown) => this.#fail(error, items));
+    return (this.#lastTick = tick);
   }
 
   #evict(): void {
-    this.#trees.evict((tree) => tree.pending.length > 0);
+    this.#trees.evict(({ tree_id, pending }) => pending.length > 0 || this.#queue.isProcessing(tree_id));
   }
 
   /** Runs one transaction: decides all inputs, commits them, then runs callbacks and effects. */
-  async #tick(items: readonly QueuedInput[]): Promise<void> {
+  async #tick(items: readonly QueuedInput[], onSent: () => void, before: Promise<void>): Promise<void> {
     const tick = new Tick(this.#tickOptions);
     const tree_ids = [...new Set(items.map(({ tree_id }) => tree_id))];
-    const committed = await this.#writer.commit(tick, () => tick.process(items), tree_ids);
+    this.#refuseFailed();
+    const decide = (): Promise<void> => tick.process(items).then(() => this.#refuseFailed());
+    const committed = await this.#writer.commit(tick, decide, tree_ids, onSent);
+    await before;
+    this.#refuseFailed();
     const overtaken = committed?.overtaken ?? NO_TREES;
     if (committed !== null) this.#reportCommit(tick, committed);
     this.#queue.postpone(tick.postponed);
     if (overtaken.size > 0) await this.#catchUp(tick, overtaken);
     const durable = tick.outcomes.filter(({ tree_id }) => !overtaken.has(tree_id));
     for (const { afterCommit } of durable) for (const callback of afterCommit) callback();
-    for (const { issued } of durable) for (const command of issued) this.#effectStarter.start(command);
+    for (const { issued } of durable)
+      for (const command of issued) this.#effectStarter.start(command, committed?.sentAt);
     this.#parked.release(durable.map(({ tree_id }) => tree_id));
+  }
+
+  /** E2. The only writer has one tick at a time, so its own failure ends the tick. */
+  #refuseFailed(): void {
+    const { failure } = this.#restarts;
+    if (this.#writer.sharesTrees && failure !== null) throw ledgerUnavailableError(failure);
   }
 
   #reportCommit({ outcomes }: Tick, { batch, result }: CommittedTick): void {
     if (this.#heads === null) throw new InvariantError('the engine was not started');
     if (batch.trees.length === 0) return;
     this.#options.commitObserver?.onCommitted(batch, result, this.#trees.peek);
-    this.#heads.onCommitted(
-      result,
-      outcomes.some(({ checkpoint }) => checkpoint),
-    );
+    const shouldWrite = outcomes.some(({ checkpoint }) => checkpoint);
+    this.#heads.onCommitted(result, shouldWrite);
   }
 
   /** E6. Folds the trees again, with the entries of the other worker, and decides the inputs of this tick again. */
   async #catchUp(tick: Tick, overtaken: ReadonlySet<string>): Promise<void> {
     for (const tree_id of overtaken) {
       this.#reservations.forget(tree_id);
-      this.#reportMissed(tree_id, await this.#trees.foldAgain(tree_id, tick.batch.firstSeq(tree_id)));
+      const since = tick.batch.firstSeq(tree_id);
+      reportMissed(this.#tickOptions.listener, tree_id, await this.#trees.foldAgain(tree_id, since));
     }
     this.#queue.postpone(lostInputs(tick.outcomes, overtaken));
   }
@@ -357,17 +363,8 @@ export class LedgerEngine implements TreeEngine {
   /** Adds what other workers have appended to these trees. */
   async #refresh(tree_ids: readonly string[]): Promise<void> {
     for (const [tree_id, decisions] of await this.#trees.refresh(tree_ids)) {
-      this.#reportMissed(tree_id, decisions);
+      reportMissed(this.#tickOptions.listener, tree_id, decisions);
       this.#parked.release([tree_id]);
-    }
-  }
-
-  /** Tells callers and timers of this process what another worker has decided. It runs the effects itself. */
-  #reportMissed(tree_id: string, decisions: readonly Decision[]): void {
-    for (const { replies, ended, timers } of decisions) {
-      for (const reply of replies) this.#options.listener.onReply(tree_id, reply);
-      for (const ending of ended) this.#handleRunEnd(tree_id, ending);
-      if (timers.length > 0) this.#timers.set(tree_id, timers);
     }
   }
 
@@ -392,9 +389,10 @@ export class LedgerEngine implements TreeEngine {
       this.#writer.stop();
       this.#options.store.records?.abandon();
       this.#timers.clear();
-      for (const item of [...this.#queue.drain(), ...this.#parked.drain()]) item.reject(ledgerUnavailableError(error));
       if (isFirst) this.#options.listener.onFailed(ledgerUnavailableError(error));
     }
-    for (const item of inputs) item.reject(ledgerUnavailableError(error));
+    // Also after the first failure: a tick that was being decided may have left inputs for later.
+    const left = [...this.#queue.drain(), ...this.#parked.drain()];
+    for (const item of [...inputs, ...left]) item.reject(ledgerUnavailableError(error));
   }
 }

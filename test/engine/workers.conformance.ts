@@ -1,13 +1,14 @@
 // What holds between several workers of one ledger, as one suite that every shared store must pass.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { SHARED_QUOTA } from '../../machines/flags.js';
 import { LedgerError } from '../../src/errors.js';
 import { GRACE_MS, POLL_MS } from '../../src/engine/writers/shared-writer.js';
 import type { LogHead } from '../../src/ports/ledger/log-store.js';
 import type { SharedLedgerStore } from '../../src/ports/ledger/shared-store.js';
 import type { FaultySharedStore } from '../fixtures/faulty-shared-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
-import { proposal } from '../fixtures/tree.js';
+import { ABSENT, proposal } from '../fixtures/tree.js';
 import {
   entriesOf,
   propose,
@@ -18,6 +19,9 @@ import {
   write,
   type EngineHarness,
 } from './tree-engine.conformance.js';
+
+/** The shipped policy's. */
+const BYTES_MAX = 104_857_600;
 
 export interface SharedHarness extends EngineHarness {
   readonly store: FaultySharedStore;
@@ -376,5 +380,58 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     expect(locked).toBe(1);
     expect(rival).toBe(2);
     await expectOneChain(one);
+  });
+
+  test('C82: a case of which an append was refused gets another version than the batch, so that nothing builds on it', async () => {
+    const { one, other } = await pair();
+    const second = 'run_shared0002';
+    for (const tree of [TREE, second]) await start(one, tree, REMOTE);
+    for (const tree of [TREE, second]) await think(other, tree, 'in memory');
+    const { commitTrees } = other.store;
+    const release = {
+      ...{ case_id: 'case-1', isChecked: false, reserved: [], released: ['run_shared0003.1'] },
+      ...{ total: { bytes: 0, files: 0 }, room: null },
+    };
+    const versions: string[] = [];
+    other.store.commitTrees = async (batch) => {
+      const [{ version } = { version: '?' }] = await one.store.caseQuotas(['case-1']);
+      const trees = batch.trees.map((append) => ({ ...append, quotas: [{ ...release, version }] }));
+      if (versions.length === 1) await think(one, TREE, 'faster');
+      const statuses = await commitTrees({ ...batch, trees });
+      const [after] = await one.store.caseQuotas(['case-1']);
+      versions.push(after?.version.replace(batch.quota_version, statuses.join()) ?? '');
+      return statuses;
+    };
+    for (const round of ['first', 'again']) await Promise.all([TREE, second].map((tree) => think(other, tree, round)));
+    expect(versions.slice(0, 2)).toEqual(['committed,committed', 'conflict,committed+']);
+  });
+
+  test.each([
+    { left: 2, statuses: ['committed'] },
+    { left: 1, statuses: ['conflict', 'committed'] },
+  ])('C82: with $left bytes left, what another worker has reserved meanwhile is $statuses.0', async (expected) => {
+    const { one, other } = await pair();
+    const second = 'run_shared0002';
+    const usage = { bytes: BYTES_MAX - expected.left, files: 0 };
+    const changes: (() => void)[] = [];
+    for (const worker of [one, other]) {
+      worker.world.gather = () => ({ paths: [ABSENT], usage });
+      worker.world.onPerform = () =>
+        new Promise((end) => changes.push(() => end({ status: 'failed', cause: 'INTERNAL' })));
+    }
+    for (const tree of [TREE, second]) await start(one, tree, REMOTE, undefined, [SHARED_QUOTA]);
+    await think(other, second, 'in memory');
+    await write(one, TREE, 'w');
+    const { commitTrees } = other.store;
+    const statuses: string[] = [];
+    other.store.commitTrees = async (batch) => {
+      const answered = await commitTrees(batch);
+      statuses.push(...answered);
+      return answered;
+    };
+    await write(other, second, 'w');
+    const [quota] = await other.store.caseQuotas(['case-1']);
+    for (const end of changes) end();
+    expect([statuses, quota?.total.files]).toEqual([expected.statuses, expected.left]);
   });
 }

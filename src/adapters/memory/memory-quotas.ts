@@ -1,3 +1,4 @@
+import type { SandboxAmount } from '../../contract/run/effect.js';
 import type {
   AppendStatus,
   CaseQuota,
@@ -12,6 +13,7 @@ interface StoredReservation extends CaseReservation {
 
 interface StoredQuota {
   version: string;
+  total: SandboxAmount;
   reservations: readonly StoredReservation[];
 }
 
@@ -25,8 +27,7 @@ export class MemoryQuotas {
   }
 
   get(case_id: string): CaseQuota {
-    const { version, reservations } = this.#case(case_id);
-    return { version, reservations };
+    return { ...this.#case(case_id) };
   }
 
   /** The statuses of the appends, with those in conflict whose decisions depend on other reservations. */
@@ -35,8 +36,9 @@ export class MemoryQuotas {
     const statuses = this.#compareLabels(batch, fits);
     const conflicting = new Set<string>();
     for (const [index, { quotas }] of trees.entries()) {
-      for (const { case_id, version, isChecked } of quotas) {
-        const isOther = isChecked && statuses[index] === 'committed' && this.#case(case_id).version !== version;
+      for (const change of quotas) {
+        const { case_id, isChecked } = change;
+        const isOther = isChecked && statuses[index] === 'committed' && !this.#holds(change);
         if (statuses[index] === 'conflict' || isOther) conflicting.add(case_id);
       }
     }
@@ -49,12 +51,15 @@ export class MemoryQuotas {
   /** Applies what the committed appends change. */
   apply({ trees, quota_version }: SharedBatch, statuses: readonly AppendStatus[]): void {
     const committed = trees.filter((_, index) => statuses[index] === 'committed');
+    const refused = trees.filter((_, index) => statuses[index] === 'conflict').flatMap(({ quotas }) => quotas);
+    const partly = new Set(refused.map(({ case_id }) => case_id));
     const next = new Map<string, string>();
     for (const { tree_id, quotas } of committed) {
       for (const change of quotas) {
         const { case_id, version, reserved, released } = change;
         if (reserved.length === 0 && released.length === 0) continue;
-        next.set(case_id, this.#case(case_id).version === version ? quota_version : `${quota_version}+`);
+        const isWhole = this.#case(case_id).version === version && !partly.has(case_id);
+        next.set(case_id, isWhole ? quota_version : `${quota_version}+`);
         this.#change(tree_id, change);
       }
     }
@@ -80,14 +85,24 @@ export class MemoryQuotas {
     });
   }
 
+  /** Whether what was decided with these reservations holds with those of now. */
+  #holds({ case_id, version, total, room }: QuotaChange): boolean {
+    const stored = this.#case(case_id);
+    if (stored.version === version) return true;
+    if (room === null) return false;
+    return stored.total.bytes - total.bytes <= room.bytes && stored.total.files - total.files <= room.files;
+  }
+
   #change(tree_id: string, { case_id, reserved, released }: QuotaChange): void {
     const stored = this.#case(case_id);
     const kept = stored.reservations.filter((one) => one.tree_id !== tree_id || !released.includes(one.run_id));
-    const paths = new Set(reserved.flatMap((one) => one.paths));
+    const meets = (one: CaseReservation, others: readonly CaseReservation[]): boolean =>
+      others.some(({ key, paths }) => key !== one.key && paths.some((path) => one.paths.includes(path)));
     stored.reservations = [
-      ...kept.map((one) => (one.paths.some((path) => paths.has(path)) ? { ...one, ...one.whole } : one)),
-      ...reserved.map((one) => ({ ...one, tree_id })),
+      ...kept.map((one) => (meets(one, reserved) ? { ...one, ...one.whole } : one)),
+      ...reserved.map((one) => ({ ...one, ...(meets(one, [...kept, ...reserved]) ? one.whole : {}), tree_id })),
     ];
+    for (const { whole } of reserved) stored.total = sumOf(stored.total, whole);
   }
 
   #endTree(tree_id: string): void {
@@ -101,8 +116,13 @@ export class MemoryQuotas {
   #case(case_id: string): StoredQuota {
     const known = this.#cases.get(case_id);
     if (known !== undefined) return known;
-    const added = { version: '', reservations: [] };
+    const added = { version: '', reservations: [], total: { bytes: 0, files: 0 } };
     this.#cases.set(case_id, added);
     return added;
   }
 }
+
+const sumOf = (one: SandboxAmount, other: SandboxAmount): SandboxAmount => ({
+  bytes: one.bytes + other.bytes,
+  files: one.files + other.files,
+});

@@ -32,6 +32,12 @@ export interface PostgresPlace {
 /** A row as the server sent it: every value is its text. */
 export type Row = Readonly<Record<string, string | null>>;
 
+/** A statement that is sent often: each connection plans it once. */
+export interface NamedStatement {
+  readonly name: string;
+  readonly text: string;
+}
+
 /** A client of the driver, or a connection of a pool. */
 export interface Queryable {
   query(query: QueryConfig): Promise<{ readonly rows: unknown[] }>;
@@ -89,11 +95,11 @@ export class ReaderPool {
   }
 
   /** @throws LedgerError LEDGER_UNAVAILABLE, or LEDGER_TAMPERED for damaged data */
-  async read(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
+  async read(statement: string | NamedStatement, values: readonly unknown[] = []): Promise<readonly Row[]> {
     try {
-      return await this.send(text, values).catch((error: unknown) => {
+      return await this.send(statement, values).catch((error: unknown) => {
         if (isServerAnswer(error) || error instanceof LedgerError) throw error;
-        return this.send(text, values);
+        return this.send(statement, values);
       });
     } catch (cause) {
       throw asLedgerError(cause, 'the ledger cannot be read');
@@ -101,10 +107,11 @@ export class ReaderPool {
   }
 
   /** Sends a statement once. @throws the error of the driver */
-  async send(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
+  async send(statement: string | NamedStatement, values: readonly unknown[]): Promise<readonly Row[]> {
     const client = await this.connect();
     try {
-      const { rows } = await client.query<Row>(text, [...values]);
+      const query = typeof statement === 'string' ? { text: statement } : statement;
+      const { rows } = await client.query<Row>({ ...query, values: [...values] });
       client.release();
       return rows;
     } catch (error) {

@@ -11,9 +11,12 @@ export const proposalName = (proposal_id: string): string => `p${proposal_id}`;
 /** As JSON: the caller chooses the id, and PostgreSQL stores neither U+0000 nor half of a surrogate pair. */
 export const inputName = (input_id: string): string => `i${JSON.stringify(input_id)}`;
 
-const MARKS = `SELECT k.place, m.seq, m.run_id, m.step_index, m.payload_sha256
+const MARKS = {
+  name: 'turnpike_marks',
+  text: `SELECT k.place, m.seq, m.run_id, m.step_index, m.payload_sha256
   FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS k (scope, name, place)
-  JOIN marks m ON m.scope = k.scope AND m.name = k.name`;
+  JOIN marks m ON m.scope = k.scope AND m.name = k.name`,
+};
 
 /** @returns for each key its mark, or null @throws LedgerError LEDGER_TAMPERED @throws InvariantError */
 export async function readMarks(

@@ -36,7 +36,7 @@ export class PostgresReader {
 
   /** @throws LedgerError LEDGER_TAMPERED if the row was removed */
   async head(): Promise<LogHead> {
-    const [row] = await this.#pool.read('SELECT size, root, frontier FROM head');
+    const [row] = await this.#pool.read(HEAD);
     if (row === undefined) throw tamperedError('the ledger has lost its head');
     const what = 'the head';
     const frontier = hexOf(row, 'frontier', what);
@@ -241,8 +241,13 @@ const TREES_OF_CASE = `SELECT l.log_index, t.tree_id, t.ended FROM trees t
 const OPEN_TREES = `SELECT opened, tree_id, unfinished, wake_at FROM trees
   WHERE NOT ended AND opened > $1 ORDER BY opened LIMIT ${PAGE_TREES}`;
 
-const PENDING = `SELECT p.commit_no, p.tree_id, p.seq, b.leaf_hashes FROM pending p
-  LEFT JOIN blocks b ON b.tree_id = p.tree_id AND b.seq = p.seq ORDER BY p.commit_no LIMIT $1`;
+const HEAD = { name: 'turnpike_head', text: 'SELECT size, root, frontier FROM head' };
+
+const PENDING = {
+  name: 'turnpike_pending',
+  text: `SELECT p.commit_no, p.tree_id, p.seq, b.leaf_hashes FROM pending p
+  LEFT JOIN blocks b ON b.tree_id = p.tree_id AND b.seq = p.seq ORDER BY p.commit_no LIMIT $1`,
+};
 
 /** From the block that contains $1. A block has at least one entry. */
 const LEAF_HASHES = `SELECT l.log_index, b.leaf_hashes FROM (

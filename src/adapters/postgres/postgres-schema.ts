@@ -7,7 +7,7 @@ import type { LedgerError } from '../../errors.js';
 import { unavailableError } from '../ledger/store-errors.js';
 
 /** The format of the tables that this version reads and writes: the number of migrations. */
-export const FORMAT_VERSION = 3;
+export const FORMAT_VERSION = 4;
 
 export const otherFormatError = (format: number, action: string): LedgerError =>
   unavailableError(`the ledger has format ${format}, and this version reads ${FORMAT_VERSION}: ${action}`);
@@ -194,3 +194,9 @@ const FIRST_ROWS = `
 
 /** The first migration creates the tables of format 1. */
 export const TABLES_OF_FORMAT_1 = `${TABLES}\n${GUARDS}\n${FIRST_ROWS}`;
+
+/**
+ * The texts of a usual append have 2 to 3 kB when they are compressed. Up to this size they stay in their row:
+ * otherwise each would need rows and an index entry in a second table.
+ */
+export const BLOCKS_OF_FORMAT_4 = 'ALTER TABLE blocks SET (toast_tuple_target = 8160);';

@@ -49,8 +49,8 @@ export const SHARED_PARAMETERS = OWN_PARAMETERS + BATCH_PARAMETERS.length;
  * Commits each append alone, and the duties of those that were committed. The performer cannot be declared over during
  * the call: the calling session holds its lock.
  */
-const COMMIT_SHARED = `
-CREATE FUNCTION commit_shared(
+const commitShared = (create: string, released: string): string => `
+${create} FUNCTION commit_shared(
   p_performer integer, p_duty_tree integer[], p_duty_kind text[], p_duty_run text[],
   p_released_tree integer[], p_released_run text[], ${BATCH_PARAMETERS.map((type, at) => `b${at + 1} ${type}`).join(', ')},
   OUT epoch_over boolean, OUT statuses text[], OUT content_nos bigint[]
@@ -64,13 +64,19 @@ BEGIN
   SELECT d.kind, d.run_id, b1[d.tree], p_performer
   FROM unnest(p_duty_tree, p_duty_kind, p_duty_run) AS d (tree, kind, run_id) WHERE statuses[d.tree] = 'committed'
   ON CONFLICT (run_id, kind) DO UPDATE SET performer_id = excluded.performer_id, from_dead = NULL;
-  DELETE FROM duties d USING unnest(p_released_tree, p_released_run) AS r (tree, run_id)
-  WHERE d.run_id = r.run_id AND statuses[r.tree] = 'committed';
+${released}
   IF true = ANY (b5) THEN
     DELETE FROM duties d USING unnest(b1, b5, statuses) AS a (tree_id, ended, status)
     WHERE d.tree_id = a.tree_id AND a.ended AND a.status = 'committed';
   END IF;
 END $body$;`;
+
+const DELETE_RELEASED = `  DELETE FROM duties d USING unnest(p_released_tree, p_released_run) AS r (tree, run_id)
+  WHERE d.run_id = r.run_id AND statuses[r.tree] = 'committed';`;
+/** Most batches of a worker release nothing. */
+const DELETE_RELEASED_IF_ANY = `  IF cardinality(p_released_tree) > 0 THEN
+  ${DELETE_RELEASED.replaceAll('\n', '\n  ')}
+  END IF;`;
 
 /** Declares every performer over whose lock is free. Returns how many. */
 const END_LOST = `
@@ -118,4 +124,13 @@ CREATE FUNCTION claim_due_trees(p_now text, p_until text, p_limit integer) RETUR
 $body$;`;
 
 /** The tables and functions of format 1 for several workers; they come after those for one. */
-export const SHARED_OF_FORMAT_1 = [TABLES, COMMIT_SHARED, END_LOST, CLAIM_DUTIES, CLAIM_DUE_TREES].join('\n');
+export const SHARED_OF_FORMAT_1 = [
+  TABLES,
+  commitShared('CREATE', DELETE_RELEASED),
+  END_LOST,
+  CLAIM_DUTIES,
+  CLAIM_DUE_TREES,
+].join('\n');
+
+/** The same function, for the same callers. */
+export const SHARED_OF_FORMAT_4 = commitShared('CREATE OR REPLACE', DELETE_RELEASED_IF_ANY);

@@ -4,8 +4,9 @@ import { tamperedError, unavailableError } from '../ledger/store-errors.js';
 import { CLUSTER_OF_FORMAT_2 } from './cluster/postgres-cluster-tables.js';
 import type { Queryable, Row } from './postgres-connection.js';
 import { functionsOfFormat1 } from './postgres-functions.js';
-import { SHARED_OF_FORMAT_1 } from './postgres-shared-functions.js';
+import { SHARED_OF_FORMAT_1, SHARED_OF_FORMAT_4 } from './postgres-shared-functions.js';
 import {
+  BLOCKS_OF_FORMAT_4,
   CHUNK_BYTES,
   FORMAT_VERSION,
   GUARDS_COUNT,
@@ -14,12 +15,15 @@ import {
   TABLES_OF_FORMAT_1,
 } from './postgres-schema.js';
 import { LABELS_OF_FORMAT_3 } from './workers/postgres-labels.js';
+import { QUOTAS_OF_FORMAT_4 } from './workers/postgres-quotas.js';
 
 /** Migration n leads from format n to format n + 1. */
 const MIGRATIONS: readonly string[] = [
   `${TABLES_OF_FORMAT_1}\n${functionsOfFormat1(CHUNK_BYTES)}\n${SHARED_OF_FORMAT_1}`,
   CLUSTER_OF_FORMAT_2,
   LABELS_OF_FORMAT_3,
+  // Workers of format 3 go on meanwhile: they call functions with the same parameters.
+  `${BLOCKS_OF_FORMAT_4}\n${QUOTAS_OF_FORMAT_4}\n${SHARED_OF_FORMAT_4}`,
 ];
 
 /** Serializes migrations; two numbers, so that it cannot be the lock of a writer. */

@@ -2,18 +2,30 @@
 // a copy.
 //
 //   Q1. A decision that depends on the quota is made with the copy. Its commit is a conflict if the store has another
-//       version, so that the recorded facts are those that hold at the commit.
+//       version, except for Q5: the recorded facts are those that hold at the commit.
 //   Q2. The usage on disk is measured after the copy was read. A change of another worker is either in the usage, or
 //       still reserved: it is released only after it was made.
 //   Q3. Changes of several workers at one path run in any order. So a change then counts with its whole content,
 //       whatever it replaces.
+//   Q4. When a batch is sent, the copy has its changes and its version, and the next tick decides with them. If the
+//       batch is not written as it is, the store never gets that version alone. What it releases counts until then.
+//   Q5. A decision that was allowed leaves room for others: its commit is no conflict while no more was reserved since
+//       the copy was read than the rest of the quota. Every change counts whole in it, whatever it replaces, so
+//       that the paths of unknown changes do not matter. The recorded facts are then those of the copy. What was denied needs
+//       the same version.
 
 import { findAction } from '../../contract/policy/actions.js';
 import type { Effect, GatherRequest, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
 import type { Decision } from '../../kernel/decision.js';
 import { findPendingGather } from '../../kernel/sandbox-changes.js';
 import type { Tree } from '../../kernel/tree.js';
-import type { CaseReservation, QuotaChange, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
+import type {
+  AppendStatus,
+  CaseReservation,
+  QuotaChange,
+  SharedBatch,
+  SharedLedgerStore,
+} from '../../ports/ledger/shared-store.js';
 import type { EffectOutcome } from '../effect-runner.js';
 import { withReserved } from '../tick/submissions.js';
 import type { Effects, Submission } from '../tree-engine.js';
@@ -27,15 +39,32 @@ const CASES_MAX = 4_096;
 
 interface CaseCopy {
   version: string;
+  /** As `CaseQuota.total`, with the changes of this worker since it was read. */
+  total: SandboxAmount;
   readonly reservations: Map<string, CaseReservation>;
+}
+
+/** A change that is released in a batch in flight, and not made: it counts until the batch is written. */
+interface Leaving extends Pick<CaseReservation, 'key' | 'whole'> {
+  readonly case_id: string;
 }
 
 /** What the decisions of a tick change for one tree. */
 interface Draft {
   readonly case_id: string;
+  /** The version of the copy at the first decision. */
+  readonly version: string;
+  readonly total: SandboxAmount;
   isChecked: boolean;
+  /** What is left of the quota for the change that is being decided. Null: none is. */
+  left: SandboxAmount | null;
+  /** What the changes so far leave for others. */
+  room: SandboxAmount;
+  /** Whether the decisions hold only with the same reservations. */
+  isExact: boolean;
   reserved: CaseReservation[];
   released: Set<string>;
+  readonly leaving: Leaving[];
   /** The part that is in the batch, whatever happens to the next input of the tree. */
   joined: JoinedDraft;
 }
@@ -57,6 +86,8 @@ export class SharedReservations implements Reservations {
   readonly #caseOf = new Map<string, string>();
   /** Changes that this worker has made: the usage includes them. Their steps are not recorded yet. */
   readonly #made = new Set<string>();
+  /** What batches in flight release, by their version. */
+  readonly #leaving = new Map<string, readonly Leaving[]>();
   /** By tree. */
   readonly #drafts = new Map<string, readonly Draft[]>();
 
@@ -78,7 +109,7 @@ export class SharedReservations implements Reservations {
     if (input.kind !== 'facts') return submission;
     const request = findPendingGather(tree, input.run_id);
     if (request === null || !request.usage) return submission;
-    this.#draft(tree.tree_id, request.case_id).isChecked = true;
+    this.#beginCheck(tree, request, input.facts);
     return withReserved(submission, this.#computeReserved(request, input.facts));
   }
 
@@ -113,7 +144,7 @@ export class SharedReservations implements Reservations {
   }
 
   forget(): void {
-    // `onCommitted` reads the reservations of an overtaken tree again.
+    // The writer reads the reservations of an overtaken tree again.
   }
 
   restore(): void {
@@ -121,36 +152,49 @@ export class SharedReservations implements Reservations {
   }
 
   clear(): void {
-    for (const known of [this.#cases, this.#caseOf, this.#made, this.#drafts]) known.clear();
+    for (const known of [this.#cases, this.#caseOf, this.#made, this.#drafts, this.#leaving]) known.clear();
   }
 
   /** What the decisions of this tick change for the tree, or depend on. */
   changesOf(tree_id: string): readonly QuotaChange[] {
-    return this.#draftsOf(tree_id).map(({ case_id, isChecked, reserved, released }) => ({
-      case_id,
-      version: this.#copy(case_id).version,
-      isChecked,
-      reserved,
-      released: [...released],
-    }));
+    return this.#draftsOf(tree_id).map(({ case_id, version, total, isChecked, left, room, isExact, ...changes }) => {
+      // The copy may have been read again between two decisions.
+      const isSame = this.#copy(case_id).version === version;
+      const hasRoom = isSame && !isExact && left === null && Number.isFinite(room.bytes);
+      return {
+        ...{ case_id, isChecked, total },
+        version: isSame ? version : UNKNOWN_VERSION,
+        room: hasRoom ? room : null,
+        reserved: changes.reserved,
+        released: [...changes.released],
+      };
+    });
   }
 
-  /**
-   * Updates the copies after a commit: reads those of conflicting appends again.
-   * @param changes those that were sent, with whether their append was written
-   * @throws LedgerError if the store cannot be read
-   */
-  async onCommitted(
-    changes: readonly { readonly change: QuotaChange; readonly isWritten: boolean }[],
-    version: string,
-  ): Promise<void> {
-    const conflicting = new Set<string>();
-    for (const { change, isWritten } of changes) {
-      if (!isWritten) conflicting.add(change.case_id);
-      // If the store had another version, it has yet another one now, and the next check is a conflict.
-      else if (change.reserved.length > 0 || change.released.length > 0) this.#copy(change.case_id).version = version;
+  /** Q4. If the store has another version than the changes, it gets yet another one, and the next check conflicts. */
+  onSent(batch: SharedBatch): void {
+    for (const { quotas } of batch.trees) {
+      for (const { case_id, reserved } of changing(quotas)) {
+        const copy = this.#copy(case_id);
+        copy.version = batch.quota_version;
+        for (const { whole } of reserved) copy.total = combine(copy.total, whole, (one, other) => one + other);
+      }
     }
-    await this.#read([...conflicting]);
+    const leaving = [...this.#drafts.values()].flat().flatMap((draft) => draft.leaving);
+    if (leaving.length > 0) this.#leaving.set(batch.quota_version, leaving);
+  }
+
+  /** Reads the reservations of the cases again whose appends were refused. @throws LedgerError */
+  async onCommitted(batch: SharedBatch, statuses: readonly AppendStatus[]): Promise<void> {
+    const refused = batch.trees.filter((_, index) => statuses[index] === 'conflict').flatMap(({ quotas }) => quotas);
+    await this.#read([...new Set(refused.map(({ case_id }) => case_id))]);
+    this.#leaving.delete(batch.quota_version);
+    const released = new Set(
+      batch.trees.flatMap(({ quotas }, index) =>
+        statuses[index] === 'conflict' ? [] : quotas.flatMap((change) => change.released),
+      ),
+    );
+    for (const key of released.size > 0 ? this.#made : []) if (released.has(stepRunOf(key))) this.#made.delete(key);
   }
 
   /** Reads the reservations of the cases of these trees again, if they have any. @throws LedgerError */
@@ -160,12 +204,12 @@ export class SharedReservations implements Reservations {
 
   async #read(case_ids: readonly string[]): Promise<void> {
     if (case_ids.length === 0) return;
-    for (const [index, { version, reservations }] of (await this.#store.caseQuotas(case_ids)).entries()) {
+    for (const [index, { version, total, reservations }] of (await this.#store.caseQuotas(case_ids)).entries()) {
       const case_id = case_ids[index] ?? '';
       // Q2.
       if (this.#cases.get(case_id)?.version !== version) this.#effects.forgetUsage?.(case_id);
       // Also with the same version: the copy may contain what was not committed.
-      this.#setCase(case_id, { version, reservations: new Map(reservations.map((one) => [one.key, one])) });
+      this.#setCase(case_id, { version, total, reservations: new Map(reservations.map((one) => [one.key, one])) });
     }
   }
 
@@ -181,15 +225,40 @@ export class SharedReservations implements Reservations {
     for (const other of others) reservations.set(other.key, { ...other, ...other.whole });
     const reservation = { key, run_id: stepRunOf(key), paths, ...amount, whole };
     reservations.set(key, reservation);
-    this.#draft(tree_id, case_id).reserved.push(reservation);
+    const draft = this.#draft(tree_id, case_id);
+    draft.reserved.push(reservation);
+    if (draft.left === null) return;
+    draft.room = combine(
+      draft.room,
+      combine(draft.left, whole, (one, other) => one - other),
+      Math.min,
+    );
+    draft.left = null;
+  }
+
+  /** Q5. */
+  #beginCheck(tree: Tree, { case_id }: GatherRequest, { usage }: SandboxFacts): void {
+    const draft = this.#draft(tree.tree_id, case_id);
+    draft.isChecked = true;
+    // The decision of an earlier check has reserved nothing.
+    draft.isExact ||= draft.left !== null;
+    const { bytes_max = 0, files_max = 0 } = tree.policy?.sandbox ?? {};
+    draft.left = { bytes: bytes_max - (usage?.bytes ?? bytes_max), files: files_max - (usage?.files ?? files_max) };
+    const leaving = [...this.#leaving.values()].flat().filter((one) => one.case_id === case_id);
+    for (const { key, whole } of [...this.#copy(case_id).reservations.values(), ...leaving])
+      if (!this.#made.has(key)) draft.left = combine(draft.left, whole, (one, other) => one - other);
   }
 
   #releaseStep(tree: Tree, run_id: string): void {
     const case_id = tree.run(run_id)?.context.case_id ?? null;
     if (case_id === null) return;
     const { reservations } = this.#copy(case_id);
-    for (const { key, run_id: owner } of reservations.values()) if (owner === run_id) reservations.delete(key);
     const draft = this.#draft(tree.tree_id, case_id);
+    for (const { key, run_id: owner, whole } of reservations.values()) {
+      if (owner !== run_id) continue;
+      reservations.delete(key);
+      if (!this.#made.has(key)) draft.leaving.push({ case_id, key, whole });
+    }
     draft.reserved = draft.reserved.filter((reservation) => reservation.run_id !== run_id);
     draft.released.add(run_id);
   }
@@ -220,7 +289,11 @@ export class SharedReservations implements Reservations {
     const drafts = this.#draftsOf(tree_id);
     const known = drafts.find((draft) => draft.case_id === case_id);
     if (known !== undefined) return known;
-    const draft: Draft = { case_id, isChecked: false, reserved: [], released: new Set(), joined: NOTHING };
+    const { version, total } = this.#copy(case_id);
+    const draft: Draft = {
+      ...{ case_id, version, total, isChecked: false, left: null, room: UNLIMITED, isExact: false },
+      ...{ reserved: [], released: new Set(), leaving: [], joined: NOTHING },
+    };
     this.#drafts.set(tree_id, [...drafts, draft]);
     if (this.#caseOf.size >= CASES_MAX) this.#caseOf.clear();
     this.#caseOf.set(tree_id, case_id);
@@ -228,7 +301,7 @@ export class SharedReservations implements Reservations {
   }
 
   #copy(case_id: string): CaseCopy {
-    return this.#cases.get(case_id) ?? this.#setCase(case_id, { version: '', reservations: new Map() });
+    return this.#cases.get(case_id) ?? this.#setCase(case_id, { version: '', total: NONE, reservations: new Map() });
   }
 
   #setCase(case_id: string, copy: CaseCopy): CaseCopy {
@@ -236,6 +309,18 @@ export class SharedReservations implements Reservations {
     return copy;
   }
 }
+
+const NONE: SandboxAmount = { bytes: 0, files: 0 };
+const UNLIMITED: SandboxAmount = { bytes: Infinity, files: Infinity };
+
+const combine = (
+  one: SandboxAmount,
+  other: SandboxAmount,
+  operation: (one: number, other: number) => number,
+): SandboxAmount => ({ bytes: operation(one.bytes, other.bytes), files: operation(one.files, other.files) });
+
+const changing = (quotas: readonly QuotaChange[]): readonly QuotaChange[] =>
+  quotas.filter(({ reserved, released }) => reserved.length > 0 || released.length > 0);
 
 /** The key is the id of a mediated run's child: the step's run is two levels above. */
 const stepRunOf = (key: string): string => key.split('.').slice(0, -2).join('.');

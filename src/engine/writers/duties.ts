@@ -16,6 +16,8 @@ export interface DutyChanges {
  */
 export function dutyChanges(tree: Tree, decisions: readonly Decision[]): DutyChanges {
   const taken: Duty[] = [];
+  /** The store has no duties of these runs. */
+  const created = new Set<string>();
   const released = new Set<string>();
   for (const { commands, ended, entries } of decisions) {
     for (const command of commands) {
@@ -24,6 +26,7 @@ export function dutyChanges(tree: Tree, decisions: readonly Decision[]): DutyCha
     for (const { entry } of entries) {
       if (entry.type === 'input' && entry.seq === 0) taken.push({ run_id: tree.tree_id, kind: 'caller' });
       if (entry.type === 'input' && entry.body.kind === 'result') released.add(entry.body.run_id);
+      if (entry.type === 'run_created') created.add(entry.body.run_id);
       if (entry.type !== 'run_created' || entry.body.run_kind !== 'agent') continue;
       const { run_id } = entry.body;
       released.add(tree.tree_id);
@@ -31,5 +34,8 @@ export function dutyChanges(tree: Tree, decisions: readonly Decision[]): DutyCha
     }
     for (const { run_id } of ended) released.add(run_id);
   }
-  return { taken: taken.filter(({ run_id }) => !released.has(run_id)), released: [...released] };
+  return {
+    taken: taken.filter(({ run_id }) => !released.has(run_id)),
+    released: [...released].filter((run_id) => !created.has(run_id)),
+  };
 }

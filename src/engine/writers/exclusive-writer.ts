@@ -27,7 +27,7 @@ export class ExclusiveWriter implements LedgerWriter {
     if (tick.batch.isEmpty) return null;
     const { store, meter } = this.#parts;
     const batch = tick.batch.build(this.#epoch);
-    return { batch, result: await commitBatch(store, batch, meter), overtaken: NOTHING };
+    return { batch, result: await commitBatch(store, batch, meter), overtaken: NOTHING, sentAt: 0 };
   }
 
   recover(engine: RecoveringEngine): Promise<Recovery> {

@@ -13,6 +13,8 @@ export interface CommittedTick {
   readonly result: CommitResult;
   /** The trees that another worker has extended meanwhile: nothing of them was written. */
   readonly overtaken: ReadonlySet<string>;
+  /** When the commit was sent, in ms of the monotonic clock. */
+  readonly sentAt: number;
 }
 
 /** The engine as a shared writer uses it. */
@@ -44,16 +46,23 @@ export interface LedgerWriter {
   acquire(): Promise<void>;
   /**
    * Processes a tick and commits what it has decided. Null if it has decided nothing.
+   * @param onSent is called when the next tick may be decided, before this commit has ended
    * @throws LedgerError if nothing may be acknowledged
    */
-  commit(tick: Tick, process: () => Promise<void>, tree_ids: readonly string[]): Promise<CommittedTick | null>;
+  commit(
+    tick: Tick,
+    process: () => Promise<void>,
+    tree_ids: readonly string[],
+    onSent: () => void,
+  ): Promise<CommittedTick | null>;
   /** Completes what workers that are gone have left unfinished. */
   recover(engine: SharedEngineAccess): Promise<Recovery>;
   /**
    * Makes sure that this process is still the one that performs its effects.
+   * @param sentAt when the commit of the effect's decision was sent
    * @returns null if an effect may start at once @throws LedgerError if it may not start
    */
-  permitEffect(): Promise<void> | null;
+  permitEffect(sentAt: number): Promise<void> | null;
   /** Starts no more background work. */
   stop(): void;
   /** Resolves when no background work is in flight. Never rejects. */

@@ -9,6 +9,9 @@
 //       a grace period later (`GRACE_MS`).
 //   W4. Everything else that a worker does for others is found by polling: new entries of trees in memory, timers that
 //       are due, and duties of workers that are gone.
+//   W5. While a commit is in flight, the next tick is decided without its trees. Commits are sent in the order of their
+//       ticks, but one that is sent again may follow a later one: they have no tree in common, and what they share, the
+//       reservations of cases, is compared by version (Q4).
 
 import { LedgerError } from '../../errors.js';
 import type {
@@ -54,8 +57,6 @@ export class SharedWriter implements LedgerWriter {
   #performer = 0;
   /** The number of batches so far. */
   #batches = 0;
-  /** When the last commit was sent, in ms of the monotonic clock. */
-  #sentAt = -Infinity;
   #engine: SharedEngineAccess | null = null;
   #cancelPoll = IGNORE;
   /** The last poll. It never rejects. */
@@ -76,21 +77,28 @@ export class SharedWriter implements LedgerWriter {
     this.#performer = await this.#store.join();
   }
 
-  async commit(tick: Tick, process: () => Promise<void>, tree_ids: readonly string[]): Promise<CommittedTick | null> {
+  async commit(
+    tick: Tick,
+    process: () => Promise<void>,
+    tree_ids: readonly string[],
+    onSent: () => void,
+  ): Promise<CommittedTick | null> {
+    let sentAt = -Infinity;
     const decide = async (): Promise<SharedBatch> => {
       await process();
       const batch = this.#build(tick);
       this.#parts.meter?.prepare({ ...batch, epoch: this.#performer });
-      this.#sentAt = this.#monotonic();
+      sentAt = this.#monotonic();
       return batch;
     };
-    const contested = tree_ids.filter((tree_id) => this.#races.isContested(tree_id));
-    const { batch, statuses } =
-      contested.length > 0 ? await this.#commitLocked(tree_ids, decide) : await this.#commitFree(await decide());
+    const isContested = tree_ids.some((tree_id) => this.#races.isContested(tree_id));
+    const { batch, statuses } = isContested
+      ? await this.#commitLocked(tree_ids, decide)
+      : await this.#commitFree(await decide(), onSent);
     if (batch.trees.length === 0) return null;
     this.#updateLabels(batch, statuses);
-    await this.#updateReservations(batch, statuses);
-    return this.#toCommitted(batch, statuses);
+    await this.reservations.onCommitted(batch, statuses);
+    return { ...this.#toCommitted(batch, statuses), sentAt };
   }
 
   async recover(engine: SharedEngineAccess): Promise<Recovery> {
@@ -104,8 +112,8 @@ export class SharedWriter implements LedgerWriter {
   }
 
   /** W3. */
-  permitEffect(): Promise<void> | null {
-    return this.#monotonic() - this.#sentAt < GUARD_MS ? null : this.#requireStanding();
+  permitEffect(sentAt: number): Promise<void> | null {
+    return this.#monotonic() - sentAt < GUARD_MS ? null : this.#requireStanding();
   }
 
   async #requireStanding(): Promise<void> {
@@ -122,9 +130,12 @@ export class SharedWriter implements LedgerWriter {
     return this.#polling;
   }
 
-  async #commitFree(batch: SharedBatch): Promise<Decided> {
+  /** W5. */
+  async #commitFree(batch: SharedBatch, onSent: () => void): Promise<Decided> {
     if (batch.trees.length === 0) return { batch, statuses: [] };
-    return { batch, statuses: await this.#send(() => this.#store.commitTrees(batch)) };
+    const sent = this.#send(() => this.#store.commitTrees(batch));
+    onSent();
+    return { batch, statuses: await sent };
   }
 
   /** W1. If the outcome is unknown, the batch is sent again without the lock: it still fits, or was overtaken. */
@@ -142,7 +153,7 @@ export class SharedWriter implements LedgerWriter {
     } catch (error) {
       const [batch] = decided;
       if (batch === undefined || !isOutcomeUnknown(error)) throw error;
-      return this.#commitFree(batch);
+      return this.#commitFree(batch, IGNORE);
     }
   }
 
@@ -167,7 +178,7 @@ export class SharedWriter implements LedgerWriter {
     }
     const { trees } = tick.batch.build(this.#performer);
     this.#batches += 1;
-    return {
+    const batch = {
       performer: this.#performer,
       quota_version: `${this.#performer}.${this.#batches}`,
       trees: trees.map((append): SharedAppend => {
@@ -181,6 +192,8 @@ export class SharedWriter implements LedgerWriter {
         };
       }),
     };
+    this.reservations.onSent(batch);
+    return batch;
   }
 
   #updateLabels({ trees }: SharedBatch, statuses: readonly AppendStatus[]): void {
@@ -188,14 +201,7 @@ export class SharedWriter implements LedgerWriter {
       if (label !== null && statuses[index] !== 'conflict') this.#labels.onCommitted(label);
   }
 
-  #updateReservations({ trees, quota_version }: SharedBatch, statuses: readonly AppendStatus[]): Promise<void> {
-    const changes = trees.flatMap(({ quotas }, index) =>
-      quotas.map((change) => ({ change, isWritten: statuses[index] !== 'conflict' })),
-    );
-    return this.reservations.onCommitted(changes, quota_version);
-  }
-
-  #toCommitted({ performer, trees }: SharedBatch, statuses: readonly AppendStatus[]): CommittedTick {
+  #toCommitted({ performer, trees }: SharedBatch, statuses: readonly AppendStatus[]): Omit<CommittedTick, 'sentAt'> {
     const overtaken = new Set<string>();
     const written = trees.filter(({ tree_id }, index) => {
       if (statuses[index] !== 'conflict') return true;

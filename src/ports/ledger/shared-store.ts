@@ -28,6 +28,8 @@ export interface CaseQuota {
   /** Differs after every change of the reservations; empty for a case that never had any. */
   readonly version: string;
   readonly reservations: readonly CaseReservation[];
+  /** What all changes so far have reserved, each with its whole amount. It never falls. */
+  readonly total: SandboxAmount;
 }
 
 /** What an append changes in the reservations of a case, or only depends on. */
@@ -35,8 +37,12 @@ export interface QuotaChange {
   readonly case_id: string;
   /** The version of the reservations with which the worker decided. */
   readonly version: string;
-  /** Whether a decision of the append depends on the reservations. Another version is then a conflict. */
+  /** Whether a decision of the append depends on the reservations. Without `room`, another version is a conflict. */
   readonly isChecked: boolean;
+  /** The total when the reservations were read, with the changes that the worker has committed since. */
+  readonly total: SandboxAmount;
+  /** What others may have reserved beyond `total`, so that the decisions hold. Null: the version must be the same. */
+  readonly room: SandboxAmount | null;
   readonly reserved: readonly CaseReservation[];
   /** The agent runs whose reservations end, because their step is recorded. They end before others begin. */
   readonly released: readonly string[];
@@ -73,7 +79,10 @@ export interface SharedAppend extends TreeAppend {
 export interface SharedBatch {
   /** The number of the committing worker, from `join`. */
   readonly performer: number;
-  /** The next version of the reservations that the batch changes. No two batches have the same. */
+  /**
+   * The next version of the reservations that the batch changes. No two batches have the same. A case whose
+   * reservations had another version than the changes, or with an append in conflict, gets this one with a suffix.
+   */
   readonly quota_version: string;
   readonly trees: readonly SharedAppend[];
 }

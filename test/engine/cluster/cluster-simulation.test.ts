@@ -104,6 +104,11 @@ const QUOTA_PLANTS: Readonly<Record<string, Plant>> = {
   'does not store reservations': (store) => changed(store, (append) => ({ ...append, quotas: [] })),
   'does not compare the reservations': (store) =>
     changed(store, (append) => ({ ...append, quotas: append.quotas.map((one) => ({ ...one, isChecked: false })) })),
+  'leaves more room than there is': (store) =>
+    changed(store, ({ quotas, ...append }) => ({
+      ...append,
+      quotas: quotas.map((one) => ({ ...one, room: one.room && { bytes: Infinity, files: Infinity } })),
+    })),
   'keeps reservations for good': (store) =>
     changed(store, (append) => ({ ...append, quotas: append.quotas.map((one) => ({ ...one, released: [] })) })),
 };

@@ -94,8 +94,11 @@ export async function claimDueTrees(
   return (await send({ text: CLAIM_DUE, values: [now, until, limit] })).map((row) => textOf(row, 'tree_id', 'a tree'));
 }
 
-const LENGTHS = `SELECT t.head_seq FROM unnest($1::text[]) WITH ORDINALITY AS a (tree_id, ord)
-  LEFT JOIN trees t ON t.tree_id = a.tree_id ORDER BY a.ord`;
+const LENGTHS = {
+  name: 'turnpike_lengths',
+  text: `SELECT t.head_seq FROM unnest($1::text[]) WITH ORDINALITY AS a (tree_id, ord)
+  LEFT JOIN trees t ON t.tree_id = a.tree_id ORDER BY a.ord`,
+};
 
 /** See `SharedLedgerStore.treeLengths`. */
 export async function treeLengths(pool: ReaderPool, tree_ids: readonly string[]): Promise<readonly number[]> {
