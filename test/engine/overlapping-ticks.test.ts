@@ -23,7 +23,7 @@ class TwoClocks extends ManualClock {
 interface GatedHarness extends EngineHarness {
   readonly clock: TwoClocks;
   readonly store: GatedSharedStore;
-  /** The trees that the observer of commits was told of, and whether they were in memory. */
+  /** The trees in the commits that the observer got, or `no tree` for one that was not in memory. */
   readonly observed: string[];
 }
 

@@ -10,8 +10,8 @@
 //   Q4. When a batch is sent, the copy has its changes and its version, and the next tick decides with them. If the
 //       batch is not written as it is, the store never gets that version alone. What it releases counts until then.
 //   Q5. A decision that was allowed leaves room for others: its commit is no conflict while no more was reserved since
-//       the copy was read than the rest of the quota. Every change counts whole in it, whatever it replaces, so
-//       that the paths of unknown changes do not matter. The recorded facts are then those of the copy. What was denied needs
+//       the copy was read than the rest of the quota. Every change counts whole in it, whatever it replaces. So the
+//       paths of unknown changes do not matter. The recorded facts are then those of the copy. What was denied needs
 //       the same version.
 
 import { findAction } from '../../contract/policy/actions.js';
