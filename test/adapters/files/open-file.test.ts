@@ -110,6 +110,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/adapters/records/sqlite-backend.ts': 'makes a file after refuseSpecialFile',
   'src/adapters/files/disk-space.ts': 'appends to a regular file, and never waits for what is none',
   'src/adapters/system/process-identity.ts': 'files of the kernel in /proc',
+  'src/adapters/sandbox/open-parents.ts': 'the sandbox has its own rules (decision 0011)',
   'src/adapters/sandbox/read-directly.ts': 'the sandbox has its own rules (decision 0011)',
   'src/adapters/sandbox/sandbox-actions.ts': 'the sandbox has its own rules (decision 0011)',
   'src/adapters/sandbox/sandbox-walk.ts': 'the sandbox has its own rules (decision 0011)',
