@@ -53,6 +53,7 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   'ledger archive': ({ folder }) => [[join(folder, 'archive.jsonl'), '--before', '0']],
   // The home is open: the command refuses. What it writes is stored like the ledger, and shown to no reader.
   'home copy': ({ folder, bench }) => [[bench.home, join(folder, 'copy')]],
+  'home reopen': none,
   worker: none,
   'cluster status': none,
   'machines diff': ({ runs }) => [[runs[0] ?? '', runs[1] ?? '']],

@@ -179,6 +179,9 @@ export class WriterSession {
   }
 
   async #restore(): Promise<void> {
+    // Without the lock another process may have written what the copy does not have.
+    if (this.#place.isCopySource === true)
+      throw unavailableError('the lock of the source was lost: start the copy again');
     const former = this.#session;
     const session = await openSession(this.#place);
     try {

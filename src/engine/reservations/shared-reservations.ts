@@ -62,6 +62,8 @@ interface Draft {
   room: SandboxAmount;
   /** Whether the decisions hold only with the same reservations. */
   isExact: boolean;
+  /** Whether the copy was read again after a decision: it may lack what the decision has reserved. */
+  isStale: boolean;
   reserved: CaseReservation[];
   released: Set<string>;
   readonly leaving: Leaving[];
@@ -158,8 +160,7 @@ export class SharedReservations implements Reservations {
   /** What the decisions of this tick change for the tree, or depend on. */
   changesOf(tree_id: string): readonly QuotaChange[] {
     return this.#draftsOf(tree_id).map(({ case_id, version, total, isChecked, left, room, isExact, ...changes }) => {
-      // The copy may have been read again between two decisions.
-      const isSame = this.#copy(case_id).version === version;
+      const isSame = !changes.isStale && this.#copy(case_id).version === version;
       const hasRoom = isSame && !isExact && left === null && Number.isFinite(room.bytes);
       return {
         ...{ case_id, isChecked, total },
@@ -210,6 +211,7 @@ export class SharedReservations implements Reservations {
       if (this.#cases.get(case_id)?.version !== version) this.#effects.forgetUsage?.(case_id);
       // Also with the same version: the copy may contain what was not committed.
       this.#setCase(case_id, { version, total, reservations: new Map(reservations.map((one) => [one.key, one])) });
+      for (const draft of [...this.#drafts.values()].flat()) draft.isStale ||= draft.case_id === case_id;
     }
   }
 
@@ -292,6 +294,7 @@ export class SharedReservations implements Reservations {
     const { version, total } = this.#copy(case_id);
     const draft: Draft = {
       ...{ case_id, version, total, isChecked: false, left: null, room: UNLIMITED, isExact: false },
+      isStale: false,
       ...{ reserved: [], released: new Set(), leaving: [], joined: NOTHING },
     };
     this.#drafts.set(tree_id, [...drafts, draft]);

@@ -90,7 +90,10 @@ export class InputQueue {
 
   /** Resolves when no tick is scheduled or processed, and no task has exclusive access. */
   async waitUntilIdle(): Promise<void> {
-    while (this.#scheduled || this.#ticks.size > 0) await new Promise<void>((done) => this.#options.defer(done));
+    while (this.#scheduled || this.#ticks.size > 0) {
+      await Promise.all(this.#ticks.keys());
+      if (this.#scheduled) await new Promise<void>((done) => this.#options.defer(done));
+    }
     await this.#exclusive;
   }
 

@@ -22,6 +22,7 @@ interface Waiter {
   readonly deadline: number;
   /** The number of its tree's last pending append at its first poll; null before. */
   last: number | null;
+  isAnswered: boolean;
   resolve(head: LogHead | null): void;
 }
 
@@ -39,9 +40,23 @@ export class IntegrationWaiters {
    * @returns the head that covers it, once the head file has it; null after `timeoutMs`, or if the ledger has failed
    */
   wait(tree_id: string, timeoutMs: number): Promise<LogHead | null> {
-    const deadline = this.#options.clock.now() + timeoutMs;
+    const { clock } = this.#options;
+    const deadline = clock.now() + timeoutMs;
     return new Promise((resolve) => {
-      this.#waiters.push({ tree_id, deadline, last: null, resolve });
+      // A poll may take longer than the caller waits: a server or a disk that does not answer.
+      const cancel = clock.wake(deadline, () => waiter.resolve(null));
+      const waiter: Waiter = {
+        tree_id,
+        deadline,
+        last: null,
+        isAnswered: false,
+        resolve: (head) => {
+          cancel();
+          waiter.isAnswered = true;
+          resolve(head);
+        },
+      };
+      this.#waiters.push(waiter);
       if (!this.#isPolling) void this.#poll();
     });
   }
@@ -60,7 +75,7 @@ export class IntegrationWaiters {
   /** Answers those whose entries are in the log, and those whose time is up. Never rejects. */
   async #round(): Promise<void> {
     // A caller that comes during a read may have committed after it.
-    const present = this.#waiters;
+    const present = this.#waiters.filter(({ isAnswered }) => !isAnswered);
     this.#waiters = [];
     const waiting: Waiter[] = [];
     const { store, clock, confirm } = this.#options;
@@ -76,6 +91,7 @@ export class IntegrationWaiters {
     }
     const now = clock.now();
     for (const waiter of waiting) {
+      if (waiter.isAnswered) continue;
       if (waiter.deadline <= now) waiter.resolve(null);
       else this.#waiters.push(waiter);
     }

@@ -244,9 +244,8 @@ export class HighRiskRuns {
     const [first, second] = await Promise.allSettled([opened, this.#submit(root, input, [material], caseLabel)]);
     if (first.status === 'rejected' || second.status === 'rejected') {
       this.#live.delete(run_id);
-      if (first.status === 'fulfilled' && second.status === 'rejected' && isCaseChanged(second.reason))
-        await this.#abandon(root);
-      // A root without a run is cancelled, at the latest when the home is opened again.
+      // A root without a run would never end. If this fails too, the next opening cancels it.
+      if (first.status === 'fulfilled') await this.#abandon(root).catch(() => undefined);
       throw first.status === 'rejected' ? first.reason : (second as PromiseRejectedResult).reason;
     }
     const { refused } = second.value;
@@ -255,7 +254,7 @@ export class HighRiskRuns {
     return this.#track(run_id, open.correlation_id, finished);
   }
 
-  /** Another root follows. */
+  /** Cancels a root without a run. */
   async #abandon(root: string): Promise<void> {
     const input_id = `${root}/abandoned`;
     await this.#submit(root, { kind: 'cancel', run_id: root, input_id, reason: 'interrupted' }, []);

@@ -17,12 +17,20 @@ const pendingAppend = (commit_no: number, tree_id = TREE): PendingAppend => ({
 
 function bench() {
   const clock = new ManualClock();
-  const state = { pending: [] as PendingAppend[], reads: 0, confirmed: 0, isReadable: true, hasFailed: false };
+  const state = {
+    pending: [] as PendingAppend[],
+    reads: 0,
+    confirmed: 0,
+    isReadable: true,
+    hasFailed: false,
+    hangs: false,
+  };
   const waiters = new IntegrationWaiters({
     clock,
     store: {
       pending: (limit) => {
         state.reads += 1;
+        if (state.hangs) return new Promise(() => undefined);
         return state.isReadable
           ? Promise.resolve(state.pending.slice(0, limit))
           : Promise.reject(new Error('the database is away'));
@@ -60,6 +68,16 @@ test('D15: a caller waits for the appends that its tree has, and not for later o
   state.pending = [pendingAppend(4), pendingAppend(5)];
   await poll();
   expect(answers).toEqual([HEAD]);
+});
+
+test('D15: a caller waits no longer than it asked for, even if the store does not answer', async () => {
+  const { state, answers, wait, poll } = bench();
+  state.hangs = true;
+  wait();
+  await poll(999);
+  expect(answers).toEqual([]);
+  await poll(1);
+  expect(answers).toEqual([null]);
 });
 
 test('D15: many callers share one read of the pending appends and one head', async () => {

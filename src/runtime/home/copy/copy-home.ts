@@ -101,7 +101,7 @@ type Source = Awaited<ReturnType<typeof openCopySource>>;
 
 async function copyAll(options: CopyHomeOptions, names: CopyNames, opened: Source): Promise<CopyResult> {
   const { from, to, sandbox = true, keepSource = false, onProgress = () => undefined } = options;
-  const { store, source, mark } = opened;
+  const { store, source } = opened;
   await clearTarget(to);
   await copyFiles(from, to, sandbox);
   const target = await createCopyTarget(to, names.from);
@@ -112,7 +112,7 @@ async function copyAll(options: CopyHomeOptions, names: CopyNames, opened: Sourc
     if (verdict.verdict === 'refused') return copied;
     await writeHead(to, head);
     await installCopy(to);
-    if (!keepSource) await mark(names.to);
+    if (!keepSource) await markSource(opened, names.to);
     writeCopyMarker(to.paths.home, { source: names.from, verified: head.root });
     await target.publish();
     await removeCopyMarker(to.paths.home);
@@ -122,17 +122,28 @@ async function copyAll(options: CopyHomeOptions, names: CopyNames, opened: Sourc
   }
 }
 
+/** M5: once the mark is there no process can join, so a lock that was never lost proves that none has written. */
+async function markSource({ mark, confirmLock }: Source, target: string): Promise<void> {
+  await mark(target);
+  try {
+    await confirmLock();
+  } catch (error) {
+    await mark(null);
+    throw error;
+  }
+}
+
 /** Finishes a copy that was interrupted between its two last writes: only the mark of the folder is left. */
 async function finishPublished(
   { to, replay = true, keepSource = false }: CopyHomeOptions,
   names: CopyNames,
-  { source, mark }: Source,
+  opened: Source,
 ): Promise<CopyResult | null> {
-  const { root } = await source.head();
+  const { root } = await opened.source.head();
   if (readCopyMarker(to.paths.home)?.verified !== root || !(await isPublished(to))) return null;
   const verdict = await verifyCopy(to, replay);
   if (verdict.verdict === 'refused') return null;
-  if (!keepSource) await mark(names.to);
+  if (!keepSource) await markSource(opened, names.to);
   await removeCopyMarker(to.paths.home);
   return { entries: verdict.entries, trees: verdict.trees, root: verdict.root, verdict };
 }

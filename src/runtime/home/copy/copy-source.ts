@@ -19,6 +19,8 @@ export interface OpenCopySource {
   readonly copiedTo: string | null;
   /** Marks the ledger as copied, so that nothing writes to it any more; null removes the mark. */
   readonly mark: (target: string | null) => Promise<void>;
+  /** @throws LedgerError LEDGER_UNAVAILABLE if the lock was lost at any time since the opening */
+  readonly confirmLock: () => Promise<void>;
   close(): Promise<void>;
 }
 
@@ -47,7 +49,9 @@ export async function openCopySource(location: LedgerLocation): Promise<OpenCopy
     if (obstacle !== null) {
       throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `this ledger cannot be copied: ${obstacle}` });
     }
-    return { store, source, copiedTo, mark: marks.write, close };
+    // The lock of SQLite is a file of this process; that of PostgreSQL belongs to a connection.
+    const confirmLock = async (): Promise<void> => void (location.postgres === null || (await store.acquire()));
+    return { store, source, copiedTo, mark: marks.write, confirmLock, close };
   } catch (error) {
     await close();
     throw error;

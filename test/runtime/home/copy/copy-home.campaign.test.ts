@@ -208,6 +208,24 @@ const copy = (from: LedgerLocation, to: LedgerLocation) => copyHome({ from, to, 
     await (await open(postgres)).close();
   });
 
+  test('a source whose lock was lost during the copy stays as it was, and the copy does not open', async () => {
+    const [postgres, home] = [newPostgres(), newHome()];
+    await copy(source, postgres);
+    const { schema } = postgres.postgres ?? { schema: '' };
+    const lock = `locktype = 'advisory' AND mode = 'ExclusiveLock' AND objid = '${schema}.meta'::regclass::oid`;
+    let lost = 0;
+    const onProgress = (): void => {
+      if (lost > 0) return;
+      lost = 1;
+      spawnSync('psql', [url, '-c', `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE ${lock}`]);
+    };
+    const message = expect.stringContaining('the lock of the source was lost');
+    await expect(copyHome({ from: postgres, to: home, onProgress })).rejects.toMatchObject({ message });
+    expect(lost).toBe(1);
+    await expect(open(home)).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+    await (await open(postgres)).close();
+  });
+
   test('a worker whose session was lost while its ledger was copied does not continue', async () => {
     const postgres = newPostgres();
     await copy(source, postgres);
