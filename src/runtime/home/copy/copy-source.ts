@@ -50,7 +50,9 @@ export async function openCopySource(location: LedgerLocation): Promise<OpenCopy
       throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `this ledger cannot be copied: ${obstacle}` });
     }
     // The lock of SQLite is a file of this process; that of PostgreSQL belongs to a connection.
-    const confirmLock = async (): Promise<void> => void (location.postgres === null || (await store.acquire()));
+    const confirmLock = async (): Promise<void> => {
+      if (location.postgres !== null) await store.acquire();
+    };
     return { store, source, copiedTo, mark: marks.write, confirmLock, close };
   } catch (error) {
     await close();
