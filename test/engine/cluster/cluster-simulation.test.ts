@@ -5,7 +5,7 @@ import type { SharedAppend, SharedBatch, SharedLedgerStore } from '../../../src/
 import { sized } from '../../fixtures/campaign.js';
 import { simulateCluster } from './cluster-simulation.js';
 
-const SEEDS = sized(2, 60);
+const SEEDS = sized(1, 60);
 /** Planted faults that are found soon; the campaign plants all of them. */
 const PLANTED = sized(1, Infinity);
 
