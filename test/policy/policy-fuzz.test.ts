@@ -40,7 +40,7 @@ const anyFile = fc.constantFrom(...POLICY_FILES);
 test('any bytes', () => {
   fc.assert(
     fc.property(anyFile, fc.uint8Array({ maxLength: 400 }), (name, bytes) => mustAnswer(noisy(name, bytes))),
-    { numRuns: sized(50, 200) },
+    { numRuns: sized(30, 200) },
   );
 });
 
@@ -89,7 +89,7 @@ test('the words of YAML in any order', () => {
   const text = fc.array(word, { maxLength: 60 }).map((words) => new TextEncoder().encode(words.join('')));
   fc.assert(
     fc.property(anyFile, text, (name, bytes) => mustAnswer(noisy(name, bytes))),
-    { numRuns: sized(80, 400) },
+    { numRuns: sized(50, 400) },
   );
 });
 
@@ -109,7 +109,7 @@ test('the shipped files with one passage removed, doubled or overwritten', () =>
       const damaged = Buffer.concat([bytes.slice(0, start), middle, bytes.slice(start + length)]);
       mustAnswer({ ...SHIPPED, [name]: new Uint8Array(damaged) });
     }),
-    { numRuns: sized(30, 150) },
+    { numRuns: sized(20, 150) },
   );
 });
 
@@ -124,7 +124,7 @@ test('the shipped files with any value in any place', () => {
       Reflect.set(holder, key, inserted);
       mustAnswer({ ...SHIPPED, [name]: new TextEncoder().encode(toYaml(data)) });
     }),
-    { numRuns: sized(25, 120) },
+    { numRuns: sized(15, 120) },
   );
 });
 
@@ -155,7 +155,7 @@ test('readPolicyYaml reads what toYaml writes', () => {
       expect(problems).toEqual([]);
       expect(JSON.parse(JSON.stringify(document!.data))).toEqual(data);
     }),
-    { numRuns: sized(100, 300) },
+    { numRuns: sized(60, 300) },
   );
 });
 

@@ -1,24 +1,24 @@
 // Servers of Restate on loopback: one node, or a cluster with a replicated log. The server is a package of 216 MB for
-// one platform, so it is no dependency: it is installed on demand, at one version, in a folder outside of the project.
+// one platform, so it is no dependency: it is installed on demand, at one version, in the cache folder of the packages.
 
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ROOT } from '../../sources.js';
 
 export const SERVER_VERSION = '1.7.12';
 const PACKAGE = `@restatedev/restate-server-${process.platform}-${process.arch}`;
 const PLATFORMS = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64'];
 const INSTALL_MS = 180_000;
-const START_MS = 90_000;
+const START_MS = 180_000;
 const PARTITIONS = 4;
 
 /** @returns the path of the server; null, and prints why, where it cannot be installed */
 export function restateServer(): string | null {
-  const folder = join(tmpdir(), `turnpike-restate-server-${SERVER_VERSION}`);
+  const folder = join(ROOT, 'node_modules/.cache', `restate-server-${SERVER_VERSION}`);
   const binary = join(folder, 'node_modules', PACKAGE, 'bin/restate-server');
   if (existsSync(binary)) return binary;
   const skip = (why: string): null => {
@@ -143,8 +143,10 @@ http2-streams-per-connection-limit = 4
     const file = join(base, 'restate.toml');
     writeFileSync(file, config);
     const log = openSync(join(base, 'log.txt'), 'a');
+    // A node that is killed leaves its temporary folders.
+    const env = { ...process.env, TMPDIR: base };
     const start = (): ChildProcess =>
-      spawn(binary, ['--config-file', file, '--no-logo'], { cwd: base, stdio: ['ignore', log, log] });
+      spawn(binary, ['--config-file', file, '--no-logo'], { cwd: base, env, stdio: ['ignore', log, log] });
     return new RestateNode(start, ingress ?? 0, admin ?? 0);
   });
   for (const node of nodes) node.start();

@@ -1,138 +1,33 @@
 // Nothing that was answered is lost, nothing happens twice, and the ledger contradicts nothing, whatever fails.
 
 import { describe, expect, test } from '@jest/globals';
-import type { SharedAppend, SharedBatch, SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
 import { sized } from '../../fixtures/campaign.js';
 import { simulateCluster } from './cluster-simulation.js';
 
-const SEEDS = sized(1, 60);
-/** Planted faults that are found soon; the campaign plants all of them. */
-const PLANTED = sized(1, Infinity);
+const ALL_SEEDS = Array.from({ length: 60 }, (_, index) => index + 1);
+const SEEDS = sized(1, ALL_SEEDS.length);
+const INPUTS = sized(120, 400);
 
 describe('workers of one ledger that fail', () => {
-  test.each(Array.from({ length: SEEDS }, (_, index) => index + 1))(
-    'S4-80, D4: clients, ledger and effects agree, seed %i',
-    async (seed) => {
-      const report = await simulateCluster({ seed, inputs: sized(120, 400) });
-      expect(report.violations).toEqual([]);
-      expect(report.operations.unknown).toBeLessThan(report.operations.ok);
-      expect(report.effects).toBeGreaterThan(5);
-    },
-  );
+  test.each(ALL_SEEDS.slice(0, SEEDS))('S4-80, D4: clients, ledger and effects agree, seed %i', async (seed) => {
+    const report = await simulateCluster({ seed, inputs: INPUTS });
+    expect(report.violations).toEqual([]);
+    expect(report.operations.unknown).toBeLessThan(report.operations.ok);
+    expect(report.effects).toBeGreaterThan(5);
+  });
 });
 
 /** Finds a poll that goes on after a restart, and settles effects a second time. */
 const SLOW_POLL_SEED = 14;
 
 describe('workers of one ledger that fail, near the quota of a case', () => {
-  test.each([...new Set([...Array.from({ length: SEEDS }, (_, index) => index + 1), SLOW_POLL_SEED])])(
+  test.each([SLOW_POLL_SEED, ...ALL_SEEDS.filter((seed) => seed !== SLOW_POLL_SEED)].slice(0, SEEDS))(
     'S0-50, C82: the quota is never exceeded, and nothing stays reserved, seed %i',
     async (seed) => {
-      const report = await simulateCluster({ seed, inputs: sized(120, 400), hasQuota: true });
+      const report = await simulateCluster({ seed, inputs: INPUTS, hasQuota: true });
       expect(report.violations).toEqual([]);
       expect(report.operations.unknown).toBeLessThan(report.operations.ok);
       expect(report.effects).toBeGreaterThan(5);
     },
   );
-});
-
-type Plant = (store: SharedLedgerStore) => SharedLedgerStore;
-
-/** Replaces methods of a store. */
-const replaced = (store: SharedLedgerStore, methods: Partial<SharedLedgerStore>): SharedLedgerStore =>
-  new Proxy(store, {
-    get: (target, name): unknown => {
-      const value: unknown = Reflect.get({ ...methods }, name) ?? Reflect.get(target, name, target);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
-
-/** Faults of a store that the checks must find. */
-const PLANTS: Readonly<Record<string, Plant>> = {
-  'calls a lost race committed': (store) =>
-    replaced(store, {
-      commitTrees: async (batch) =>
-        (await store.commitTrees(batch)).map((status) => (status === 'conflict' ? 'committed' : status)),
-    }),
-  'answers before it has written': (store) =>
-    replaced(store, {
-      commitTrees: (batch) => {
-        setImmediate(() => void store.commitTrees(batch).catch(() => undefined));
-        return Promise.resolve(batch.trees.map(() => 'committed' as const));
-      },
-    }),
-  'calls a batch that was sent again a lost race': (store) =>
-    replaced(store, {
-      commitTrees: async (batch) =>
-        (await store.commitTrees(batch)).map((status) => (status === 'present' ? 'conflict' : status)),
-    }),
-  'takes every worker that is over for dead': (store) =>
-    replaced(store, {
-      claimDuties: async (graceMs, limit) =>
-        (await store.claimDuties(graceMs, limit)).map((duty) => ({ ...duty, isDead: true })),
-    }),
-  'forgets the duties of the dead': (store) => replaced(store, { claimDuties: () => Promise.resolve([]) }),
-  'does not store the marks of inputs': (store) => {
-    const withoutMarks = (batch: SharedBatch): SharedBatch => ({
-      ...batch,
-      trees: batch.trees.map((append) => ({ ...append, inputs: [] })),
-    });
-    return replaced(store, {
-      commitTrees: (batch) => store.commitTrees(withoutMarks(batch)),
-      commitLocked: async (tree_ids, decide) => {
-        const locked = await store.commitLocked(tree_ids, async () => withoutMarks(await decide()));
-        return locked as never;
-      },
-    });
-  },
-};
-
-/** Changes the appends of every batch on their way to the store. */
-const changed = (store: SharedLedgerStore, change: (append: SharedAppend) => SharedAppend): SharedLedgerStore => {
-  const changeAll = (batch: SharedBatch): SharedBatch => ({ ...batch, trees: batch.trees.map(change) });
-  return replaced(store, {
-    commitTrees: (batch) => store.commitTrees(changeAll(batch)),
-    commitLocked: async (tree_ids, decide) => {
-      const locked = await store.commitLocked(tree_ids, async () => changeAll(await decide()));
-      return locked as never;
-    },
-  });
-};
-
-/** Faults with which the quota of a case is exceeded, or stays reserved. */
-const QUOTA_PLANTS: Readonly<Record<string, Plant>> = {
-  'does not store reservations': (store) => changed(store, (append) => ({ ...append, quotas: [] })),
-  'does not compare the reservations': (store) =>
-    changed(store, (append) => ({ ...append, quotas: append.quotas.map((one) => ({ ...one, isChecked: false })) })),
-  'leaves more room than there is': (store) =>
-    changed(store, ({ quotas, ...append }) => ({
-      ...append,
-      quotas: quotas.map((one) => ({ ...one, room: one.room && { bytes: Infinity, files: Infinity } })),
-    })),
-  'keeps reservations for good': (store) =>
-    changed(store, (append) => ({ ...append, quotas: append.quotas.map((one) => ({ ...one, released: [] })) })),
-};
-
-describe('planted faults of the quota', () => {
-  test.each(Object.entries(QUOTA_PLANTS))('C82: the checks find a store that %s', async (_name, plant) => {
-    const found: string[] = [];
-    for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
-      const { violations } = await simulateCluster({ seed, inputs: 150, hasQuota: true, plant });
-      found.push(...violations);
-    }
-    expect(found.some((violation) => /of \d+ (bytes|files)|still reserved/.test(violation))).toBe(true);
-  });
-});
-
-describe('planted faults of a shared store', () => {
-  test.each(Object.entries(PLANTS).slice(0, PLANTED))('the checks find a store that %s', async (_name, plant) => {
-    const found: string[] = [];
-    for (let seed = 1; seed <= 12 && found.length === 0; seed += 1) {
-      const { violations } = await simulateCluster({ seed, inputs: 150, plant }).catch((error: unknown) => ({
-        violations: [String(error)],
-      }));
-      found.push(...violations);
-    }
-    expect(found).not.toEqual([]);
-  });
 });
