@@ -58,7 +58,10 @@ export class Sequencer {
         before,
         appends.flatMap(({ leaf_hashes }) => leaf_hashes),
       );
-      if (await this.#integrate({ from: before.size, appends, head }, before)) attempts = -1;
+      if (!(await this.#integrate({ from: before.size, appends, head }, before))) continue;
+      // What was committed meanwhile is left to the next run, which integrates it together with more.
+      if (appends.length < APPENDS_MAX) return;
+      attempts = -1;
     }
     throw new LedgerError({
       code: 'LEDGER_UNAVAILABLE',

@@ -49,7 +49,7 @@ const KILLS = 3;
 const SETTLE_MS = 30_000;
 const MERGE_MS = 5_000;
 /** Each process does so many steps before it is measured, because V8 compiles meanwhile, and at most for this time. */
-const WARM_STEPS = { read: 3_000, write: 1_200 };
+const WARM_STEPS = { read: 12_000, write: 4_000 };
 const WARM_MS = 15_000;
 
 const ms = Number(values.ms);

@@ -5,6 +5,7 @@ import type { Client, ClientConfig, Pool, PoolClient, QueryConfig } from 'pg';
 import { LedgerError, usageError } from '../../errors.js';
 import { tamperedError, unavailableError } from '../ledger/store-errors.js';
 import { errorCode } from '../system/error-code.js';
+import { toParameters } from './array-literal.js';
 
 /** Maximum number of connections for reads. */
 export const READERS_MAX = 4;
@@ -111,7 +112,7 @@ export class ReaderPool {
     const client = await this.connect();
     try {
       const query = typeof statement === 'string' ? { text: statement } : statement;
-      const { rows } = await client.query<Row>({ ...query, values: [...values] });
+      const { rows } = await client.query<Row>({ ...query, values: toParameters(values) });
       client.release();
       return rows;
     } catch (error) {

@@ -13,6 +13,7 @@ import type { Client, QueryConfig } from 'pg';
 import { LedgerError } from '../../errors.js';
 import { unavailableError, writerReplacedError } from '../ledger/store-errors.js';
 import type { ProcessIdentity } from '../system/process-identity.js';
+import { toParameters } from './array-literal.js';
 import { COPIED_TABLE, copiedError } from './copy/copied-ledger.js';
 import { FORMAT_VERSION, newerFormatError } from './postgres-schema.js';
 import { PERFORMER_LOCK } from './postgres-shared-functions.js';
@@ -243,7 +244,9 @@ async function openSession(place: PostgresPlace): Promise<Session> {
 
 async function sendOn(session: Session, query: QueryConfig): Promise<readonly Row[]> {
   try {
-    return (await session.client.query<Row>(query)).rows;
+    const { values } = query;
+    return (await session.client.query<Row>(values === undefined ? query : { ...query, values: toParameters(values) }))
+      .rows;
   } catch (error) {
     // The connection may still bring the answer of this statement: it must not be taken for that of the next one.
     if (!isServerAnswer(error)) session.isLost = true;
