@@ -15,7 +15,7 @@ const suites = {
     '^(\\.{1,2}/(?!chunk-).*)\\.js$': '$1',
     '^typebox$': '<rootDir>/build/packages/typebox/index.js',
     '^typebox/(.*)$': '<rootDir>/build/packages/typebox/$1.js',
-    '^(kysely|libphonenumber-js)$': '<rootDir>/build/packages/$1.cjs',
+    '^(kysely|libphonenumber-js|pg|typescript|winston|yaml)$': '<rootDir>/build/packages/shared/$1.cjs',
   },
   transform: { '^.+\\.ts$': '<rootDir>/jest.transform.mjs' },
 } as const satisfies NonNullable<Config['projects']>[number];

@@ -3,6 +3,7 @@
 
 import { TestEnvironment } from 'jest-environment-node';
 import { rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { constants, createContext } from 'node:vm';
 
 /** What each context has of its own, and jest replaces by that of Node, which makes what suites compare. */
@@ -21,6 +22,8 @@ export default class PlainEnvironment extends TestEnvironment {
     this.fakeTimersModern.dispose();
     this.fakeTimersModern = new this.fakeTimersModern.constructor({ config: config.projectConfig, global });
     global.tempFolders = this.#folders;
+    // For jest.setup.mjs.
+    global.requireOutside = createRequire(import.meta.url);
   }
 
   async teardown() {
