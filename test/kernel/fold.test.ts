@@ -8,7 +8,7 @@ import { random, randomTree } from '../fixtures/random-tree.js';
 import { AGENT, essence, TreeDriver } from '../fixtures/tree.js';
 
 /** How many random trees are folded, and how many are tampered with. */
-const [FOLDED, TAMPERED] = [sized(100, 1_000), sized(40, 200)];
+const [FOLDED, TAMPERED] = [sized(60, 1_000), sized(25, 200)];
 
 /** An entry as a ledger returns it: its text, and the content of an input. */
 interface Recorded {

@@ -23,7 +23,7 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
   test.each([1, 2, 3].slice(0, sized(1, 3)))(
     'S0-04 D2 D3 D4 D8 C35 C47 C53 C78: seed %i satisfies every invariant after every step',
     async (seed) => {
-      const report = await simulate({ seed, steps: 300 });
+      const report = await simulate({ seed, steps: sized(200, 300) });
       expect(summaryOf(report)).toBeNull();
       expect(report.proposals).toBeGreaterThan(20);
     },
@@ -32,14 +32,14 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
   test.each([31, 32, 33].slice(0, sized(1, 3)))(
     'S0-50 C82: with seed %i, the agents of a case never write more than its quota',
     async (seed) => {
-      const report = await simulate({ seed, steps: sized(400, 2_000), quota: QUOTA });
+      const report = await simulate({ seed, steps: sized(250, 2_000), quota: QUOTA });
       expect(summaryOf(report)).toBeNull();
       expect(report.outcomes.get('DENIED') ?? 0).toBeGreaterThan(0);
     },
   );
 
   test('D11 D16: the same seed gives the same history byte for byte, another seed another one', async () => {
-    const steps = sized(150, 250);
+    const steps = sized(100, 250);
     const first = await simulate({ seed: 5, steps });
     const again = await simulate({ seed: 5, steps });
     const other = await simulate({ seed: 6, steps });
@@ -89,8 +89,8 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     'U-01 D11 D16: seed %i has the same history with both interpreters, byte for byte',
     async (seed) => {
       const [tables, xstate] = [
-        await simulate({ seed, steps: sized(150, 250), interpreter: 'table-driven' }),
-        await simulate({ seed, steps: sized(150, 250), interpreter: 'xstate' }),
+        await simulate({ seed, steps: sized(100, 250), interpreter: 'table-driven' }),
+        await simulate({ seed, steps: sized(100, 250), interpreter: 'xstate' }),
       ];
       expect(summaryOf(tables)).toBeNull();
       expect(tables.proposals).toBeGreaterThan(10);

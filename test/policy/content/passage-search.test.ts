@@ -159,7 +159,7 @@ test('S4-73: finds any passage of any source, with random case, punctuation, whi
     fc.property(copied, ({ words, source, candidate }) => {
       expect(hasSharedPassage(candidate, source.join(' '), words)).toBe(true);
     }),
-    { numRuns: sized(150, 500), seed: 1 },
+    { numRuns: sized(80, 500), seed: 1 },
   );
 });
 
@@ -187,9 +187,9 @@ test('S4-73: two texts share a passage exactly if both contain a common run of w
       seen[byWords ? 'words' : byLetters ? 'letters' : 'nothing'] += 1;
       expect(hasSharedPassage(text, source.join(', '), words)).toBe(byWords || byLetters);
     }),
-    { numRuns: sized(500, 2_000), seed: 1 },
+    { numRuns: sized(250, 2_000), seed: 1 },
   );
-  for (const times of Object.values(seen)) expect(times).toBeGreaterThan(sized(25, 50));
+  for (const times of Object.values(seen)) expect(times).toBeGreaterThan(sized(12, 50));
 });
 
 describe('a text that is as hostile as Unicode and markup allow', () => {
