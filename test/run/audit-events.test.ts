@@ -19,7 +19,7 @@ import { randomTree, SECRET } from '../fixtures/random-tree.js';
 import { AGENT, TreeDriver } from '../fixtures/tree.js';
 
 /** Random trees, each run to its end. */
-const TREES = sized(90, 300);
+const TREES = sized(140, 300);
 const trees = Array.from({ length: TREES }, (_, i) => randomTree(4_001 + i, { close: true }));
 
 /** The events of one run, in ledger order. */
@@ -170,7 +170,7 @@ describe(`over ${TREES} random trees`, () => {
 
   test('S4-25 S4-26 S4-29 S4-04: a run that enters running has every pin', () => {
     const running = trees.flatMap((d) => d.audit().filter(({ outcome_reason }) => outcome_reason === 'running'));
-    expect(running.length).toBeGreaterThan(sized(190, 500));
+    expect(running.length).toBeGreaterThan(sized(300, 500));
     for (const { contract_version, policy_versions } of running) {
       expect(contract_version).toBe('v1');
       expect(policy_versions).toEqual({
