@@ -27,7 +27,7 @@ export class HeadWriter {
   #head: LogHead | null;
   #writing: Promise<void> = Promise.resolve();
   #integrating: Promise<void> = Promise.resolve();
-  /** The size of the last head that was written, or found at the start. */
+  /** The size of the last head that was written, or found in the file at the start. */
   #written = 0;
   /** Whether to write a head when the pending appends are integrated. */
   #shouldWrite = false;
@@ -64,8 +64,8 @@ export class HeadWriter {
 
   /** Integrates what an earlier process left pending. */
   async start(): Promise<void> {
-    const { store } = this.#options;
-    this.#written = (await store.head()).size;
+    // An earlier process may have ended between a commit and its head.
+    this.#written = (await this.#options.externalHeadStore.read())?.size ?? 0;
     this.#head = await this.#integratedHead();
     this.#leader?.start();
   }

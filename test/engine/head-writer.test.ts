@@ -88,3 +88,18 @@ test('D15: a confirmed head covers what was integrated, and is in the head file,
     await heads.stop(() => false);
   }
 });
+
+test('D15: a confirmed head is in the head file if an earlier process ended before it wrote that head', async () => {
+  for (const integrates of [false, true]) {
+    const { store, anchor, make, write } = await bench(() => ({}), integrates);
+    await write(1);
+    if (!integrates) await make().start();
+    expect((await anchor.read())?.size).toBe(0);
+    const heads = make();
+    await heads.start();
+    const { size, root } = await store.head();
+    expect(await heads.confirm()).toMatchObject({ size: 1, root });
+    expect(await anchor.read()).toEqual({ size, root });
+    await heads.stop(() => false);
+  }
+});
