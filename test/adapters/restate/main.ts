@@ -174,8 +174,10 @@ async function main(): Promise<number> {
     const quiet = await measure(world, turnpike);
     const faulty = await chaos(world, turnpike);
     const found = [...(await compareWithLedger(turnpike, quiet)), ...(await compareWithLedger(turnpike, faulty))];
+    if (quiet.interrupted > 0) found.push(`${quiet.interrupted} steps were interrupted without a fault`);
     for (const line of found.slice(0, 20)) print(line);
     const acknowledged = quiet.steps.length + faulty.steps.length;
+    print(`${faulty.interrupted} interrupted before they happened`);
     print(`${acknowledged} acknowledged, ${faulty.repeats} requests repeated, ${found.length} violations`);
     proxy.close();
     return found.length === 0 && acknowledged > 0 ? 0 : 1;

@@ -12,6 +12,7 @@ const REPEAT_MS = 50;
 /** Every tenth step is submitted again after its answer, and must get the same one. */
 const RESEND_EVERY = 10;
 const INPUT_PREFIX = 'order-';
+const INTERRUPTED = /"message":"The action was interrupted before it happened"/;
 
 export interface Acknowledged {
   readonly run_id: string;
@@ -29,6 +30,8 @@ export interface History {
   readonly sent: Map<string, Set<string>>;
   readonly violations: string[];
   repeats: number;
+  /** Steps whose worker was killed before it performed the effect; another worker has proved that and recorded it. */
+  interrupted: number;
 }
 
 interface LoadOptions {
@@ -41,7 +44,7 @@ interface LoadOptions {
 }
 
 export async function load(options: LoadOptions): Promise<History> {
-  const history: History = { steps: [], sent: new Map(), violations: [], repeats: 0 };
+  const history: History = { steps: [], sent: new Map(), violations: [], repeats: 0, interrupted: 0 };
   await Promise.all(options.runs.map((run) => client(options, run, history)));
   return history;
 }
@@ -53,7 +56,9 @@ async function client(options: LoadOptions, run: LoadOptions['runs'][number], hi
     const first = await submit(options, { ...run, input_id, step }, history);
     if (first === null) return;
     history.steps.push(first);
-    if (!/"outcome":"SUCCESS"/.test(first.text)) history.violations.push(`${run.run_id} ${input_id}: ${first.text}`);
+    if (INTERRUPTED.test(first.text)) history.interrupted += 1;
+    else if (!/"outcome":"SUCCESS"/.test(first.text))
+      history.violations.push(`${run.run_id} ${input_id}: ${first.text}`);
     if (step % RESEND_EVERY !== 0) continue;
     const again = await submit(options, { ...run, input_id, step }, history);
     const isSame = again !== null && again.seq === first.seq && again.text === first.text;

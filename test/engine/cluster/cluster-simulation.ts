@@ -262,11 +262,13 @@ class ClusterSimulation {
 
   async #send(operation: Operation, submission: Submission): Promise<void> {
     const worker = this.#anyWorker();
+    // If it fails before it answers, a committed input may still be acknowledged, but the reply is not owed.
+    const { failures } = worker;
     try {
       const { refused, repeat_of } = await worker.engine.submit(operation.tree_id, submission);
       operation.outcome = 'ok';
       if (refused) this.#refused.add(operation.input_id);
-      if (!refused && repeat_of === null) operation.owing = { worker, failures: worker.failures };
+      if (!refused && repeat_of === null) operation.owing = { worker, failures };
     } catch (error) {
       if (error instanceof InvariantError) this.#violations.push(`${operation.input_id}: ${error.message}`);
       for (let delays = 0; delays < 5; delays += 1) await this.#scheduler.delay();
