@@ -22,7 +22,7 @@ export default class PlainEnvironment extends TestEnvironment {
     this.fakeTimersModern.dispose();
     this.fakeTimersModern = new this.fakeTimersModern.constructor({ config: config.projectConfig, global });
     global.tempFolders = this.#folders;
-    // For jest.setup.mjs.
+    // The files that jest.setup.mjs makes load shared packages with it.
     global.requireOutside = createRequire(import.meta.url);
   }
 

@@ -6,6 +6,7 @@ import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js'
 import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
 import { MemoryState } from '../../src/adapters/memory/memory-state.js';
 import { HeadWriter } from '../../src/engine/head-writer.js';
+import { Sequencer } from '../../src/engine/sequencer.js';
 import { LedgerError } from '../../src/errors.js';
 import type { CommitResult, LedgerStore } from '../../src/ports/ledger/ledger-store.js';
 import { opening, scribeOf, treeId } from '../fixtures/entries.js';
@@ -102,4 +103,17 @@ test('D15: a confirmed head is in the head file if an earlier process ended befo
     expect(await anchor.read()).toEqual({ size, root });
     await heads.stop(() => false);
   }
+});
+
+test('D15: one run of the sequencer reads the pending appends once, unless there are more than it integrates at once', async () => {
+  let reads = 0;
+  const { store, write } = await bench((inner) => ({
+    pending: (limit) => {
+      reads += 1;
+      return inner.pending(limit);
+    },
+  }));
+  for (const n of [1, 2, 3]) await write(n);
+  await new Sequencer(store, () => undefined).run();
+  expect([(await store.head()).size, reads]).toEqual([3, 1]);
 });

@@ -25,6 +25,6 @@ function elementText(item: unknown): string {
       return String(item);
     default:
       if (item === null || item === undefined) return 'NULL';
-      throw new InvariantError(`an array parameter cannot hold a ${typeof item}`);
+      throw new InvariantError(`an array parameter cannot hold a value of type ${typeof item}`);
   }
 }

@@ -244,9 +244,7 @@ async function openSession(place: PostgresPlace): Promise<Session> {
 
 async function sendOn(session: Session, query: QueryConfig): Promise<readonly Row[]> {
   try {
-    const { values } = query;
-    return (await session.client.query<Row>(values === undefined ? query : { ...query, values: toParameters(values) }))
-      .rows;
+    return (await session.client.query<Row>({ ...query, values: toParameters(query.values ?? []) })).rows;
   } catch (error) {
     // The connection may still bring the answer of this statement: it must not be taken for that of the next one.
     if (!isServerAnswer(error)) session.isLost = true;

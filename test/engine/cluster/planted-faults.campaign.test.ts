@@ -15,6 +15,18 @@ const replaced = (store: SharedLedgerStore, methods: Partial<SharedLedgerStore>)
     },
   });
 
+/** Changes the appends of every batch on their way to the store. */
+const changed = (store: SharedLedgerStore, change: (append: SharedAppend) => SharedAppend): SharedLedgerStore => {
+  const changeAll = (batch: SharedBatch): SharedBatch => ({ ...batch, trees: batch.trees.map(change) });
+  return replaced(store, {
+    commitTrees: (batch) => store.commitTrees(changeAll(batch)),
+    commitLocked: async (tree_ids, decide) => {
+      const locked = await store.commitLocked(tree_ids, async () => changeAll(await decide()));
+      return locked as never;
+    },
+  });
+};
+
 /** Faults of a store that the checks must find. */
 const PLANTS: Readonly<Record<string, Plant>> = {
   'calls a lost race committed': (store) =>
@@ -40,31 +52,7 @@ const PLANTS: Readonly<Record<string, Plant>> = {
         (await store.claimDuties(graceMs, limit)).map((duty) => ({ ...duty, isDead: true })),
     }),
   'forgets the duties of the dead': (store) => replaced(store, { claimDuties: () => Promise.resolve([]) }),
-  'does not store the marks of inputs': (store) => {
-    const withoutMarks = (batch: SharedBatch): SharedBatch => ({
-      ...batch,
-      trees: batch.trees.map((append) => ({ ...append, inputs: [] })),
-    });
-    return replaced(store, {
-      commitTrees: (batch) => store.commitTrees(withoutMarks(batch)),
-      commitLocked: async (tree_ids, decide) => {
-        const locked = await store.commitLocked(tree_ids, async () => withoutMarks(await decide()));
-        return locked as never;
-      },
-    });
-  },
-};
-
-/** Changes the appends of every batch on their way to the store. */
-const changed = (store: SharedLedgerStore, change: (append: SharedAppend) => SharedAppend): SharedLedgerStore => {
-  const changeAll = (batch: SharedBatch): SharedBatch => ({ ...batch, trees: batch.trees.map(change) });
-  return replaced(store, {
-    commitTrees: (batch) => store.commitTrees(changeAll(batch)),
-    commitLocked: async (tree_ids, decide) => {
-      const locked = await store.commitLocked(tree_ids, async () => changeAll(await decide()));
-      return locked as never;
-    },
-  });
+  'does not store the marks of inputs': (store) => changed(store, (append) => ({ ...append, inputs: [] })),
 };
 
 /** Faults with which the quota of a case is exceeded, or stays reserved. */
