@@ -1,4 +1,5 @@
-// The cost of one governed step, in microseconds of processor time (user and system), for each kind of step.
+// The cost of one governed step, in microseconds of processor time (user and system), for each kind of step; for a single
+// caller also the elapsed time of a step.
 // A child process of pairs.mjs: one line of JSON on stdout.
 // `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree']`
 
@@ -57,7 +58,9 @@ for (const kind of Object.keys(KINDS)) {
     // A single caller waits for a flush at each step, so fewer steps suffice.
     const share = trees === 1 ? 4 : 1;
     await cost(callers, kind, Number(values.warm) / share);
+    const begin = performance.now();
     costs[figure] = await cost(callers, kind, Number(values.steps) / share);
+    if (trees === 1) costs[`${figure}, elapsed`] = ((performance.now() - begin) * 1000 * share) / Number(values.steps);
     await Promise.all(callers.map((agent) => agent.end()));
   }
 }
