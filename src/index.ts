@@ -84,6 +84,11 @@ export {
   type PostgresLocation,
 } from './runtime/home/copy/copy-location.js';
 export type { CopyCounts, CopyProgress } from './runtime/home/copy/copy-ledger.js';
+export {
+  readTurnpikeOptions,
+  type ConfiguredOptions,
+  type ReadOptionsOptions,
+} from './runtime/configuration/turnpike-configuration.js';
 export { openTurnpike, type Turnpike, type TurnpikeOptions } from './runtime/turnpike.js';
 export { commandHash, verifyReceipt, type ReceiptSubject, type ReceiptVerdict } from './session/receipt.js';
 export { renderAgentOutput } from './step/render-agent-output.js';

@@ -1,30 +1,56 @@
 import { usageError } from '../errors.js';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { errorCode } from '../adapters/system/error-code.js';
+import type { ConfigurationValue } from '../runtime/configuration/configuration-key.js';
+import type { ConfiguredOptions } from '../runtime/configuration/turnpike-configuration.js';
 import { COMMON_OPTIONS, type CommandArguments, type CliCommand } from './command.js';
 
+/** The configured values of a command, by the names of its options, and those of every command. */
+export interface ConfiguredArguments {
+  readonly options: ReadonlyMap<string, ConfigurationValue>;
+  /** The operand, if none is on the command line. */
+  readonly operand: string | null;
+  readonly openOptions: ConfiguredOptions;
+}
+
+export const NOTHING_CONFIGURED: ConfiguredArguments = { options: new Map(), operand: null, openOptions: {} };
+
 /**
- * The arguments of a command.
+ * The arguments of a command. An option on the command line wins over its configured value.
+ * @param configure called if the command line is valid, with the value of `--config`
  * @throws UsageError that says what is wrong and which help to read
  */
-export function parseArguments(command: CliCommand, argv: readonly string[]): CommandArguments {
+export function parseArguments(
+  command: CliCommand,
+  argv: readonly string[],
+  configure: (file: string | undefined) => ConfiguredArguments = () => NOTHING_CONFIGURED,
+): CommandArguments {
   const { values, positionals } = parseRawArguments(command, argv);
-  const { min, max } = command.operands;
-  if (positionals.length < min) throw commandUsageError(command, `${command.operands.usage.trim()} is missing`);
-  if (positionals.length > max)
-    throw commandUsageError(command, `${quoteArgument(positionals[max] ?? '')} is an unexpected extra argument`);
+  checkOperandCount(command, positionals);
+  const { options, operand, openOptions } = configure(textOf(values['config']));
+  const valueOf = (name: string): unknown => values[name] ?? options.get(name);
   return {
-    operands: positionals,
-    text: (name) => {
-      const value = values[name];
-      return typeof value === 'string' ? value : undefined;
-    },
+    operands: positionals.length === 0 && operand !== null ? [operand] : positionals,
+    text: (name) => textOf(valueOf(name)),
     list: (name) => {
-      const value = values[name];
+      const value = valueOf(name);
       return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
     },
-    flag: (name) => values[name] === true,
+    flag: (name) => valueOf(name) === true,
+    isGiven: (name) => values[name] !== undefined,
+    openOptions,
   };
+}
+
+/** A configured number is a text on the command line. */
+const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : typeof value === 'number' ? String(value) : undefined;
+
+function checkOperandCount(command: CliCommand, operands: readonly string[]): void {
+  const { min, max, usage } = command.operands;
+  if (operands.length < min) throw commandUsageError(command, `${usage.trim()} is missing`);
+  if (operands.length > max)
+    throw commandUsageError(command, `${quoteArgument(operands[max] ?? '')} is an unexpected extra argument`);
 }
 
 /** A usage error that refers to the help of its command. */
@@ -50,7 +76,9 @@ function parseRawArguments(command: CliCommand, argv: readonly string[]): Return
     options[name] = value === undefined ? { type: 'boolean' } : { type: 'string', multiple: multiple === true };
   }
   try {
-    return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
+    // `--no-NAME` overrides a configured `true`.
+    const allowNegative = command.section !== undefined;
+    return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true, allowNegative });
   } catch (error) {
     if (!errorCode(error).startsWith('ERR_PARSE_ARGS')) throw error;
     // The first sentence of Node's message says what is wrong; the rest is advice for programmers.

@@ -1,3 +1,4 @@
+import type { ConfiguredOptions } from '../runtime/configuration/turnpike-configuration.js';
 import type { Io } from './io.js';
 
 /**
@@ -22,6 +23,10 @@ export interface CommandArguments {
   text(name: string): string | undefined;
   list(name: string): readonly string[];
   flag(name: string): boolean;
+  /** Whether the option is on the command line. `text`, `list` and `flag` also return configured values. */
+  isGiven(name: string): boolean;
+  /** The configured options of `openTurnpike`. */
+  readonly openOptions: ConfiguredOptions;
 }
 
 /** One command of `turnpike`. Its usage is data; the help and the argument check are made from it. */
@@ -32,6 +37,10 @@ export interface CliCommand {
   /** The arguments after the options: their text in the usage line, and their number. */
   readonly operands: { readonly usage: string; readonly min: number; readonly max: number };
   readonly options: readonly CommandOption[];
+  /** The section of turnpike.yaml with the options of this command. Default: none. */
+  readonly section?: string;
+  /** The key in that section that gives the operand. */
+  readonly operandKey?: string;
   /** Further lines of the help. */
   readonly notes?: readonly string[];
   /** @throws CodedError, which becomes one line and an exit code; OutputClosedError */
@@ -44,6 +53,7 @@ export const NO_OPERANDS = { usage: '', min: 0, max: 0 } as const;
 export const COMMON_OPTIONS: readonly CommandOption[] = [
   { name: 'home', value: 'DIR', help: 'the home directory: ledger, artifacts, sandbox (default ./.turnpike)' },
   { name: 'contract', value: 'DIR', help: 'the contract folder (default ./contract, else the shipped policy)' },
+  { name: 'config', value: 'FILE', help: 'the configuration file (default ./turnpike.yaml, if it exists)' },
   { name: 'json', help: 'print JSON lines instead of text' },
   { name: 'help', help: 'show this help and exit' },
 ];

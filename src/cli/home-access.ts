@@ -12,6 +12,7 @@ import type { ControlAgentOptions } from '../runtime/control/control-messages.js
 import { isVacant, type HomePaths } from '../runtime/home/home.js';
 import { contractFolder } from '../runtime/shipped-contract.js';
 import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';
+import type { ConfiguredOptions } from '../runtime/configuration/turnpike-configuration.js';
 import type { CommandArguments } from './command.js';
 import { findContractFolder, homeOf, type ContractFolder } from './options/folders.js';
 import { type Io } from './io.js';
@@ -48,6 +49,8 @@ interface HomeLocation {
   readonly contract: ContractFolder;
   readonly upstreams: boolean;
   readonly isService: boolean;
+  /** The configured options of `openTurnpike`. */
+  readonly configured: ConfiguredOptions;
 }
 
 export interface HomeAccessOptions {
@@ -93,7 +96,9 @@ export async function openHomeAccess(
   const paths = homeOf(args, io);
   const { home } = paths;
   const shared = findSharedHome(paths, args.text('store'));
-  const location = { home: paths, shared, contract: findContractFolder(args, io), upstreams, isService };
+  const contract = findContractFolder(args, io);
+  const location = { home: paths, shared, contract, upstreams, isService, configured: args.openOptions };
+  if (shared !== null) refuseFolders(args.openOptions);
   if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
   for (let tries = 1; ; tries += 1) {
     try {
@@ -109,14 +114,22 @@ export async function openHomeAccess(
   }
 }
 
+/** @throws UsageError for a configured folder that a home with a shared ledger names itself */
+function refuseFolders(configured: ConfiguredOptions): void {
+  for (const name of ['sandbox', 'exports', 'keys', 'state'] as const) {
+    if (configured[name] === undefined) continue;
+    throw usageError(`${name}: the home directory of a shared ledger names its own: remove it from the configuration`);
+  }
+}
+
 async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> {
-  const { home, shared, contract, upstreams, isService } = location;
+  const { home, shared, contract, upstreams, isService, configured } = location;
   const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
-  const options = { contract: contract.path, upstreams: hasUpstreams, log: io.log };
+  const options = { ...configured, contract: contract.path, upstreams: hasUpstreams, log: io.log };
   const { turnpike, worker } =
     shared === null
-      ? { turnpike: await openTurnpike({ home: home.home, ...options }), worker: null }
-      : await openWorker(shared, { ...options, restarts: isService ? 'automatic' : 'manual' });
+      ? { turnpike: await openTurnpike({ ...options, home: home.home }), worker: null }
+      : await openWorker(shared, { restarts: isService ? 'automatic' : 'manual', ...options });
   const { trees, interrupted, settled } = turnpike.recovery;
   // Sessions and pending approvals survive a process; they do not count as interrupted.
   if (interrupted + settled > 0) {

@@ -10,6 +10,8 @@ export interface Io {
   readonly stdout: Output;
   readonly stderr: Output;
   readonly cwd: string;
+  /** The variables of the environment. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
   /** Whether stdout shows colours. */
   readonly colours: boolean;
   /** For internal errors. */

@@ -33,6 +33,7 @@ const io: Io = {
   stdout: new Output(process.stdout, isatty(1)),
   stderr: new Output(process.stderr, isatty(2)),
   cwd: process.cwd(),
+  environment: process.env,
   colours: hasColours,
   log: winstonLog('error'),
   stop: listenForStop,

@@ -2,13 +2,14 @@
 // an exit code.
 
 import { usageError } from '../errors.js';
-import { parseArguments, quoteArgument } from './arguments.js';
+import { NOTHING_CONFIGURED, parseArguments, quoteArgument, type ConfiguredArguments } from './arguments.js';
 import type { CliCommand, ExitCode } from './command.js';
 import { actions } from './commands/policy/actions.js';
 import { approvals } from './commands/runs/approvals.js';
 import { approve } from './commands/runs/approve.js';
 import { exportCase } from './commands/runs/export.js';
 import { exportVerify } from './commands/runs/export-verify.js';
+import { configPrint } from './commands/config-print.js';
 import { helpText, overviewText } from './commands/help.js';
 import { clusterStatus } from './commands/cluster/cluster-status.js';
 import { homeCopy } from './commands/home/home-copy.js';
@@ -42,6 +43,8 @@ import { token, tokenList, tokenRevoke } from './commands/service/token.js';
 import { upstreamList } from './commands/service/upstream-list.js';
 import { upstreamPin } from './commands/service/upstream-pin.js';
 import { version } from './commands/version.js';
+import { configurationKeys } from './configuration/command-keys.js';
+import { configuredArguments, readConfiguration } from './configuration/read-configuration.js';
 import { errorLine, exitCodeOf } from './exit-code.js';
 import { OutputClosedError, type Io } from './io.js';
 
@@ -85,6 +88,7 @@ export const COMMANDS: readonly CliCommand[] = [
   token,
   tokenList,
   tokenRevoke,
+  configPrint(() => COMMANDS),
   version,
 ];
 
@@ -111,7 +115,15 @@ async function dispatch(argv: readonly string[], io: Io): Promise<ExitCode> {
   if (first === '--version') return version.run(parseArguments(version, []), io);
   const { command, rest } = findCommand(argv);
   if (rest.includes('--help') || rest.includes('-h')) return printHelp(command.name.split(' '), io);
-  return command.run(parseArguments(command, rest), io);
+  const args = parseArguments(command, rest, (file) => configure(command, file, io));
+  return command.run(args, io);
+}
+
+/** @throws UsageError for an invalid configuration */
+function configure(command: CliCommand, file: string | undefined, io: Io): ConfiguredArguments {
+  if (command === version) return NOTHING_CONFIGURED;
+  const configuration = readConfiguration(configurationKeys(COMMANDS), file, io);
+  return configuredArguments(command, configuration);
 }
 
 async function printHelp(words: readonly string[], io: Io): Promise<ExitCode> {

@@ -24,7 +24,10 @@ const megabytes = () => {
   globalThis.gc?.();
   return Math.round(process.memoryUsage.rss() / 1e6);
 };
-const open = (home) => openTurnpike({ home: join(folder, home), contract, log: winstonLog('error'), control: false });
+/** The budgets are for agents that run wild; this one runs for a long time on purpose. */
+const storage = { runBytes: 2 ** 40, caseBytes: 2 ** 40, actorBytes: 2 ** 40 };
+const open = (home) =>
+  openTurnpike({ home: join(folder, home), contract, storage, log: winstonLog('error'), control: false });
 
 function withNote(home) {
   const place = join(folder, home, 'sandbox/case-local/a/b');

@@ -24,6 +24,8 @@ export interface World {
   readonly stderrTTY?: boolean;
   readonly colours?: boolean;
   readonly stop?: AbortSignal;
+  /** The variables of the environment. Default: none. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Handles each chunk that is written to stdout. */
   readonly onStdout?: (text: string) => void;
   /** The reader of stdout disconnects after this many lines. */
@@ -42,6 +44,7 @@ export async function turnpike(cwd: string, argv: readonly string[], world: Worl
     stdout: new Output(sink(stdout, world), world.stdoutTTY ?? false),
     stderr: new Output(sink(stderr, {}), world.stderrTTY ?? false),
     cwd,
+    environment: world.environment ?? {},
     colours: world.colours ?? false,
     log: { info: note, warn: note, error: note },
     stop: () => world.stop ?? new AbortController().signal,

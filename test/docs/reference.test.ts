@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { isConforming } from '../../src/contract/validators.js';
 import { ROOT, textOf } from '../sources.js';
 import { commandsPage } from './reference/commands-page.js';
+import { configurationPage, configurationSchemaFile } from './reference/configuration-page.js';
 import { httpApiPage } from './reference/http-api-page.js';
 import { POLICY_FILES } from './reference/policy-files.js';
 import { exampleAt, policyFieldsOf, policyFilesPage } from './reference/policy-files-page.js';
@@ -14,6 +15,8 @@ const PAGES = [
   ['docs/reference/policy-files.md', policyFilesPage],
   ['docs/reference/commands.md', commandsPage],
   ['docs/reference/http-api.md', httpApiPage],
+  ['docs/reference/configuration.md', configurationPage],
+  ['docs/reference/turnpike.schema.json', configurationSchemaFile],
 ] as const;
 
 describe('the generated reference', () => {

@@ -14,6 +14,8 @@ const ADDRESS_DEFAULT = '127.0.0.1:7390';
 /** `turnpike mcp`: lets agents propose and work through specs over the Model Context Protocol. */
 export const mcp: CliCommand = {
   name: 'mcp',
+  section: 'mcp',
+  operandKey: 'address',
   summary: 'Serve agents over MCP: one on stdin and stdout, or many over HTTP',
   operands: { usage: '[HOST:PORT]', min: 0, max: 1 },
   options: [

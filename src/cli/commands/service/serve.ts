@@ -31,6 +31,7 @@ interface Address {
 /** `turnpike serve`: serves the whole API over HTTP, and the inspector page. */
 export const serve: CliCommand = {
   name: 'serve',
+  section: 'serve',
   summary: 'Serve the HTTP API, MCP and the inspector page',
   operands: NO_OPERANDS,
   options: [
@@ -82,7 +83,7 @@ export const serve: CliCommand = {
 
 /** The demonstration uses a temporary home and never touches an existing one. */
 async function serveDemo(at: Address, args: CommandArguments, io: Io): Promise<ExitCode> {
-  if (args.text('home') !== undefined) throw usageError('--demo creates a home directory of its own: omit --home');
+  if (args.isGiven('home')) throw usageError('--demo creates a home directory of its own: omit --home');
   const folder = await mkdtemp(join(tmpdir(), 'turnpike-demo-'));
   try {
     await runDemo(folder, at, args, io);

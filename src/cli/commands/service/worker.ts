@@ -8,6 +8,7 @@ import { STORE_OPTION } from '../../store/shared-home.js';
 /** `turnpike worker`: a worker of a shared ledger without an HTTP service. */
 export const worker: CliCommand = {
   name: 'worker',
+  section: 'worker',
   summary: 'Run a worker of a shared ledger without an HTTP service',
   operands: NO_OPERANDS,
   options: [STORE_OPTION],

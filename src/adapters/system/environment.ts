@@ -1,0 +1,2 @@
+/** The environment variables of this process. */
+export const readEnvironment = (): Readonly<Record<string, string | undefined>> => process.env;
