@@ -1,5 +1,5 @@
-// The cost of one governed step, in microseconds of processor time (user and system), for each kind of step; for a single
-// caller also the elapsed time of a step.
+// The cost of one governed step, in microseconds of processor time (user and system), for each kind of step; for a
+// single caller also the elapsed time of a step.
 // A child process of pairs.mjs: one line of JSON on stdout.
 // `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree']`
 

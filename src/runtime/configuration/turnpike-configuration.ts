@@ -1,7 +1,6 @@
 // The options of `openTurnpike` that are plain data, from a configuration file and the environment.
 
 import { resolve } from 'node:path';
-import { WALL_MODES } from '../../adapters/commands/command-runner.js';
 import { readRegularSync } from '../../adapters/files/open-file.js';
 import { readEnvironment } from '../../adapters/system/environment.js';
 import { errorCode } from '../../adapters/system/error-code.js';
@@ -21,6 +20,7 @@ export const CONFIGURATION_VARIABLE = `${VARIABLE_PREFIX}CONFIG`;
 export const COMMAND_SECTIONS = ['serve', 'mcp', 'worker', 'store'] as const;
 
 const BYTES_MAX = 65_536;
+const WALL_MODES: readonly NonNullable<TurnpikeOptions['wall']>[] = ['auto', 'required', 'off'];
 const BYTES = { kind: 'integer', min: 1, max: Number.MAX_SAFE_INTEGER } as const;
 
 /** The names are those of `TurnpikeOptions` and `StorageOptions` in snake_case. */
@@ -70,7 +70,7 @@ export const TURNPIKE_KEYS: readonly ConfigurationKey[] = [
 ];
 
 export interface ReadOptionsOptions {
-  /** The file. Default: the one that TURNPIKE_CONFIG names, else turnpike.yaml in the working directory if it exists. */
+  /** Default: the file that TURNPIKE_CONFIG names, else turnpike.yaml in the working directory if it exists. */
   readonly file?: string;
   /** Default: the environment of this process. */
   readonly environment?: Environment;
