@@ -11,6 +11,7 @@ import type {
   AdmittedWork,
 } from './admission/admission-controller.js';
 import type { WorkKind } from './admission/admission-limits.js';
+import type { FindClientAddress } from './client-address.js';
 import type { RequestGuard } from './request-guard.js';
 import { createRefusal, type Refusal } from './problems.js';
 
@@ -20,6 +21,8 @@ export type AdmissionOutcome = { readonly principal: Principal | null; readonly 
 export interface RequestAdmissionOptions {
   readonly guard: RequestGuard;
   readonly admission: AdmissionController;
+  /** The address that failed authentications count for. Default: that of the connection. */
+  readonly addressOf?: FindClientAddress | undefined;
   /** The kind of work of a request, and the limit of its body in bytes. */
   readonly kindOf: (request: IncomingMessage) => { readonly kind: WorkKind; readonly bytesMax: number };
 }
@@ -77,8 +80,9 @@ export class RequestAdmission {
   }
 
   /** Valid tokens are never limited by address; failed authentications are. */
-  #recordFailure({ socket }: IncomingMessage, refused: Refusal): Refusal {
-    const wait = this.#options.admission.recordFailure(socket.remoteAddress ?? '');
+  #recordFailure(request: IncomingMessage, refused: Refusal): Refusal {
+    const { admission, addressOf = ({ socket }) => socket.remoteAddress ?? '' } = this.#options;
+    const wait = admission.recordFailure(addressOf(request));
     return wait === 0 ? refused : createRefusal('TOO_MANY_FAILURES', retryAfter(wait));
   }
 }

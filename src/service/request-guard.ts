@@ -135,9 +135,12 @@ export async function readBody(request: IncomingMessage, bytes_max: number): Pro
 }
 
 /** The hosts that name a loopback address, and the origins of pages that it serves itself. */
-export function loopbackNames(port: number): Pick<RequestGuardRules, 'hosts' | 'origins'> {
+export function loopbackNames(
+  port: number,
+  scheme: 'http' | 'https' = 'http',
+): Pick<RequestGuardRules, 'hosts' | 'origins'> {
   const hosts = [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`];
-  return { hosts, origins: hosts.map((host) => `http://${host}`) };
+  return { hosts, origins: hosts.map((host) => `${scheme}://${host}`) };
 }
 
 /** The headers by lower-case name, or null if a header that must be unique is not: Node would use the first. */

@@ -28,6 +28,7 @@ export interface World {
   readonly environment?: Readonly<Record<string, string>>;
   /** Handles each chunk that is written to stdout. */
   readonly onStdout?: (text: string) => void;
+  readonly onStderr?: (text: string) => void;
   /** The reader of stdout disconnects after this many lines. */
   readonly readerLeavesAfter?: number;
 }
@@ -42,7 +43,10 @@ export async function turnpike(cwd: string, argv: readonly string[], world: Worl
     stdin: stdinOf(world.stdin ?? ''),
     stdinIsTTY: false,
     stdout: new Output(sink(stdout, world), world.stdoutTTY ?? false),
-    stderr: new Output(sink(stderr, {}), world.stderrTTY ?? false),
+    stderr: new Output(
+      sink(stderr, world.onStderr === undefined ? {} : { onStdout: world.onStderr }),
+      world.stderrTTY ?? false,
+    ),
     cwd,
     environment: world.environment ?? {},
     colours: world.colours ?? false,

@@ -5,6 +5,7 @@
 // held back costs nothing when the client disconnects.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 
 /** Size of the first piece of a chunk. It grows while pieces start no request, as in a request body. */
@@ -38,7 +39,9 @@ export class HttpConnections {
 
   constructor(server: Server, limits: ConnectionLimits) {
     this.#limits = limits;
-    server.on('connection', (socket) => this.#add(socket));
+    // The HTTP parser of an HTTPS server reads the secured socket.
+    const event = server instanceof TlsServer ? 'secureConnection' : 'connection';
+    server.on(event, (socket: Socket) => this.#add(socket));
     server.prependListener('request', (request, response) => this.#begin(request, response));
   }
 

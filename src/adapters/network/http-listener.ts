@@ -2,12 +2,15 @@
 // and how long they take.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { UsageError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
+import { limitHandshakes } from './handshake-limit.js';
 import { HttpConnections } from './http-connections.js';
 import { noteArrival } from '../system/system-pace.js';
+import type { TlsCertificate, TlsCredentials } from './tls-certificate.js';
 
 /** Maximum number of connections; a new one beyond it closes the connection that has been idle longest. */
 const CONNECTIONS_MAX = 512;
@@ -23,6 +26,9 @@ const KEEP_ALIVE_MS = 5_000;
 const SILENT_MS = 120_000;
 const CHECK_MS = 5_000;
 const IDLE_CHECK_MS = 20;
+/** Connections in their TLS handshake, and the time limit of one, in ms. */
+const HANDSHAKES_MAX = 128;
+const HANDSHAKE_MS = 10_000;
 
 export interface HttpListenOptions {
   readonly host: string;
@@ -31,6 +37,8 @@ export interface HttpListenOptions {
   /** Must always respond in the end: if it throws, the connection is closed and `onError` gets the error. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   readonly onError: (error: unknown) => void;
+  /** Serves HTTPS. Default: HTTP. */
+  readonly tls?: TlsCertificate | undefined;
   /** Takes over a connection that requests another protocol. Default: upgrades are refused. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
@@ -43,14 +51,8 @@ export interface HttpListener {
 
 /** @throws UsageError if the address cannot be listened on */
 export async function listenHttp(options: HttpListenOptions): Promise<HttpListener> {
-  const { host, port, handle, onError, upgrade } = options;
-  const server = createServer({
-    maxHeaderSize: HEADER_BYTES_MAX,
-    headersTimeout: HEADERS_MS,
-    requestTimeout: REQUEST_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    connectionsCheckingInterval: CHECK_MS,
-  });
+  const { host, port, handle, onError, upgrade, tls } = options;
+  const server = tls === undefined ? createServer(SERVER_OPTIONS) : createSecureServer(tls);
   server.maxHeadersCount = HEADERS_MAX;
   server.timeout = SILENT_MS;
   server.on('request', (request, response) => {
@@ -70,6 +72,27 @@ export async function listenHttp(options: HttpListenOptions): Promise<HttpListen
   await listen(server, host, port);
   server.on('error', onError);
   return { port: (server.address() as AddressInfo).port, close: (grace) => closeServer(server, grace) };
+}
+
+const SERVER_OPTIONS = {
+  maxHeaderSize: HEADER_BYTES_MAX,
+  headersTimeout: HEADERS_MS,
+  requestTimeout: REQUEST_MS,
+  keepAliveTimeout: KEEP_ALIVE_MS,
+  connectionsCheckingInterval: CHECK_MS,
+};
+
+function createSecureServer(tls: TlsCertificate): Server {
+  const secureOptions = ({ cert, key }: TlsCredentials) => ({ cert, key, minVersion: 'TLSv1.2' }) as const;
+  const server = createTlsServer({
+    ...SERVER_OPTIONS,
+    ...secureOptions(tls.credentials),
+    handshakeTimeout: HANDSHAKE_MS,
+  });
+  limitHandshakes(server, HANDSHAKES_MAX);
+  tls.watch((credentials) => server.setSecureContext(secureOptions(credentials)));
+  server.on('close', () => tls.close());
+  return server;
 }
 
 function listen(server: Server, host: string, port: number): Promise<void> {

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../../ports/log.js';
 import type { Principal } from '../../ports/token-book.js';
 import type { AdmissionController } from '../admission/admission-controller.js';
+import type { FindClientAddress } from '../client-address.js';
 import { RequestAdmission, type AdmissionOutcome, type RequestAdmissionOptions } from '../request-admission.js';
 import { pathOf, type RequestGuard } from '../request-guard.js';
 import { MESSAGE_BYTES_MAX } from '../mcp/read-message.js';
@@ -25,6 +26,8 @@ export interface HandlerOptions {
   readonly routes: readonly EnteredRoute[];
   readonly metrics: Pick<Metrics, 'request'>;
   readonly log: Pick<Log, 'error'>;
+  /** The address of a client. Default: that of its connection. */
+  readonly addressOf?: FindClientAddress | undefined;
   /** Creates the plugin, which admits its requests with `enter`. */
   readonly plugin: (enter: AdmitRequest) => FastifyPluginAsync;
   /** Handlers for other paths than those of the routes. */
@@ -47,10 +50,10 @@ export interface Handler {
 }
 
 export function createHandler({ guard, page, admission, metrics, plugin, ...rest }: HandlerOptions): Handler {
-  const { routes, log, findMounted = () => null } = rest;
+  const { routes, log, addressOf, findMounted = () => null } = rest;
   const index = new RouteIndex(routes);
   const unescapedGuard: RequestGuard = (head) => guardUnescaped(guard, head);
-  const requestAdmission = createRequestAdmission({ guard: unescapedGuard, admission, index, findMounted });
+  const requestAdmission = createRequestAdmission({ guard: unescapedGuard, admission, addressOf, index, findMounted });
   const files = createServedPage(page);
   const outcomes = new RequestSlot<AdmissionOutcome>();
   const fastify = createFastify();
@@ -111,14 +114,16 @@ export function createHandler({ guard, page, admission, metrics, plugin, ...rest
 export function createRequestAdmission({
   guard,
   admission,
+  addressOf,
   index,
   findMounted = () => null,
-}: Pick<HandlerOptions, 'guard' | 'admission' | 'findMounted'> & {
+}: Pick<HandlerOptions, 'guard' | 'admission' | 'addressOf' | 'findMounted'> & {
   readonly index: RouteIndex<EnteredRoute>;
 }): RequestAdmission {
   return new RequestAdmission({
     guard,
     admission,
+    addressOf,
     kindOf: ({ method = '', url = '' }) => {
       const path = pathOf(url);
       const route = index.find(path).find((candidate) => methodsOf(candidate).includes(method));
@@ -132,11 +137,16 @@ export function createRequestAdmission({
  * Admits requests that the server of an embedding service has matched with their routes. The path alone does not
  * determine the route: that server may add prefixes, and may have its own rules for escapes, case and slashes.
  */
-export function matchedEntrance({ guard, admission }: Pick<HandlerOptions, 'guard' | 'admission'>): AdmitRequest {
+export function matchedEntrance({
+  guard,
+  admission,
+  addressOf,
+}: Pick<HandlerOptions, 'guard' | 'admission' | 'addressOf'>): AdmitRequest {
   const matched = new RequestSlot<EnteredRoute>();
   const requestAdmission = new RequestAdmission({
     guard,
     admission,
+    addressOf,
     kindOf: (request) => demandOf(matched.get(request)),
   });
   return (request, response, route) => {

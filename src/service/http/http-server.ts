@@ -1,6 +1,7 @@
 // A handler on its own port. Its host names are known only once it listens: until then no request is answered.
 
 import { listenHttp } from '../../adapters/network/http-listener.js';
+import type { TlsCertificate } from '../../adapters/network/tls-certificate.js';
 import type { Log } from '../../ports/log.js';
 import { hostForUrl } from '../mcp/serve-http.js';
 import type { Handler } from './http-handler.js';
@@ -26,6 +27,8 @@ export interface HttpServerOptions {
   /** How long requests in flight may take when the server closes, in milliseconds. */
   readonly closeMs: number;
   readonly log: Pick<Log, 'error'>;
+  /** Serves HTTPS. Default: HTTP. */
+  readonly tls?: TlsCertificate | undefined;
 }
 
 /**
@@ -33,13 +36,14 @@ export interface HttpServerOptions {
  * @throws UsageError if the server cannot listen on the address
  */
 export async function startHttpServer(
-  { host, port, closeMs, log }: HttpServerOptions,
+  { host, port, closeMs, log, tls }: HttpServerOptions,
   serve: (port: number) => ServedHandler,
 ): Promise<HttpServer> {
   let servedHandler: ServedHandler | null = null;
   const listener = await listenHttp({
     host,
     port,
+    tls,
     handle: async (request, response) => {
       if (servedHandler === null) response.destroy();
       else await servedHandler.handle(request, response);
@@ -49,7 +53,7 @@ export async function startHttpServer(
   const ready = serve(listener.port);
   servedHandler = ready;
   return {
-    url: `http://${hostForUrl(host)}:${listener.port}`,
+    url: `${tls === undefined ? 'http' : 'https'}://${hostForUrl(host)}:${listener.port}`,
     port: listener.port,
     close: async () => {
       const closing = listener.close(closeMs);

@@ -1,5 +1,7 @@
 // The HTTP service on its own port.
 
+import { TlsCertificate, type TlsFiles } from '../../adapters/network/tls-certificate.js';
+import { systemClock } from '../../adapters/system/system-clock.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
 import { UsageError } from '../../errors.js';
 import { loopbackNames } from '../request-guard.js';
@@ -17,6 +19,8 @@ export interface ServeOptions extends Omit<TurnpikeHttpOptions, 'hosts'> {
   readonly port: number;
   /** Further names of the server, as values of the Host header. */
   readonly hosts?: readonly string[];
+  /** Serves HTTPS with this certificate, which is read again when its files change. Default: HTTP. */
+  readonly tls?: TlsFiles | null;
   /** Whether the tokens are stored ones; if not, the server listens only on loopback. */
   readonly storedTokens: boolean;
 }
@@ -24,8 +28,12 @@ export interface ServeOptions extends Omit<TurnpikeHttpOptions, 'hosts'> {
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
 export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
 
-/** @throws UsageError if the server cannot, or must not, listen on the address */
-export async function serveTurnpike({ host, port, storedTokens, ...options }: ServeOptions): Promise<HttpServer> {
+/**
+ * @throws UsageError if the server cannot, or must not, listen on the address, and for a certificate that cannot be
+ *   used
+ */
+export async function serveTurnpike(serveOptions: ServeOptions): Promise<HttpServer> {
+  const { host, port, storedTokens, tls = null, ...options } = serveOptions;
   if (!isLoopback(host) && !storedTokens) {
     throw new UsageError({
       code: 'USAGE',
@@ -33,8 +41,9 @@ export async function serveTurnpike({ host, port, storedTokens, ...options }: Se
     });
   }
   const { log = winstonLog('warn') } = options;
-  return startHttpServer({ host, port, closeMs: CLOSE_MS, log }, (bound) => {
-    const names = loopbackNames(bound);
+  const certificate = tls === null ? undefined : new TlsCertificate(tls, options.clock ?? systemClock(), log);
+  return startHttpServer({ host, port, closeMs: CLOSE_MS, log, tls: certificate }, (bound) => {
+    const names = loopbackNames(bound, certificate === undefined ? 'http' : 'https');
     const { handler, ...http } = turnpikeHttp({
       ...options,
       log,

@@ -15,6 +15,7 @@ import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import { AdmissionController } from '../admission/admission-controller.js';
 import type { AdmissionOptions } from '../admission/admission-limits.js';
+import { clientAddressFinder } from '../client-address.js';
 import { checkMethod, createRequestGuard } from '../request-guard.js';
 import { homeInspectorSource } from '../inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
@@ -61,6 +62,10 @@ export interface TurnpikeHttpOptions {
   readonly exports?: string;
   /** Limits of one connection, of one token and of all together. Default: `DEFAULT_LIMITS`. */
   readonly admission?: AdmissionOptions;
+  /**
+   * Proxies whose `X-Forwarded-For` header is trusted: addresses, or networks such as `10.0.0.0/8`. Default: none.
+   */
+  readonly trustedProxies?: readonly string[];
   /** The list of workers of a shared ledger, for health and metrics. Default: none. The caller closes it. */
   readonly cluster?: Pick<ClusterDirectory, 'status' | 'isStanding'>;
   /** Whether this worker has no sandbox volume: then MCP requests are refused, as steps are. Default: false. */
@@ -89,6 +94,7 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
   const service = createService(options, admission);
   const { page = NO_PAGE } = options;
   const { hosts, origins = [], tokens } = options;
+  const addressOf = clientAddressFinder(options.trustedProxies ?? []);
   const guard = createRequestGuard({ hosts, origins, tokens, isOpen: createOpenCheck(page) });
   const mcpHandler = new McpHandler(options, service, new McpEndpoint(admission.limits));
   const plugin = (admit: AdmitRequest): FastifyPluginAsync => httpPlugin({ service, routes: ROUTES, admit });
@@ -96,9 +102,9 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
     mcpHandler.handle(request, response, principal);
   const findMounted: FindMountedHandler = (path) => (path === MCP_PATH ? { name: 'mcp', handle: serveMcp } : null);
   const { metrics, log } = service;
-  const own = createHandler({ guard, page, admission, routes: ROUTES, metrics, log, plugin, findMounted });
+  const own = createHandler({ guard, page, admission, addressOf, routes: ROUTES, metrics, log, plugin, findMounted });
   return {
-    plugin: plugin(matchedEntrance({ guard, admission })),
+    plugin: plugin(matchedEntrance({ guard, admission, addressOf })),
     handler: own.handle,
     endStreams: () => service.streams.close(),
     async close() {

@@ -8,6 +8,8 @@ import { listenHttp } from '../../adapters/network/http-listener.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { systemPace } from '../../adapters/system/system-pace.js';
 import { singleTokenBook } from '../../adapters/keys/token-book.js';
+import { TlsCertificate, type TlsFiles } from '../../adapters/network/tls-certificate.js';
+import { clientAddressFinder } from '../client-address.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import { AdmissionController } from '../admission/admission-controller.js';
@@ -41,6 +43,10 @@ export interface ServeMcpHttpOptions {
   /** Further allowed values of the Host header, and allowed origins of pages. */
   readonly hosts?: readonly string[];
   readonly origins?: readonly string[];
+  /** Serves HTTPS with this certificate, which is read again when its files change. Default: HTTP. */
+  readonly tls?: TlsFiles | null;
+  /** Proxies whose `X-Forwarded-For` header is trusted: addresses or networks. Default: none. */
+  readonly trustedProxies?: readonly string[];
   /** Limit of MCP sessions; beyond it, the one that was idle longest is closed. Default: 256. */
   readonly sessionsMax?: number;
   /** Limits of one connection, of one token and of the service. Default: `DEFAULT_LIMITS`. */
@@ -54,17 +60,17 @@ export interface McpHttpServer {
   close(): Promise<void>;
 }
 
-/** Serves MCP on its own port. @throws UsageError if the server cannot listen on the address */
+/** Serves MCP on its own port. @throws UsageError if the server cannot listen on the address, or use the certificate */
 export const serveHttp = (service: McpService, serveOptions: ServeMcpHttpOptions): Promise<McpHttpServer> =>
   serveGuarded((port) => createRequestGuard(rulesOf(service, serveOptions, port)), service, serveOptions);
 
 /** The guard for one token: its bearer is the agent of the service. */
 function rulesOf(
   { identity }: McpService,
-  { host, token, hosts = [], origins = [] }: ServeMcpHttpOptions,
+  { host, token, hosts = [], origins = [], tls = null }: ServeMcpHttpOptions,
   port: number,
 ): Parameters<typeof createRequestGuard>[0] {
-  const names = loopbackNames(port);
+  const names = loopbackNames(port, tls === null ? 'http' : 'https');
   const { actor, role } = { ...AGENT_DEFAULTS, ...identity };
   return {
     hosts: [...names.hosts, `${hostForUrl(host)}:${port}`, ...hosts],
@@ -83,7 +89,7 @@ export const hostForUrl = (host: string): string => (host.includes(':') ? `[${ho
 export async function serveGuarded(
   guardAt: (port: number) => RequestGuard,
   service: McpService,
-  { host, port, sessionsMax, admission: options }: ServeMcpHttpOptions,
+  { host, port, sessionsMax, admission: options, tls = null, trustedProxies = [] }: ServeMcpHttpOptions,
 ): Promise<McpHttpServer> {
   const admission = new AdmissionController({ clock: systemClock(), pace: systemPace(), limits: options ?? {} });
   // There is only one token, so its limit is the limit of all sessions.
@@ -94,11 +100,14 @@ export async function serveGuarded(
   const requestAdmission = new RequestAdmission({
     guard: (head) => guard(head),
     admission,
+    addressOf: clientAddressFinder(trustedProxies),
     kindOf: () => ({ kind: 'step', bytesMax: MESSAGE_BYTES_MAX }),
   });
+  const certificate = tls === null ? undefined : new TlsCertificate(tls, systemClock(), service.log);
   const listener = await listenHttp({
     host,
     port,
+    tls: certificate,
     handle: async (request, response) => {
       const outcome = await requestAdmission.admit(request, response);
       if (outcome === null) return;
@@ -109,7 +118,7 @@ export async function serveGuarded(
   });
   guard = guardAt(listener.port);
   return {
-    url: `http://${hostForUrl(host)}:${listener.port}${MCP_PATH}`,
+    url: `${certificate === undefined ? 'http' : 'https'}://${hostForUrl(host)}:${listener.port}${MCP_PATH}`,
     close: async () => {
       await listener.close(CLOSE_MS);
       await endpoint.close();

@@ -7,6 +7,7 @@ import { quoteArgument, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { findContractFolder, homeOf } from '../../options/folders.js';
 import { withHomeAccess, type HomeAccess } from '../../home-access.js';
+import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import type { Io } from '../../io.js';
 
 const ADDRESS_DEFAULT = '127.0.0.1:7390';
@@ -21,7 +22,7 @@ export const mcp: CliCommand = {
   options: [
     ...AGENT_OPTIONS,
     { name: 'http', help: `serve over HTTP at HOST:PORT (default ${ADDRESS_DEFAULT}) instead of stdin and stdout` },
-    { name: 'remote', help: 'allow a HOST that other machines can reach; put TLS in front of it' },
+    { name: 'remote', help: 'allow a HOST that other machines can reach; use --tls-cert, or a proxy' },
     { name: 'allow-host', value: 'HOST', multiple: true, help: 'accept this Host header too; may be repeated' },
     {
       name: 'allow-origin',
@@ -29,6 +30,7 @@ export const mcp: CliCommand = {
       multiple: true,
       help: 'accept requests of pages from this origin; may be repeated',
     },
+    ...TLS_OPTIONS,
     { name: 'specs', value: 'DIR', help: 'a folder of specs that agents may work through, named by their ids' },
     { name: 'inline-specs', help: 'accept specs from agents; danger: the commands in them are executed' },
     { name: 'session-role', value: 'ROLE', help: `the session role of agents (default ${SESSION_ROLES[0]})` },
@@ -85,7 +87,7 @@ async function serveOverHttp(
   const { serveHttp } = await import('../../../service/mcp/index.js');
   const token = drawToken();
   const [hosts, origins] = [args.list('allow-host'), args.list('allow-origin')];
-  const server = await serveHttp(service, { ...address, token, hosts, origins });
+  const server = await serveHttp(service, { ...address, ...parseTlsOptions(args, io), token, hosts, origins });
   // The token file belongs to the process that owns the home; a second server of the same home prints its token once
   // instead.
   const path = homeOf(args, io).mcpToken;

@@ -13,6 +13,7 @@ import { parsePort } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
 import type { LocalWorker } from '../../store/open-worker.js';
+import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import { STORE_OPTION } from '../../store/shared-home.js';
 import { withHomeAccess } from '../../home-access.js';
 import type { XstateInspectServer } from '../../../service/xstate-inspect.js';
@@ -47,6 +48,7 @@ export const serve: CliCommand = {
       multiple: true,
       help: 'accept requests of pages from this origin; may be repeated',
     },
+    ...TLS_OPTIONS,
     STORE_OPTION,
     {
       name: 'advertise',
@@ -61,7 +63,7 @@ export const serve: CliCommand = {
   notes: [
     'Every request needs a bearer token: one of `turnpike token`, or the one that the command creates at the start,',
     'prints once with the address, and discards at the end; that one may read everything and vote. The command listens',
-    'on loopback only, unless there is a stored token; in that case put TLS in front of it. While it runs, other',
+    'on loopback only, unless there is a stored token; in that case use --tls-cert, or a proxy. While it runs, other',
     'commands use the home directory through it. Any number of processes can serve one ledger in a database: each needs',
     'a home directory of its own, from `turnpike init --store`, and callers may use any of them.',
   ],
@@ -131,6 +133,7 @@ async function serveHome({ turnpike, worker }: ServedHome, at: Address, args: Co
   const specs = args.text('specs');
   const server = await serveTurnpike({
     ...at,
+    ...parseTlsOptions(args, io),
     turnpike,
     tokens: temporaryToken === null ? stored : joinTokenBooks(temporaryToken.book, stored),
     storedTokens: hasStored,
