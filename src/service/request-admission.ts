@@ -81,8 +81,9 @@ export class RequestAdmission {
 
   /** Valid tokens are never limited by address; failed authentications are. */
   #recordFailure(request: IncomingMessage, refused: Refusal): Refusal {
-    const { admission, addressOf = ({ socket }) => socket.remoteAddress ?? '' } = this.#options;
-    const wait = admission.recordFailure(addressOf(request));
+    const { admission, addressOf } = this.#options;
+    const address = addressOf?.(request) ?? request.socket.remoteAddress ?? '';
+    const wait = admission.recordFailure(address);
     return wait === 0 ? refused : createRefusal('TOO_MANY_FAILURES', retryAfter(wait));
   }
 }
