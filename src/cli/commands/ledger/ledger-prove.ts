@@ -1,6 +1,7 @@
-import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { writePrivateFile } from '../../../adapters/files/private-file.js';
 import { readSmallFile } from '../../../adapters/files/small-file.js';
+import { errorCode } from '../../../adapters/system/error-code.js';
 import { openCheckpoint } from '../../../ledger/proof/checkpoint.js';
 import { LedgerError, usageError } from '../../../errors.js';
 import { integratedLog } from '../../../ledger/integrated-log.js';
@@ -51,12 +52,21 @@ export const ledgerProve: CliCommand = {
         });
         const out = args.text('out');
         if (out === undefined) await io.stdout.write(proof);
-        else await writeFile(resolve(io.cwd, out), proof);
+        else writeOutput(resolve(io.cwd, out), proof);
         return 0;
       }),
     );
   },
 };
+
+/** The proof contains the entry, so the file is private like the ledger. */
+function writeOutput(path: string, proof: string): void {
+  try {
+    writePrivateFile(path, proof);
+  } catch (error) {
+    throw usageError(`cannot write ${path}: ${errorCode(error)}`);
+  }
+}
 
 /**
  * The log together with its named archives.

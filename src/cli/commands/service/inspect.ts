@@ -1,6 +1,6 @@
 import { usageError } from '../../../errors.js';
-import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { createPrivateFile } from '../../../adapters/files/private-file.js';
 import { readBuiltPage, readBuiltTemplate, type PageFile } from '../../../adapters/page-folder.js';
 import { errorCode } from '../../../adapters/system/error-code.js';
 import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
@@ -112,10 +112,17 @@ async function writeHtml(out: string, source: InspectorSource, args: CommandArgu
   if (!Number.isInteger(mib) || mib < 1 || mib > 1_024)
     throw commandUsageError(inspectCommand, '--html-mib takes a number from 1 to 1024');
   const html = await oneFileHtml(template, source, { maxBytes: mib * 1_048_576 });
-  await writeFile(out, html, { flag: 'wx' }).catch((error: unknown) => {
-    throw usageError(`cannot write ${out}: ${errorCode(error)}`);
-  });
+  if (!isCreated(out, html)) throw usageError(`cannot write ${out}: it exists already`);
   await io.stderr.writeLine(`${out}: ${await source.size()} entries, ${Buffer.byteLength(html)} bytes`);
+}
+
+/** The page contains the ledger, so it is private like the ledger. @returns false if there is a file of this name */
+function isCreated(path: string, html: string): boolean {
+  try {
+    return createPrivateFile(path, html);
+  } catch (error) {
+    throw usageError(`cannot write ${path}: ${errorCode(error)}`);
+  }
 }
 
 function readPage(): ReadonlyMap<string, PageFile> {
