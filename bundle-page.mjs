@@ -11,8 +11,8 @@ import { gzipSync } from 'node:zlib';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = join(HERE, 'src/inspector');
 const OUT = resolve(HERE, process.argv[2] ?? 'dist/inspector');
-/** What a first visit may cost: everything that is there, compressed. */
-const GZIP_BYTES_MAX = 60_000;
+/** What a first visit of one page may cost: every file that it loads, compressed. */
+const GZIP_BYTES_MAX = 65_000;
 
 // Else what is built tells the file and line of every element, in a tree that its reader has not.
 process.env.NODE_ENV = 'production';
@@ -35,7 +35,12 @@ const output = {
   reportCompressedSize: false,
 };
 
-await build({ ...settings, worker: { format: 'es' }, build: output });
+const PAGES = ['index.html', 'approvals.html'];
+await build({
+  ...settings,
+  worker: { format: 'es' },
+  build: { ...output, rollupOptions: { input: PAGES.map((name) => join(ROOT, name)) } },
+});
 await oneFile();
 tellSize();
 
@@ -92,9 +97,22 @@ async function oneFile() {
 }
 
 function tellSize() {
-  const files = ['index.html', ...readdirSync(join(OUT, 'assets')).map((name) => `assets/${name}`)];
-  const sizes = files.map((name) => gzipSync(readFileSync(join(OUT, name)), { level: 9 }).length);
-  const bytes = sizes.reduce((sum, size) => sum + size, 0);
-  console.log(`page: ${files.map((name, at) => `${name} ${sizes[at]}`).join(', ')}; ${bytes} bytes compressed`);
-  if (bytes > GZIP_BYTES_MAX) throw new Error(`the page has ${bytes} bytes, ${GZIP_BYTES_MAX} are allowed`);
+  const assets = readdirSync(join(OUT, 'assets'));
+  for (const page of PAGES) {
+    const files = [page, ...loadedBy(readFileSync(join(OUT, page), 'utf8'), assets)];
+    const sizes = files.map((name) => gzipSync(readFileSync(join(OUT, name)), { level: 9 }).length);
+    const bytes = sizes.reduce((sum, size) => sum + size, 0);
+    console.log(`${page}: ${files.map((name, at) => `${name} ${sizes[at]}`).join(', ')}; ${bytes} bytes compressed`);
+    if (bytes > GZIP_BYTES_MAX) throw new Error(`${page} has ${bytes} bytes, ${GZIP_BYTES_MAX} are allowed`);
+  }
+}
+
+/** The assets that a page names, and those that they name. */
+function loadedBy(text, assets, found = new Set()) {
+  for (const name of assets) {
+    if (!text.includes(name) || found.has(`assets/${name}`)) continue;
+    found.add(`assets/${name}`);
+    loadedBy(readFileSync(join(OUT, 'assets', name), 'utf8'), assets, found);
+  }
+  return found;
 }

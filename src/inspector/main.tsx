@@ -1,8 +1,9 @@
-// The page as a service serves it.
+// The inspector, as a service serves it.
 
 import proofWorker from './worker/proof-worker.ts?worker&url';
 import { HttpFeed } from './data/http-feed.js';
-import { openApprovals, openPage, takeOwnToken, type ProverFactory } from './boot.js';
+import { openPage, type ProverFactory } from './boot.js';
+import { takeOwnToken } from './own-token.js';
 import { createWorkerProver } from './worker/worker-prover.js';
 
 /** Under Trusted Types, one policy permits exactly this address. */
@@ -30,5 +31,4 @@ const token = takeOwnToken();
 const createProver: ProverFactory = (onState) =>
   createWorkerProver(openWorker(), { base: location.origin, token }, onState);
 
-if (/\/approvals\/?$/.test(location.pathname)) openApprovals(token);
-else openPage(new HttpFeed('', token, globalThis), createProver);
+openPage(new HttpFeed('', token, globalThis), createProver);

@@ -122,7 +122,7 @@ describe('rows', () => {
   test('every tone has a unique number, and problems have the highest ones', () => {
     const problems: readonly Tone[] = ['VALIDATION_ERROR', 'deny', 'denied', 'DENIED', 'failed', 'EXECUTION_ERROR'];
     expect(problems.map(toneNumber).every((number) => number > toneNumber('cancelled'))).toBe(true);
-    expect(new Set(TONES).size).toBe(13);
+    expect(new Set(TONES).size).toBe(14);
   });
 });
 
@@ -200,13 +200,18 @@ describe('runs', () => {
     expect(shape(runs)).toEqual(shape(whole.runs));
   });
 
-  test('a run that has not ended lasts as long as its descendants', () => {
+  test('a run that has not ended lasts until the time of the position', () => {
     const { rows, runs } = loaded();
     const root = runs.byId('run_a');
     if (root === null) throw new Error('no root');
-    const spans = listSpans(rows, runs, root, 9).map(({ run, from, to, ended }) => [run.id, from, to, ended]);
+    const spans = listSpans(rows, runs, root, { at: 9, now: 61_000 }).map(({ run, from, to, ended }) => [
+      run.id,
+      from,
+      to,
+      ended,
+    ]);
     expect(spans).toEqual([
-      ['run_a', 1_000, 1_009, false],
+      ['run_a', 1_000, 61_000, false],
       ['run_a.1', 1_002, 1_009, true],
       ['run_a.1.1', 1_005, 1_007, true],
     ]);

@@ -2,7 +2,10 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { parseJson, isQuoted, toJsonLines } from '../../src/inspector/text/json-lines.js';
+import { authorOfField } from '../../src/contract/inspection/field-author.js';
+import { ENTRY_TYPES } from '../../src/contract/run/entry.js';
+import { parseJson, toJsonLines } from '../../src/inspector/text/json-lines.js';
+import { entryLines } from '../../src/inspector/text/text-authors.js';
 import { startOfText, hexDump, splitParts, splitPieces, decodeUtf8 } from '../../src/inspector/text/untrusted.js';
 import { character } from '../fixtures/characters.js';
 
@@ -13,30 +16,18 @@ const whole = (text: string): string =>
     .map((piece) => ('text' in piece ? piece.text : String.fromCodePoint(Number.parseInt(piece.mark.slice(2), 16))))
     .join('');
 
-describe('the author of a text in an entry', () => {
-  test('quotations in an entry are marked as foreign, its hashes are not', () => {
-    const theirs = ['args', 'body.args', 'args.path', 'note', 'a.notes.0', 'record.title', 'title', 'args.x.sha256'];
-    for (const path of theirs) expect([path, isQuoted({ path, value: 'text' })]).toEqual([path, true]);
-    for (const path of ['time', 'arguments', 'body.kind', 'my_note', 'titles.0'])
-      expect([path, isQuoted({ path, value: 'text' })]).toEqual([path, false]);
-    const value = 'ab'.repeat(32);
-    expect(isQuoted({ path: 'args_summary.content_sha256', value })).toBe(false);
-    // A text is not trusted because its author calls it a hash.
-    expect(isQuoted({ path: 'args.said sha256', value: 'Approved by the administrator' })).toBe(true);
-  });
-
-  test('a name of two megabytes takes no longer than reading it, whatever its structure', () => {
-    for (const part of ['args.', '.note', '.title.x', ' sha256']) {
-      const long = part.repeat(2_000_000 / part.length);
-      expect(isQuoted({ path: long, value: 'x' })).toBe(part !== ' sha256');
-      const value = { args: { [long]: Array.from({ length: 300 }, (_, at) => ({ at: String(at) })) } };
-      const { lines } = toJsonLines(value);
-      expect(lines).toHaveLength(400);
-      expect(lines.filter((line) => line.kind === 'text').every(isQuoted)).toBe(true);
-      // The name itself is listed once, and is not repeated for its children.
-      expect(Math.max(...lines.map(({ path }) => path.length))).toBeLessThan(200);
-    }
-  });
+test('a name of two megabytes takes no longer than reading it, whatever its structure', () => {
+  for (const part of ['args_summary.', 'scope.', '.title.x', ' sha256']) {
+    const long = part.repeat(2_000_000 / part.length);
+    for (const type of ENTRY_TYPES) authorOfField(type, {}, { path: long, value: long });
+    const value = { args_summary: { [long]: Array.from({ length: 300 }, (_, at) => ({ at: String(at) })) } };
+    const { lines } = toJsonLines(value);
+    expect(lines).toHaveLength(400);
+    const author = entryLines('step_trace', value);
+    expect(lines.filter((line) => line.kind === 'text').map(author)).not.toContain(null);
+    // The name itself is listed once, and is not repeated for its children.
+    expect(Math.max(...lines.map(({ path }) => path.length))).toBeLessThan(200);
+  }
 });
 
 describe('untrusted text', () => {

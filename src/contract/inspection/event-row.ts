@@ -4,6 +4,7 @@
 
 import type { Entry, RunCreated } from '../run/entry.js';
 import type { RunCreationFacts, EventRow, RowPage, RowTuple, Tone } from './inspection.js';
+import { APPROVAL_RULE, NEEDS_APPROVAL, needsApproval } from './needs-approval.js';
 import { RUN_STATES, stateAfterEvent, type RunState } from '../run/run-state.js';
 
 /** The row of an entry, made from its canonical text. A text that is not an entry gets a row that says so. */
@@ -79,7 +80,10 @@ const ROW_CONTENTS: { readonly [T in Entry['type']]: (entry: EntryOf<T>) => RowC
     const state = newState !== null && RUN_STATES.includes(newState) ? newState : null;
     return rowContent(body.run_id, auditLabel(body, state), auditTone(body, state), body.timestamp_utc, 0, state);
   },
-  step_trace: ({ body }) => rowContent(body.run_id, body.outcome, body.outcome, body.completed_at, body.step_index),
+  step_trace: ({ body }) => {
+    const outcome = needsApproval(body.rule_id) ? NEEDS_APPROVAL : body.outcome;
+    return rowContent(body.run_id, outcome, outcome, body.completed_at, body.step_index);
+  },
   session_event: ({ body, tree_id }) =>
     rowContent(body.run_id ?? tree_id, body.event, SESSION_TONES[body.event] ?? 'plain', body.timestamp_utc),
 };
@@ -103,21 +107,31 @@ function inputLabel(body: EntryOf<'input'>['body']): string {
   }
 }
 
-function auditLabel(
-  { action_type, outcome, outcome_reason = '' }: EntryOf<'audit_event'>['body'],
-  state: RunState | null,
-): string {
+function auditLabel(event: EntryOf<'audit_event'>['body'], state: RunState | null): string {
+  const { action_type, outcome, outcome_reason = '' } = event;
+  if (isWaitingDecision(event)) return `authz ${NEEDS_APPROVAL}`;
+  if (isApprovalDenial(event)) return NEEDS_APPROVAL;
   if (action_type === 'authz_decision') return outcome === 'allow' ? 'authz allow' : 'authz deny';
   if (action_type !== 'system') return `${action_type} ${outcome}`;
   // The caller gives the reason of a cancellation: only a reason in the form of the platform's codes is a label.
   return CODE.test(outcome_reason) ? outcome_reason : (state ?? outcome);
 }
 
-function auditTone({ action_type, outcome }: EntryOf<'audit_event'>['body'], state: RunState | null): Tone {
+function auditTone(event: EntryOf<'audit_event'>['body'], state: RunState | null): Tone {
+  const { action_type, outcome } = event;
+  if (isWaitingDecision(event) || isApprovalDenial(event)) return NEEDS_APPROVAL;
   if (action_type === 'authz_decision') return outcome === 'allow' ? 'allow' : 'deny';
   return state ?? (outcome === 'failure' || outcome === 'deny' ? 'failed' : 'plain');
 }
 const CODE = /^[\w.:-]{1,80}$/;
+
+/** A decision that waits for an approval, whichever verdict is recorded. Events about votes are decided themselves. */
+const isWaitingDecision = ({ action_type, authz, target }: EntryOf<'audit_event'>['body']): boolean =>
+  action_type === 'authz_decision' && needsApproval(authz?.rule_id) && target?.name !== 'approval';
+
+/** The end of a run whose request needs an approval first: the rule of the denial is the reason of its end. */
+const isApprovalDenial = ({ outcome_reason }: EntryOf<'audit_event'>['body']): boolean =>
+  outcome_reason === `denied:${APPROVAL_RULE}`;
 
 const SESSION_TONES: Readonly<Record<string, Tone | undefined>> = {
   step_refused: 'deny',

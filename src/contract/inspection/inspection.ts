@@ -3,6 +3,7 @@
 // *moves* (transitions) that machines made before the next entry was written. A position in that list is the log index
 // of an entry and a number of moves after it.
 
+import type { NEEDS_APPROVAL } from './needs-approval.js';
 import type { RunKind, RunState } from '../run/run-state.js';
 import type { Outcome } from '../run/phase.js';
 import type { StepType } from '../session/session.js';
@@ -31,7 +32,7 @@ export interface LedgerInfo {
 }
 
 /** The colour of an entry's mark, which also shows whether the entry is a problem. */
-export type Tone = 'plain' | RunState | Outcome | 'allow' | 'deny';
+export type Tone = 'plain' | RunState | Outcome | 'allow' | 'deny' | typeof NEEDS_APPROVAL;
 
 /** The facts of a run that never change. They come with the entry that created it. */
 export interface RunCreationFacts {
@@ -59,7 +60,7 @@ export interface EventRow {
   readonly run_id: string;
   readonly tree_id: string;
   readonly type: 'input' | 'run_created' | 'audit_event' | 'step_trace' | 'session_event';
-  /** What happened, in a few words of the contract: `proposal`, `authz deny`, `running`, `SUCCESS`, `gate_passed`. */
+  /** What happened, in a few words: `proposal`, `authz deny`, `running`, `SUCCESS`, `needs approval`, `gate_passed`. */
   readonly label: string;
   readonly tone: Tone;
   /** Milliseconds since 1970. */

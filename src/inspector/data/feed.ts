@@ -37,6 +37,8 @@ export interface Feed {
   step(run_id: string, step: number): Promise<StepStory | null>;
   why(at: number): Promise<DecisionExplanation | null>;
   session(session_id: string, at: number | null): Promise<SessionView | null>;
+  /** The clock of the service in milliseconds since 1970; null without a service. The reader's clock may be wrong. */
+  now(): number | null;
   /** Follows new entries until the signal aborts. */
   follow(listener: FeedListener, until: AbortSignal): Promise<void>;
 }

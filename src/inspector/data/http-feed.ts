@@ -12,6 +12,8 @@ export class HttpFeed implements Feed {
   readonly #token: string | null;
   readonly #online: EventTarget;
   #isLive = true;
+  /** The difference between the clocks of service and reader, from the last response; in milliseconds. */
+  #clockOffset: number | null = null;
 
   /** @param online emits `online` when the network is available again */
   constructor(base: string, token: string | null, online: EventTarget = new EventTarget()) {
@@ -72,8 +74,15 @@ export class HttpFeed implements Feed {
     const headers = new Headers(options.headers);
     if (this.#token !== null) headers.set('Authorization', `Bearer ${this.#token}`);
     const answer = await fetch(`${this.#base}/api/v1${path}`, { ...options, headers, credentials: 'omit' });
+    const date = Date.parse(answer.headers.get('Date') ?? '');
+    // The header has whole seconds; the service's clock is on average half a second further.
+    if (Number.isFinite(date)) this.#clockOffset = date + 500 - Date.now();
     if (!answer.ok) throw await readProblem(answer, this.#token !== null);
     return answer;
+  }
+
+  now(): number | null {
+    return this.#clockOffset === null ? null : Date.now() + this.#clockOffset;
   }
 
   async follow(listener: FeedListener, until: AbortSignal): Promise<void> {

@@ -60,6 +60,9 @@ export class InlineFeed implements Feed {
   session(session_id: string): Promise<SessionView | null> {
     return Promise.resolve(this.#data.sessions[session_id] ?? null);
   }
+  now(): null {
+    return null;
+  }
   follow(listener: FeedListener): Promise<void> {
     listener.onConnection('closed');
     return Promise.resolve();

@@ -39,7 +39,7 @@ export async function fetchEarlierRows(feed: RowFeed, rows: Rows, onPage: () => 
 }
 
 /** Adds a page of the stream. It fetches missing rows first, and skips rows that are present already. */
-export async function applyLivePage(feed: RowFeed, rows: Rows, page: RowPage): Promise<void> {
+export async function applyLivePage(feed: RowFeed, rows: Pick<Rows, 'end' | 'addPage'>, page: RowPage): Promise<void> {
   while (rows.end < page.from) {
     const missing = await feed.rows(rows.end, Math.min(page.from, rows.end + PAGE_ROWS));
     if (!rows.addPage(missing)) throw new Error(`entries from ${rows.end} on are unavailable`);

@@ -5,11 +5,14 @@ import type { Course } from '../../contract/inspection/inspection.js';
 import { appendCourse } from './run-marks.js';
 import { ChartIndex, movesOf, Path } from './path.js';
 import { toAccessProblem, type Feed } from '../data/feed.js';
+import type { Rows } from './rows/rows.js';
 import { firstEntryOf, type Run, type Runs } from './rows/runs.js';
 import { trackSignals } from './track-signals.js';
 
 /** Shortest interval between requests for a course that grows, in milliseconds. */
 const REFETCH_MS = 400;
+/** The number of requests for one course without a pause. */
+const FETCHES_MAX = 4;
 const RETRY_MS = 2_000;
 const RETRY_MS_MAX = 60_000;
 
@@ -18,6 +21,7 @@ export interface CourseSource {
   readonly feed: Feed;
   readonly rev: ReadonlySignal<number>;
   readonly runs: Runs;
+  readonly rows: Pick<Rows, 'end'>;
 }
 
 interface CourseEntry {
@@ -27,6 +31,10 @@ interface CourseEntry {
   requestedThrough: number;
   /** The pause after the next failure, in milliseconds. */
   retryMs: number;
+  /** The current request. */
+  request: Promise<void>;
+  /** Whether the run is displayed again, and its course was not requested since. */
+  isBehind: boolean;
 }
 
 /** `asking` is displayed as loading; an unavailable chart is displayed as such. */
@@ -51,23 +59,59 @@ export class Courses {
     if (run === null) return null;
     const entry = this.#courses.get(run.id);
     if (entry === undefined) {
-      this.#courses.set(run.id, {
+      const fresh: CourseEntry = {
         course: null,
         state: 'asking',
         requestedThrough: this.#lastOf(run),
         retryMs: RETRY_MS,
-      });
-      void this.#fetchCourse(run, 0);
+        request: Promise.resolve(),
+        isBehind: false,
+      };
+      this.#courses.set(run.id, fresh);
+      fresh.request = this.#fetchCourse(run, fresh, 0);
       return null;
     }
     // A course that was cut short never continues: only new entries justify a request.
     const last = this.#lastOf(run);
     const through = entry.course?.through ?? 0;
-    if ((entry.state === 'here' || entry.state === 'failed') && through <= last && entry.requestedThrough < last) {
+    const isIdle = !entry.isBehind && (entry.state === 'here' || entry.state === 'failed');
+    if (isIdle && through <= last && entry.requestedThrough < last) {
       entry.requestedThrough = last;
-      void this.#fetchCourse(run, through);
+      entry.state = 'asking';
+      entry.request = new Promise((resolve) => setTimeout(resolve, REFETCH_MS)).then(() =>
+        this.#fetchCourse(run, entry, through),
+      );
     }
-    return entry.course;
+    return entry.isBehind ? null : entry.course;
+  }
+
+  /** Called when a run is displayed. A course that is behind is not shown: it would be of an earlier revision. */
+  open(run: Run): void {
+    const entry = this.#courses.get(run.id);
+    if (entry === undefined || entry.course === null || entry.course.through > this.#lastOf(run)) return;
+    entry.isBehind = true;
+    void this.prepare(run, this.#lastOf(run)).then(() => {
+      entry.isBehind = false;
+      this.rev.value += 1;
+    });
+  }
+
+  /** Fetches the part of a displayed course up to an entry that is not shown yet. A failure changes nothing. */
+  async prepare(run: Run, through: number): Promise<void> {
+    const entry = this.#courses.get(run.id);
+    while (entry?.state === 'asking') await entry.request;
+    if (entry?.state !== 'here' || (entry.course?.through ?? 0) > through) return;
+    entry.requestedThrough = Math.max(entry.requestedThrough, through);
+    entry.state = 'asking';
+    entry.request = this.#fetchCourse(run, entry, entry.course?.through ?? 0);
+    await entry.request;
+  }
+
+  /** The number of entries that the drawn course of a run covers: all that are shown, unless it is behind. */
+  revisionOf(run: Run): number {
+    const through = this.course(run)?.through ?? Infinity;
+    const { rows } = this.#store;
+    return this.#lastOf(run) < through ? rows.end : through;
   }
 
   #lastOf(run: Run): number {
@@ -106,27 +150,36 @@ export class Courses {
     return path;
   }
 
-  async #fetchCourse(run: Run, after: number): Promise<void> {
-    const entry = this.#courses.get(run.id);
-    if (entry === undefined) return;
-    if (after > 0) {
-      entry.state = 'asking';
-      await new Promise((resolve) => setTimeout(resolve, REFETCH_MS));
-    }
+  async #fetchCourse(run: Run, entry: CourseEntry, after: number): Promise<void> {
     try {
-      const more = await this.#store.feed.course(run.id, after);
-      entry.course = more === null ? entry.course : appendCourse(entry.course, more);
-      entry.state = more === null ? 'none' : 'here';
+      entry.course = await this.#fetchThrough(run, entry.course, after);
+      entry.state = entry.course === null ? 'none' : 'here';
       entry.retryMs = RETRY_MS;
     } catch (error) {
       entry.state = entry.course === null ? 'failed' : 'here';
       entry.requestedThrough = Infinity;
-      this.rev.value += 1;
-      if (toAccessProblem(error) !== null) return;
-      await new Promise((resolve) => setTimeout(resolve, entry.retryMs));
-      entry.retryMs = Math.min(2 * entry.retryMs, RETRY_MS_MAX);
-      entry.requestedThrough = -1;
+      if (toAccessProblem(error) === null) void this.#retryLater(entry);
     }
+    this.rev.value += 1;
+  }
+
+  /** Fetches until the course covers what is shown: that may grow while the answer is on its way. */
+  async #fetchThrough(run: Run, known: Course | null, after: number): Promise<Course | null> {
+    let [course, from] = [known, after];
+    for (let tries = 0; tries < FETCHES_MAX; tries += 1) {
+      const more = await this.#store.feed.course(run.id, from);
+      if (more === null) return course;
+      course = appendCourse(course, more);
+      from = course.through;
+      if (from > this.#lastOf(run)) break;
+    }
+    return course;
+  }
+
+  async #retryLater(entry: CourseEntry): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, entry.retryMs));
+    entry.retryMs = Math.min(2 * entry.retryMs, RETRY_MS_MAX);
+    entry.requestedThrough = -1;
     this.rev.value += 1;
   }
 

@@ -2,12 +2,12 @@
 // comparison of two runs or steps. A list is rebuilt when its inputs change, and is otherwise only read by index.
 
 import { computed, type ReadonlySignal } from '@preact/signals';
-import type { Course } from '../../contract/inspection/inspection.js';
+import type { Course, Move } from '../../contract/inspection/inspection.js';
 import { alignSequences, type AlignedPair } from './align-sequences.js';
 import { FilteredRows, isFiltering, createRowTest, type Filter } from './rows/filtered-rows.js';
-import { RunMarks, type RunMark } from './run-marks.js';
+import { entriesWithCauses, momentAfter, nthOf, RunMarks, type RunMark } from './run-marks.js';
 import { lowerBound, NumberList } from './rows/number-list.js';
-import { movesOf, type Moment } from './path.js';
+import { countMovesUntil, movesOf, type Moment } from './path.js';
 import type { PageView } from './address.js';
 import type { Courses } from './courses.js';
 import type { Rows } from './rows/rows.js';
@@ -25,6 +25,7 @@ export interface ListItem extends RunMark {
 export interface ListSource {
   readonly rev: ReadonlySignal<number>;
   readonly view: ReadonlySignal<PageView>;
+  readonly comparison: ReadonlySignal<PageView['cmp']>;
   readonly rows: Rows;
   readonly runs: Runs;
   readonly courses: Courses;
@@ -51,7 +52,8 @@ export class Lists {
   }
 
   #createList(): ItemList {
-    const { run: id, own, filter: words, problems, cmp, step, tab } = this.#store.view.value;
+    const { run: id, own, filter: words, problems, step, tab } = this.#store.view.value;
+    const cmp = this.#store.comparison.value;
     trackSignals(this.#store.rev);
     const filter = { words, problems };
     const run = id === null ? null : this.#store.runs.byId(id);
@@ -117,9 +119,19 @@ export class Lists {
   }
 
   #marksOf(run: Run, course: Course | null): RunMarks {
-    const of = `${run.id}/${run.rows.length}/${run.rows.at(0)}/${course?.moves.length ?? 0}/${course?.through ?? 0}`;
-    if (this.#marks?.of !== of) this.#marks = { of, marks: new RunMarks(run.rows, course?.moves ?? NO_COURSE) };
+    const { rows } = this.#store;
+    const through = Math.min(course?.through ?? 0, rows.end);
+    const of = `${run.id}/${run.rows.length}/${run.rows.at(0)}/${course?.moves.length ?? 0}/${through}/${rows.first}`;
+    if (this.#marks?.of !== of)
+      this.#marks = { of, marks: this.#createMarks(run.rows, run, course?.moves ?? NO_COURSE) };
     return this.#marks.marks;
+  }
+
+  /** The marks of a run, without moves after the last listed entry. */
+  #createMarks(entries: NumberList, { tree }: Run, moves: readonly Move[]): RunMarks {
+    const { rows, runs } = this.#store;
+    const shown = moves.slice(0, countMovesUntil(moves, momentAfter(rows.end - 1)));
+    return new RunMarks(entriesWithCauses(entries, shown, runs.inputsOf(tree)), shown);
   }
 
   #listComparison(run: Run, step: number, cmp: { readonly run: string; readonly step: number }): ItemList {
@@ -151,13 +163,14 @@ export class Lists {
     if (step === 0) for (let place = 0; place < run.rows.length; place += 1) entries.push(run.rows.at(place));
     else for (const at of [course?.steps[step - 1] ?? -1, trace]) if (at >= 0) entries.push(at);
     const own = course === null ? [] : movesOf(course, step);
-    const marks = new RunMarks(entries, own);
+    const marks = this.#createMarks(entries, run, own);
     const places = course === null ? [] : course.moves.flatMap((move, place) => (move[1] === step ? [place] : []));
     return Array.from({ length: marks.length }, (_, place) => {
       const mark = marks.get(place) ?? { at: 0, nth: 0, move: -1 };
       const move = mark.move < 0 ? -1 : (places[mark.move] ?? -1);
       const text = move < 0 ? rows.labels.at(rows.label(mark.at)) : moveText(course, move);
-      return { at: mark.at, nth: mark.nth, move, run, course, text };
+      const nth = move < 0 ? 0 : nthOf(course?.moves ?? NO_COURSE, move);
+      return { at: mark.at, nth, move, run, course, text };
     });
   }
 }

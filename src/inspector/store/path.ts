@@ -79,6 +79,8 @@ export class Path {
   readonly taken = new Map<string, number>();
   /** The active state before each move, so that the move can be undone. */
   readonly #enteredBy: (readonly string[])[] = [];
+  /** The places of its moves among all moves of the course, which is what positions count. */
+  readonly #places: readonly number[];
   active: ReadonlySet<string>;
   readonly #activeBefore: ReadonlySet<string>[] = [];
 
@@ -86,6 +88,8 @@ export class Path {
     this.index = index;
     this.course = course;
     this.moves = moves;
+    const own = new Set(moves);
+    this.#places = course.moves.flatMap((move, place) => (own.has(move) ? [place] : []));
     this.active = NO_STATES;
     this.#begin();
   }
@@ -105,7 +109,10 @@ export class Path {
   }
 
   seekTo(moment: Moment): this {
-    if (moment.at >= this.born) return this.seek(countMovesUntil(this.moves, moment));
+    if (moment.at >= this.born) {
+      const made = countMovesUntil(this.course.moves, moment);
+      return this.seek(lowerBound(this.#places.length, (place) => (this.#places[place] ?? 0) < made));
+    }
     this.seek(0);
     this.#hasBegun = false;
     this.active = NO_STATES;

@@ -1,7 +1,9 @@
-// The history of one run, in order: its entries, and between them the moves of its machines.
+// The history of one run, in order: its entries, and between them the moves of its machines. A run also moves on inputs
+// that are addressed to other runs, such as the result of its child. Those are listed too, so that each move stands
+// under the input that caused it.
 
 import type { Course, Move } from '../../contract/inspection/inspection.js';
-import { lowerBound, type NumberList } from './rows/number-list.js';
+import { lowerBound, NumberList } from './rows/number-list.js';
 import { ALL_MOVES, type Moment } from './path.js';
 
 /** An entry, and 0; or an entry and the number of the move after it, from 1. */
@@ -10,6 +12,28 @@ export interface RunMark {
   readonly nth: number;
   /** The index of the move in the course, or -1. */
   readonly move: number;
+}
+
+/**
+ * The entries of a run, with the inputs that caused its moves.
+ * @param inputs the inputs of its tree
+ */
+export function entriesWithCauses(own: NumberList, moves: readonly Move[], inputs: NumberList): NumberList {
+  const entries = new NumberList();
+  let next = 0;
+  const addOwnBefore = (end: number): void => {
+    for (; next < own.length && own.at(next) < end; next += 1) entries.push(own.at(next));
+  };
+  let known = -1;
+  for (const [at] of moves) {
+    if (at === known) continue;
+    known = at;
+    const cause = inputs.at(inputs.countBelow(at + 1) - 1);
+    addOwnBefore(cause + 1);
+    if (cause > entries.last) entries.push(cause);
+  }
+  addOwnBefore(Number.MAX_SAFE_INTEGER);
+  return entries;
 }
 
 /** A list of marks that is built once and then only read by index. */

@@ -1,6 +1,7 @@
 // The state of a step at a position: its nine phases, the phase that failed, and its outcome.
 
 import type { Tone } from '../../contract/inspection/inspection.js';
+import { NEEDS_APPROVAL } from '../../contract/inspection/needs-approval.js';
 import { OUTCOMES, PHASES, type Outcome, type Phase } from '../../contract/run/phase.js';
 import type { Path } from './path.js';
 import { toneAt, type Hue } from './rows/worst-tones.js';
@@ -13,11 +14,14 @@ export interface PhaseMark {
   readonly state: PhaseState;
 }
 
+/** What is shown as the outcome of a step. */
+export type ShownOutcome = Outcome | typeof NEEDS_APPROVAL;
+
 /** The phase of a state: the first key of its path. */
 const phaseOf = (state: string): Phase | null => PHASES.find((phase) => phase === state.split('.')[0]) ?? null;
 
 /** The phase in which the step was rejected or failed, among the moves that have been made. */
-export function findRefusedPhase(path: Path, outcome: Outcome | null): Phase | null {
+export function findRefusedPhase(path: Path, outcome: ShownOutcome | null): Phase | null {
   for (let place = 0; place < path.movesMade; place += 1) {
     const edge = path.index.edges.get(path.edgeOf(path.moves[place]));
     if (edge?.target !== 'RECORD') continue;
@@ -29,7 +33,7 @@ export function findRefusedPhase(path: Path, outcome: Outcome | null): Phase | n
 }
 
 /** The nine phases after the moves of the path that have been made. */
-export function listPhases(path: Path, outcome: Outcome | null, hasBegun: boolean): readonly PhaseMark[] {
+export function listPhases(path: Path, outcome: ShownOutcome | null, hasBegun: boolean): readonly PhaseMark[] {
   const entered = new Set([...path.entered.keys()].map(phaseOf));
   const now = new Set([...path.active].map(phaseOf));
   const refused = findRefusedPhase(path, outcome);
@@ -49,17 +53,18 @@ export const isInFinalState = (path: Path): boolean =>
   [...path.active].some((state) => path.index.nodes.get(state)?.type === 'final');
 
 /** The outcome in the trace; null while there is no trace at this position. */
-export function outcomeOf(rows: Rows, run: Run, step: number, at: number): Outcome | null {
+export function outcomeOf(rows: Rows, run: Run, step: number, at: number): ShownOutcome | null {
   const trace = run.traces.at(step - 1);
   return trace < 0 || trace > at ? null : toOutcome(toneAt(rows.tone(trace)));
 }
 
 /** Ignores the position: the colour of an edge is known once it was taken. */
-export function finalOutcome(rows: Rows, run: Run, step: number): Outcome | null {
+export function finalOutcome(rows: Rows, run: Run, step: number): ShownOutcome | null {
   return outcomeOf(rows, run, step, Number.MAX_SAFE_INTEGER);
 }
 
-const toOutcome = (tone: Tone): Outcome | null => OUTCOMES.find((outcome) => outcome === tone) ?? null;
+const STEP_OUTCOMES = [...OUTCOMES, NEEDS_APPROVAL] as const;
+const toOutcome = (tone: Tone): ShownOutcome | null => STEP_OUTCOMES.find((outcome) => outcome === tone) ?? null;
 
 /** The outcome that the failed phase implies while none is recorded. */
 export function guessOutcome(phase: Phase): Outcome {
@@ -73,9 +78,10 @@ export function findRefusalMove(path: Path): number {
 }
 
 /** The name of the colour of an outcome. */
-export const OUTCOME_HUES: Readonly<Record<Outcome, Hue>> = {
+export const OUTCOME_HUES: Readonly<Record<ShownOutcome, Hue>> = {
   SUCCESS: 'completed',
   VALIDATION_ERROR: 'invalid',
   DENIED: 'denied',
+  [NEEDS_APPROVAL]: 'waiting',
   EXECUTION_ERROR: 'failed',
 };

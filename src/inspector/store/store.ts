@@ -11,12 +11,16 @@ import { Lists, type ListItem } from './item-lists.js';
 import { lowerBound } from './rows/number-list.js';
 import { ALL_MOVES, type Moment } from './path.js';
 import { ProofTracker } from './proof-tracker.js';
+import { ReceivedRows } from './received-rows.js';
 import { Rows } from './rows/rows.js';
 import { kindOf, Runs, type Run } from './rows/runs.js';
+import { SessionViews } from './session-views.js';
 import { trackSignals } from './track-signals.js';
 
 /** New rows are drawn at most ten times a second. */
 const DRAW_MS = 100;
+/** How long new rows wait for what is drawn with them, in milliseconds. Then a panel that is behind says so. */
+const PREPARE_MS_MAX = 5_000;
 /** Pause before earlier rows are requested again after a failure, in milliseconds. It doubles with each failure. */
 const FILL_MS = 1_000;
 const FILL_MS_MAX = 60_000;
@@ -33,9 +37,11 @@ export class Store {
   readonly view = signal<PageView>(FIRST_VIEW);
   /** Whether the next chosen run or step is the one to compare with. */
   readonly isChoosingComparison = signal(false);
-  rows = new Rows(0, 0);
-  runs = new Runs(this.rows);
+  #rows = new Rows(0, 0);
+  #runs = new Runs(this.#rows);
+  #received = new ReceivedRows(this.#rows);
   readonly courses: Courses;
+  readonly sessions: SessionViews;
   readonly lists: Lists;
   readonly proof: ProofTracker;
   #drawTimer: ReturnType<typeof setTimeout> | null = null;
@@ -44,17 +50,38 @@ export class Store {
   #fillWait = FILL_MS;
   #fillTimer: ReturnType<typeof setTimeout> | undefined;
 
+  /** Whatever reads the rows is drawn again when they change: they are no signals themselves. */
+  get rows(): Rows {
+    trackSignals(this.rev);
+    return this.#rows;
+  }
+  get runs(): Runs {
+    trackSignals(this.rev);
+    return this.#runs;
+  }
+
   /** The position at which everything is displayed. */
   readonly cursor = computed<Moment>(() => {
     const { at } = this.view.value;
     trackSignals(this.rev);
     return at ?? { at: this.rows.end - 1, moves: ALL_MOVES };
   });
+  /** The number of entries that every panel shows. */
+  readonly revision = computed(() => {
+    trackSignals(this.rev);
+    return this.rows.end;
+  });
   readonly isLive = computed(() => this.view.value.at === null);
   readonly run = computed<Run | null>(() => {
     trackSignals(this.rev);
     const { run } = this.view.value;
     return run === null ? null : this.runs.byId(run);
+  });
+  /** What is compared. An address can name a run that is not comparable: then nothing is. */
+  readonly comparison = computed<PageView['cmp']>(() => {
+    trackSignals(this.rev);
+    const { cmp } = this.view.value;
+    return cmp !== null && this.canCompare(cmp.run) ? cmp : null;
   });
   readonly tab = computed(() => this.view.value.tab);
   readonly step = computed(() => this.view.value.step);
@@ -63,6 +90,7 @@ export class Store {
     this.feed = feed;
     this.proof = proof;
     this.courses = new Courses(this);
+    this.sessions = new SessionViews(this);
     this.lists = new Lists(this);
   }
 
@@ -75,8 +103,9 @@ export class Store {
     });
     try {
       const info = await this.feed.info();
-      this.rows = new Rows(info.begin, Math.max(info.begin, info.size));
-      this.runs = new Runs(this.rows);
+      this.#rows = new Rows(info.begin, Math.max(info.begin, info.size));
+      this.#runs = new Runs(this.#rows);
+      this.#received = new ReceivedRows(this.#rows);
       await loadNewest(this.feed, this.rows, info.size);
       batch(() => {
         this.info.value = info;
@@ -101,7 +130,7 @@ export class Store {
     const until = new AbortController();
     this.#following = until;
     const page = async (came: RowPage): Promise<void> => {
-      await applyLivePage(this.feed, this.rows, came);
+      await applyLivePage(this.feed, this.#received, came);
       this.#drawSoon();
     };
     const connection = (state: FeedConnection): void => {
@@ -112,7 +141,10 @@ export class Store {
       this.proof.retry();
     };
     const ledger = this.info.value?.ledger_id ?? null;
-    void this.feed.follow({ onPage: page, onConnection: connection, from: () => this.rows.end, ledger }, until.signal);
+    void this.feed.follow(
+      { onPage: page, onConnection: connection, from: () => this.#received.end, ledger },
+      until.signal,
+    );
   }
 
   /** An entry in full. @throws Error if it differs from the listed one: the page displays only what was proved */
@@ -130,7 +162,14 @@ export class Store {
   }
 
   change(change: Partial<PageView>): void {
-    this.view.value = { ...this.view.value, ...change };
+    const { run, cmp } = this.view.value;
+    const view = { ...this.view.value, ...change };
+    // The course of a run that was displayed earlier may be behind.
+    for (const id of [view.run === run ? null : view.run, view.cmp === cmp ? null : (view.cmp?.run ?? null)]) {
+      const opened = id === null ? null : this.runs.byId(id);
+      if (opened !== null) this.courses.open(opened);
+    }
+    this.view.value = view;
   }
 
   /** Selects a run of the tree, or the run to compare with while that is being chosen. */
@@ -157,11 +196,32 @@ export class Store {
     this.change({ step, tab: tab === 'story' ? 'story' : 'step' });
   }
 
+  /** Compares only runs of one kind, and steps of them. Another run is not accepted. */
   compare(run: string, step: number): void {
-    this.isChoosingComparison.value = false;
     const { run: own, step: ownStep, tab } = this.view.value;
+    if (!this.canCompare(run)) return;
+    this.isChoosingComparison.value = false;
     if (own === run && step === (tab === 'run' ? 0 : ownStep)) return;
     this.change({ cmp: { run, step }, tab: step > 0 ? 'step' : 'run' });
+  }
+
+  /** Whether the selected run can be compared with this one: runs of different kinds have different machines. */
+  canCompare(run: string): boolean {
+    const [own, other] = [this.run.value, this.runs.byId(run)];
+    return own !== null && other !== null && kindOf(this.rows, own) === kindOf(this.rows, other);
+  }
+
+  /** Whether there is another step or another run of its kind to compare the selected run with. */
+  get hasComparison(): boolean {
+    const own = this.run.value;
+    if (own === null) return false;
+    return own.traces.length > 1 || this.runs.some((run) => run !== own && this.canCompare(run.id));
+  }
+
+  /** Begins or ends the choice of a run or step to compare with. */
+  toggleComparison(): void {
+    const { isChoosingComparison } = this;
+    isChoosingComparison.value = !isChoosingComparison.value && this.hasComparison;
   }
 
   /** Whether readings are recorded: if so, reading at the head would move the head. */
@@ -279,15 +339,45 @@ export class Store {
 
   #drawSoon(): void {
     this.#drawTimer ??= setTimeout(() => {
-      this.#drawTimer = null;
-      this.#draw();
+      void this.#drawReceived().then(() => {
+        this.#drawTimer = null;
+        if (this.#received.end > this.rows.end) this.#drawSoon();
+      });
     }, DRAW_MS);
   }
 
+  /** Draws the received rows once everything is here that the panels show of that revision. */
+  async #drawReceived(): Promise<void> {
+    const { end } = this.#received;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, PREPARE_MS_MAX)));
+    await Promise.race([this.#prepare(), late]);
+    clearTimeout(timer);
+    batch(() => {
+      this.#received.show(end);
+      this.#draw();
+    });
+  }
+
+  /** Fetches what the current view shows of trees that have grown. */
+  async #prepare(): Promise<void> {
+    const { run: own, cmp, tab } = this.view.value;
+    const runs = [own, cmp?.run ?? null].map((id) => (id === null ? null : this.runs.byId(id)));
+    const preparing = runs.flatMap((run) => {
+      const last = run === null ? -1 : this.#received.lastOf(this.rows.ids.at(run.tree));
+      if (run === null || last < 0) return [];
+      const session = tab === 'session' && this.isLive.value ? [this.sessions.prepare(run, last)] : [];
+      return [this.courses.prepare(run, last), ...session];
+    });
+    await Promise.all(preparing);
+  }
+
   #draw(): void {
-    this.runs.update();
-    this.rev.value += 1;
-    if (this.view.value.run === null && this.info.value !== null) this.#chooseFirst();
+    batch(() => {
+      this.runs.update();
+      this.rev.value += 1;
+      if (this.view.value.run === null && this.info.value !== null) this.#chooseFirst();
+    });
     this.proof.onGrowth();
   }
 }

@@ -50,14 +50,6 @@ export function toJsonLines(
   return { lines, cut };
 }
 
-/** Members of an entry that quote other parties. */
-const QUOTED = /(?:^|\.)(?:args_summary|args|note|notes|record|title)(?:\.|$)/;
-const HASH = /^[0-9a-f]{64}$/;
-
-/** Whether a text of an entry is from another party: every quotation except hashes. */
-export const isQuoted = ({ path, value }: Pick<JsonLine, 'path' | 'value'>): boolean =>
-  QUOTED.test(path) && !HASH.test(value ?? '');
-
 function scalarOf(item: unknown): Pick<JsonLine, 'value' | 'kind'> {
   if (typeof item === 'string') return { value: item, kind: 'text' };
   if (typeof item === 'number') return { value: String(item), kind: 'number' };

@@ -5,6 +5,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { Icon, Logo } from './common/icons.js';
 import { JsonView } from './common/json-view.js';
 import { formatIsoTime, VisibleText } from './common/text.js';
+import { requestLines } from '../text/text-authors.js';
 import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
 import { toAccessProblem, type AccessProblem } from '../data/feed.js';
 import type { ApprovalsClient, ApprovalItem } from '../data/approvals-client.js';
@@ -141,7 +142,7 @@ function ApprovalCard({ approval, approvals, load }: ApprovalProps) {
         {approval.request === null ? (
           <p class="withheld">The ledger does not show it: it was withheld or erased.</p>
         ) : (
-          <JsonView value={approval.request} onWhole={() => setSeen(true)} />
+          <JsonView value={approval.request} author={requestLines(name)} onWhole={() => setSeen(true)} />
         )}
       </div>
       <VoteForm approval={approval} approvals={approvals} load={load} seen={isSeen} />

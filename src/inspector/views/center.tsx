@@ -2,15 +2,16 @@
 
 import type { ComponentChildren } from 'preact';
 import { useStore } from './common/context.js';
-import { ToneIcon } from './common/icons.js';
+import { Icon, ToneIcon } from './common/icons.js';
 import { Machine } from './chart/machine.js';
 import { PhaseRail } from './phase-rail.js';
 import { SessionPanel } from './session.js';
 import { StepChips } from './step-chips.js';
 import { StepStoryPanel } from './events/step-story.js';
 import { Waterfall } from './waterfall.js';
+import { trackSignals } from '../store/track-signals.js';
 import type { Tab } from '../store/address.js';
-import { firstEntryOf, kindOf, shortId, stateOf, type Run } from '../store/rows/runs.js';
+import { firstEntryOf, kindOf, shortId, displayStateOf, type Run } from '../store/rows/runs.js';
 import { hueOf } from '../store/rows/worst-tones.js';
 import { ancestorsOf } from '../store/rows/run-tree-lines.js';
 
@@ -24,7 +25,13 @@ export function Center() {
       <Crumbs run={run} />
       <Tabs run={run} />
       {(tab === 'step' || tab === 'story') && <PhaseRail run={run} />}
-      <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
+      <div
+        class="panel"
+        id="panel"
+        role="tabpanel"
+        aria-labelledby={`tab-${tab}`}
+        data-revision={tab === 'run' || tab === 'step' ? store.courses.revisionOf(run) : store.revision.value}
+      >
         {(tab === 'run' || tab === 'step') && <Machine run={run} />}
         {tab === 'story' && <StepStoryPanel run={run} />}
         {tab === 'time' && <Waterfall run={run} />}
@@ -46,9 +53,9 @@ function NoRunNotice() {
 function Crumbs({ run }: { readonly run: Run }) {
   const store = useStore();
   const ids = ancestorsOf(store.runs, run.id);
-  const state = stateOf(run, store.cursor.value.at);
+  const state = displayStateOf(run, store.cursor.value.at);
   return (
-    <div class="crumbs">
+    <div class="crumbs" data-revision={store.revision.value}>
       <ol aria-label="Lineage">
         {ids.map((id) => {
           const one = store.runs.byId(id);
@@ -102,7 +109,7 @@ function Tabs({ run }: { readonly run: Run }) {
   const session = store.runs.get(run.tree);
   const inSession = session !== null && kindOf(store.rows, session) === 'session';
   return (
-    <div class="tabs">
+    <div class="tabs" data-revision={agent ? store.courses.revisionOf(run) : store.revision.value}>
       <div role="tablist" aria-label="Views">
         <TabButton tab="run">{kind === 'session' ? 'Session machine' : 'Run machine'}</TabButton>
         {agent && <TabButton tab="step">Step machine{stepSuffix}</TabButton>}
@@ -110,8 +117,28 @@ function Tabs({ run }: { readonly run: Run }) {
         <TabButton tab="time">Waterfall</TabButton>
         {inSession && <TabButton tab="session">Session</TabButton>}
       </div>
-      {agent && <StepChips run={run} />}
+      {agent ? <StepChips run={run} /> : <span class="grow" />}
+      <CompareButton />
     </div>
+  );
+}
+
+/** Offered only where there is a run or step of the same kind to compare with. */
+function CompareButton() {
+  const store = useStore();
+  trackSignals(store.rev);
+  return (
+    <button
+      type="button"
+      class="plain compare"
+      aria-pressed={store.isChoosingComparison.value}
+      aria-label="Compare with another run or step"
+      title="Compare with another run of the same kind, or with another step (c)"
+      disabled={!store.hasComparison}
+      onClick={() => store.toggleComparison()}
+    >
+      <Icon name="compare" />
+    </button>
   );
 }
 

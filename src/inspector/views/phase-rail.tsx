@@ -28,7 +28,7 @@ export function PhaseRail({ run }: { readonly run: Run }) {
   const outcome = recordedOutcome ?? (refused === null ? null : (final ?? guessOutcome(refused)));
   const hue = outcome === null ? 'idle' : OUTCOME_HUES[outcome];
   return (
-    <div class="rail">
+    <div class="rail" data-revision={store.courses.revisionOf(run)}>
       <ol aria-label="Phases">
         {listPhases(path, outcome, begun).map((mark) => (
           <PhaseItem mark={mark} hue={hue} key={mark.phase} />

@@ -13,7 +13,7 @@ export function ProofBadge() {
   const open = openPanel.value === 'proof';
   const broken = state.value?.broken ?? null;
   return (
-    <span class="proof">
+    <span class="proof" data-revision={store.revision.value}>
       <button
         type="button"
         class={`badge ${phase.value}`}

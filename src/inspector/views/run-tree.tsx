@@ -5,7 +5,7 @@ import { openedNodes, openPanel, useStore } from './common/context.js';
 import { Icon, ToneIcon } from './common/icons.js';
 import { formatCount, VisibleText } from './common/text.js';
 import { VirtualList } from './common/virtual-list.js';
-import { kindOf, shortId, stateOf } from '../store/rows/runs.js';
+import { kindOf, shortId, displayStateOf } from '../store/rows/runs.js';
 import { ancestorsOf, treeLines, type TreeLine } from '../store/rows/run-tree-lines.js';
 import { trackSignals } from '../store/track-signals.js';
 
@@ -24,7 +24,7 @@ export function RunTreePanel() {
   const place = lines.findIndex(({ run }) => run.id === selected);
   const loading = store.rows.first > store.rows.begin;
   return (
-    <nav class="tree" aria-label="Runs">
+    <nav class="tree" aria-label="Runs" data-revision={store.revision.value}>
       <h2>
         Runs <small>{formatCount(store.runs.size)}</small>
         {loading && <small class="loading">reading earlier events…</small>}
@@ -60,21 +60,24 @@ function RunLine({ line }: { readonly line: TreeLine | undefined }) {
   if (line === undefined) return null;
   const { run, depth } = line;
   const selected = store.view.value.run === run.id;
-  const state = stateOf(run, store.cursor.value.at);
+  const state = displayStateOf(run, store.cursor.value.at);
   const born = store.rows.creations.get(run.key);
   const kind = kindOf(store.rows, run);
+  const unlike = store.isChoosingComparison.value && !store.canCompare(run.id);
   const about = born?.request ?? born?.lane ?? born?.case ?? '';
   return (
     <div
-      class={selected ? 'line selected' : 'line'}
+      class={`line${selected ? ' selected' : ''}${unlike ? ' unlike' : ''}`}
       id={`run-${run.id}`}
       role="treeitem"
       aria-level={depth + 1}
       aria-selected={selected}
+      aria-disabled={unlike ? true : undefined}
       aria-expanded={line.hasChildren ? line.open : undefined}
       style={{ paddingInlineStart: `${8 + depth * 16}px` }}
       title={run.id}
       onClick={() => {
+        if (unlike) return;
         store.select(run.id);
         openPanel.value = 'none';
       }}

@@ -7,6 +7,7 @@ import { PacketLine } from './events/packet.js';
 import { useAnswer } from './common/use-answer.js';
 import { formatCount, VisibleText } from './common/text.js';
 import type { Run } from '../store/rows/runs.js';
+import { sessionKey } from '../store/session-views.js';
 
 export function SessionPanel({ run }: { readonly run: Run }) {
   const store = useStore();
@@ -14,7 +15,10 @@ export function SessionPanel({ run }: { readonly run: Run }) {
   const live = store.isLive.value;
   // At the head it is requested again when its tree has grown.
   const at = live ? store.runs.lastOfTree(run.tree) : store.cursor.value.at;
-  const answer = useAnswer(`session ${id} ${at}`, () => store.feed.session(id, live ? null : at), 150);
+  const key = sessionKey(id, at);
+  const prepared = store.sessions.get(key);
+  const requested = useAnswer(prepared === undefined ? key : null, () => store.feed.session(id, at), 150);
+  const answer = prepared === undefined ? requested : ({ is: 'here', value: prepared } as const);
   // Expanded parts stay expanded while it is requested again.
   const shown = useRef<SessionBodyProps | null>(null);
   if (answer.is === 'here') {

@@ -3,7 +3,7 @@
 import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useStore } from './common/context.js';
-import { Icon, ToneIcon } from './common/icons.js';
+import { ToneIcon } from './common/icons.js';
 import { OUTCOME_HUES, outcomeOf } from '../store/steps.js';
 import type { Run } from '../store/rows/runs.js';
 import { scrollTopFor } from '../store/rows/row-window.js';
@@ -41,23 +41,20 @@ export function StepChips({ run }: { readonly run: Run }) {
     scroll(null);
   };
   return (
-    <>
-      <div
-        class="chips"
-        role="toolbar"
-        aria-label="Steps"
-        ref={box}
-        onKeyDown={onKey}
-        onScroll={(event) => scroll(event.currentTarget.scrollLeft)}
-      >
-        <div style={{ width: `${count * WIDE}px` }}>
-          {Array.from({ length: Math.max(0, to - from) }, (_, at) => (
-            <Chip run={run} step={from + at + 1} isStop={from + at + 1 === stop} key={from + at} />
-          ))}
-        </div>
+    <div
+      class="chips"
+      role="toolbar"
+      aria-label="Steps"
+      ref={box}
+      onKeyDown={onKey}
+      onScroll={(event) => scroll(event.currentTarget.scrollLeft)}
+    >
+      <div style={{ width: `${count * WIDE}px` }}>
+        {Array.from({ length: Math.max(0, to - from) }, (_, at) => (
+          <Chip run={run} step={from + at + 1} isStop={from + at + 1 === stop} key={from + at} />
+        ))}
       </div>
-      <CompareButton />
-    </>
+    </div>
   );
 }
 
@@ -121,7 +118,8 @@ function Chip({ run, step, isStop }: ChipProps) {
   const store = useStore();
   const outcome = outcomeOf(store.rows, run, step, store.cursor.value.at);
   const selected = store.stepShown() === step;
-  const compared = store.view.value.cmp?.run === run.id && store.view.value.cmp.step === step;
+  const cmp = store.comparison.value;
+  const compared = cmp?.run === run.id && cmp.step === step;
   const hue = outcome === null ? 'running' : OUTCOME_HUES[outcome];
   return (
     <button
@@ -137,22 +135,6 @@ function Chip({ run, step, isStop }: ChipProps) {
     >
       {step}
       {outcome !== 'SUCCESS' && step < 1000 && <ToneIcon tone={outcome ?? 'running'} />}
-    </button>
-  );
-}
-
-function CompareButton() {
-  const { isChoosingComparison: choosing } = useStore();
-  return (
-    <button
-      type="button"
-      class="plain compare"
-      aria-pressed={choosing.value}
-      aria-label="Compare with another run or step"
-      title="Compare with another run or step (c)"
-      onClick={() => (choosing.value = !choosing.value)}
-    >
-      <Icon name="compare" />
     </button>
   );
 }

@@ -1,13 +1,15 @@
 // The runs of one tree on a time axis, each below its parent.
 
+import { useEffect, useState } from 'preact/hooks';
 import { useStore } from './common/context.js';
 import { ToneIcon } from './common/icons.js';
 import { formatClock, formatDuration } from './common/text.js';
 import { VirtualList } from './common/virtual-list.js';
 import { listSpans, type Span } from '../store/rows/spans.js';
-import { kindOf, shortId, stateOf, type Run } from '../store/rows/runs.js';
+import { kindOf, shortId, displayStateOf, type Run } from '../store/rows/runs.js';
 import { ancestorsOf } from '../store/rows/run-tree-lines.js';
 import { hueOf } from '../store/rows/worst-tones.js';
+import type { Store } from '../store/store.js';
 
 const ROW = 26;
 
@@ -15,7 +17,9 @@ export function Waterfall({ run }: { readonly run: Run }) {
   const store = useStore();
   const { at } = store.cursor.value;
   const root = store.runs.byId(ancestorsOf(store.runs, run.id)[0] ?? '') ?? run;
-  const spans = listSpans(store.rows, store.runs, root, at);
+  const isNow = store.isLive.value && store.connection.value === 'live';
+  const now = useNow(store, isNow);
+  const spans = listSpans(store.rows, store.runs, root, { at, now });
   const from = spans[0]?.from ?? 0;
   const to = Math.max(from + 1, ...spans.map((span) => span.to));
   return (
@@ -28,11 +32,26 @@ export function Waterfall({ run }: { readonly run: Run }) {
         count={spans.length}
         row={ROW}
         place={spans.findIndex((span) => span.run === run)}
-        draw={(place) => <SpanLine span={spans[place]} from={from} all={to - from} key={place} />}
+        draw={(place) => <SpanLine span={spans[place]} from={from} all={to - from} isNow={isNow} key={place} />}
         attributes={{ role: 'listbox', 'aria-label': 'Runs in wall time', 'aria-activedescendant': `span-${run.id}` }}
       />
     </div>
   );
+}
+
+/** The interval at which the durations of open runs are drawn again, in milliseconds. */
+const TICK_MS = 1_000;
+
+/** The time of the shown position: of its entry or, at the head of a ledger that grows, of the service's clock. */
+function useNow(store: Store, isNow: boolean): number {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    if (!isNow) return;
+    const timer = setInterval(() => tick((count) => count + 1), TICK_MS);
+    return () => clearInterval(timer);
+  }, [isNow]);
+  const last = store.rows.time(store.cursor.value.at);
+  return isNow ? Math.max(last, store.feed.now() ?? last) : last;
 }
 
 /** About five round times. */
@@ -55,20 +74,24 @@ function SpanLine({
   span,
   from,
   all,
+  isNow,
 }: {
   readonly span: Span | undefined;
   readonly from: number;
   readonly all: number;
+  /** Whether the shown position is the present of the service. */
+  readonly isNow: boolean;
 }) {
   const store = useStore();
   if (span === undefined) return null;
   const { run, depth } = span;
-  const state = stateOf(run, store.cursor.value.at);
+  const state = displayStateOf(run, store.cursor.value.at);
   const kind = kindOf(store.rows, run);
   const about = store.rows.creations.get(run.key)?.request ?? '';
   const selected = store.view.value.run === run.id;
   const [left, width] = [((span.from - from) / all) * 100, ((span.to - span.from) / all) * 100];
-  const took = `${formatDuration(span.to - span.from)}${span.ended ? '' : '…'}`;
+  const duration = formatDuration(span.to - span.from);
+  const took = span.ended ? duration : `open for ${duration}${isNow ? '' : ` at #${store.cursor.value.at}`}`;
   return (
     <div
       id={`span-${run.id}`}

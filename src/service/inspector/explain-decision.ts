@@ -1,4 +1,5 @@
 import type { DecisionExplanation, ExplainedCheck } from '../../contract/inspection/inspection.js';
+import { NEEDS_APPROVAL, needsApproval } from '../../contract/inspection/needs-approval.js';
 import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../../replay/policy/recorded-decision.js';
 import { decisionsIn } from '../../replay/policy/decision-fold.js';
 import { readDecisionsAt } from '../../replay/policy/entry-decisions.js';
@@ -60,5 +61,6 @@ async function toExplanation(
 
 function answerText(gives: PolicyAnswer): string {
   if ('undecidable' in gives) return `open: ${UNDECIDABLE[gives.undecidable]}`;
-  return gives.rule_id === null ? gives.decision : `${gives.decision}: ${gives.rule_id}`;
+  if (gives.rule_id === null) return gives.decision;
+  return needsApproval(gives.rule_id) ? NEEDS_APPROVAL : `${gives.decision}: ${gives.rule_id}`;
 }

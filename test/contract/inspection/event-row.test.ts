@@ -141,11 +141,13 @@ describe('a page of rows', () => {
   });
 });
 
-test('runs in a browser: its only run-time imports are names of states', () => {
+test('runs in a browser: its only run-time imports are names', () => {
   const values = (path: string): string[] =>
     parse(path).statements.flatMap((node) => (/^import (?!type)/.test(node.getText()) ? [node.getText()] : []));
   expect(values('src/contract/inspection/event-row.ts').map((text) => /'(.+)'/.exec(text)?.[1])).toEqual([
+    './needs-approval.js',
     '../run/run-state.js',
   ]);
-  expect(importsOf(parse('src/contract/run/run-state.ts'))).toEqual([]);
+  for (const path of ['src/contract/run/run-state.ts', 'src/contract/inspection/needs-approval.ts'])
+    expect(importsOf(parse(path))).toEqual([]);
 });

@@ -1,8 +1,9 @@
 // Selects the rows of a list. Words are looked up once per label and run; after that only numbers are compared.
 
+import { NEEDS_APPROVAL } from '../../../contract/inspection/needs-approval.js';
 import type { Rows } from './rows.js';
 import { NumberList } from './number-list.js';
-import { FIRST_PROBLEM, TONES } from './worst-tones.js';
+import { FIRST_PROBLEM, toneAt } from './worst-tones.js';
 
 export interface Filter {
   readonly words: string;
@@ -25,7 +26,7 @@ export function createRowTest(rows: Rows, { words, problems }: Filter): RowTest 
 function createWordTest(rows: Rows, word: string): RowTest {
   const labels = memoize((label) => rows.labels.at(label).toLowerCase().includes(word));
   const runs = memoize((run) => runText(rows, run).includes(word));
-  const tones = memoize((tone) => (TONES[tone] ?? '').toLowerCase().includes(word));
+  const tones = memoize((tone) => toneText(tone).includes(word));
   const [low, high] = hashRangeOf(word);
   const [, hash, digits] = /^(#?)(\d{1,9})$/.exec(word) ?? [];
   const number = digits === undefined ? -1 : Number(digits);
@@ -37,6 +38,12 @@ function createWordTest(rows: Rows, word: string): RowTest {
     labels(rows.label(at)) ||
     (high > 0 && rows.hash(at) >= low && rows.hash(at) < high) ||
     runs(rows.run(at));
+}
+
+/** A proposal that needs an approval is recorded as DENIED, so both words find it. */
+function toneText(number: number): string {
+  const tone = toneAt(number);
+  return (tone === NEEDS_APPROVAL ? `${tone} DENIED` : tone).toLowerCase();
 }
 
 /** The hashes with this beginning, as a range of numbers; an empty range for an invalid beginning. */

@@ -2,15 +2,17 @@
 // one range, from `first` to the newest, which grows at both ends.
 
 import type { RunCreationFacts, EventRow, RowPage } from '../../../contract/inspection/inspection.js';
-import type { RunState } from '../../../contract/run/run-state.js';
+import { NEEDS_APPROVAL } from '../../../contract/inspection/needs-approval.js';
+import { RUN_STATES, type RunState } from '../../../contract/run/run-state.js';
 import { StringTable } from './string-table.js';
 import { toneAt, toneNumber, WorstTones } from './worst-tones.js';
 
-/** The states of a run, or of a session, which may also be paused. */
-export type DisplayState = RunState | 'paused';
+/** What is shown as the state of a run or a session. Only a session is paused. */
+export type DisplayState = RunState | 'paused' | typeof NEEDS_APPROVAL;
 
-const STATES = ['created', 'running', 'completed', 'failed', 'denied', 'cancelled', 'paused'] as const;
+const STATES = ['created', 'running', 'completed', 'failed', 'denied', 'cancelled', 'paused', NEEDS_APPROVAL] as const;
 export const displayStateAt = (number: number): DisplayState | null => STATES[number] ?? null;
+export const NEEDS_APPROVAL_STATE = STATES.indexOf(NEEDS_APPROVAL);
 
 /** The state of a session after one of its own events; -1 for an event that does not change it. */
 export const sessionStateOf = (event: string): number => STATES.findIndex((state) => state === SESSION_STATES[event]);
@@ -111,8 +113,7 @@ export class Rows {
   row(at: number): EventRow | null {
     if (!this.has(at)) return null;
     const run = this.run(at);
-    const displayState = displayStateAt(this.state(at));
-    const state = displayState === 'paused' ? null : displayState;
+    const state = RUN_STATES.find((one) => one === displayStateAt(this.state(at))) ?? null;
     return {
       log_index: at,
       seq: this.#seq[at - this.begin] ?? 0,

@@ -1,9 +1,11 @@
 // The runs, and of each its rows, states and step outcomes. They are updated as rows arrive, so that moving the cursor
 // needs no search.
 
+import { NEEDS_APPROVAL } from '../../../contract/inspection/needs-approval.js';
 import type { RunKind } from '../../../contract/run/run-state.js';
 import { NumberList } from './number-list.js';
-import { sessionStateOf, displayStateAt, type Rows, type DisplayState } from './rows.js';
+import { sessionStateOf, displayStateAt, NEEDS_APPROVAL_STATE, type Rows, type DisplayState } from './rows.js';
+import { toneAt } from './worst-tones.js';
 
 /** A run; or a session, which is not a run but has a tree. */
 export interface Run {
@@ -15,6 +17,8 @@ export interface Run {
   /** Entries after which the run is in another state, and that state. */
   readonly changed: NumberList;
   readonly states: NumberList;
+  /** What is shown as that state: a run whose request needs an approval says so, created or denied. */
+  readonly shown: NumberList;
   /** By step, from 1: the entry of its trace, or -1. */
   readonly traces: NumberList;
   readonly children: number[];
@@ -30,6 +34,8 @@ export class Runs {
   /** The last row of each tree. */
   readonly #creations = new NumberList();
   readonly #last = new Map<number, number>();
+  /** The inputs of each tree. Every other entry, and every move of a machine, is caused by the input before it. */
+  readonly #inputs = new Map<number, NumberList>();
 
   constructor(rows: Rows) {
     this.#rows = rows;
@@ -42,6 +48,7 @@ export class Runs {
       this.#runs.clear();
       this.roots.length = 0;
       this.#creations.clear();
+      this.#inputs.clear();
       this.#to = first;
     }
     for (let at = this.#to; at < end; at += 1) this.#add(at);
@@ -51,6 +58,10 @@ export class Runs {
 
   get size(): number {
     return this.#runs.size;
+  }
+  some(test: (run: Run) => boolean): boolean {
+    for (const run of this.#runs.values()) if (test(run)) return true;
+    return false;
   }
   get(key: number): Run | null {
     return this.#runs.get(key) ?? null;
@@ -74,6 +85,13 @@ export class Runs {
     return this.#last.get(tree) ?? -1;
   }
 
+  /** The inputs of a tree, oldest first. */
+  inputsOf(tree: number): NumberList {
+    const known = this.#inputs.get(tree) ?? new NumberList();
+    this.#inputs.set(tree, known);
+    return known;
+  }
+
   /** Whether the tree has grown between two entries. */
   isAhead(tree: number, known: number, at: number): boolean {
     return known > at && this.lastOfTree(tree) > at;
@@ -85,11 +103,15 @@ export class Runs {
     this.#last.set(rows.tree(at), at);
     if (run.rows.length === 0) this.#creations.push(at);
     run.rows.push(at);
-    if (rows.types.at(rows.type(at)) === 'session_event') this.#addSessionRow(at);
+    const type = rows.types.at(rows.type(at));
+    if (type === 'input') this.inputsOf(rows.tree(at)).push(at);
+    if (type === 'session_event') this.#addSessionRow(at);
+    const needsApproval = toneAt(rows.tone(at)) === NEEDS_APPROVAL && rows.step(at) === 0;
     const state = rows.state(at);
-    if (state >= 0) {
+    if (state >= 0 || needsApproval) {
       run.changed.push(at);
-      run.states.push(state);
+      run.states.push(state >= 0 ? state : run.states.last);
+      run.shown.push(needsApproval ? NEEDS_APPROVAL_STATE : state);
     }
     const step = rows.step(at);
     if (step > 0) {
@@ -106,6 +128,7 @@ export class Runs {
     const session = this.#runOf(tree, tree);
     session.changed.push(at);
     session.states.push(state);
+    session.shown.push(state);
   }
 
   #runOf(key: number, tree: number): Run {
@@ -119,6 +142,7 @@ export class Runs {
       rows: new NumberList(),
       changed: new NumberList(),
       states: new NumberList(),
+      shown: new NumberList(),
       traces: new NumberList(),
       children: [],
     };
@@ -146,6 +170,12 @@ const parentId = (id: string): string | null => {
 export function stateOf(run: Run, at: number): DisplayState | null {
   const place = run.changed.countBelow(at + 1);
   return place === 0 ? null : displayStateAt(run.states.at(place - 1));
+}
+
+/** The state as it is shown; null before the run was created. */
+export function displayStateOf(run: Run, at: number): DisplayState | null {
+  const place = run.changed.countBelow(at + 1);
+  return place === 0 ? null : displayStateAt(run.shown.at(place - 1));
 }
 
 /** The first entry of the run. */

@@ -1,6 +1,7 @@
 // The severity of tones, and the worst tone of any range of a list: a problem stays visible however small it is drawn.
 
 import type { Tone } from '../../../contract/inspection/inspection.js';
+import { NEEDS_APPROVAL } from '../../../contract/inspection/needs-approval.js';
 
 /** From harmless to worst: the index is the number in a column. */
 export const TONES = [
@@ -11,6 +12,7 @@ export const TONES = [
   'SUCCESS',
   'completed',
   'cancelled',
+  NEEDS_APPROVAL,
   'VALIDATION_ERROR',
   'deny',
   'denied',
@@ -22,12 +24,15 @@ export const TONES = [
 export const toneNumber = (tone: string): number => Math.max(0, (TONES as readonly string[]).indexOf(tone));
 export const toneAt = (number: number): Tone => TONES[number] ?? 'plain';
 
+/** Tones from this one on are marked on the scrubber. A decision that waits for an approval is not a problem. */
+export const FIRST_MARKED = TONES.indexOf(NEEDS_APPROVAL);
 /** Tones from this one on are problems. */
 export const FIRST_PROBLEM = TONES.indexOf('VALIDATION_ERROR');
 export const isProblem = (tone: Tone): boolean => toneNumber(tone) >= FIRST_PROBLEM;
 
-/** The colour of a tone: six for states, one for invalid input, and none. */
-export type Hue = 'idle' | 'running' | 'completed' | 'failed' | 'denied' | 'cancelled' | 'invalid' | 'plain';
+/** The colour of a tone: six for states, one each for an approval that is needed and for invalid input, and none. */
+export type Hue =
+  'idle' | 'waiting' | 'running' | 'completed' | 'failed' | 'denied' | 'cancelled' | 'invalid' | 'plain';
 const HUES: Readonly<Record<Tone | 'paused', Hue>> = {
   paused: 'invalid',
   plain: 'plain',
@@ -42,6 +47,7 @@ const HUES: Readonly<Record<Tone | 'paused', Hue>> = {
   DENIED: 'denied',
   deny: 'denied',
   cancelled: 'cancelled',
+  [NEEDS_APPROVAL]: 'waiting',
   VALIDATION_ERROR: 'invalid',
 };
 export const hueOf = (tone: Tone | 'paused'): Hue => HUES[tone];

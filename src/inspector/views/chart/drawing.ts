@@ -2,10 +2,12 @@
 
 import type { ChartIndex, Path } from '../../store/path.js';
 import { momentAfter } from '../../store/run-marks.js';
-import { firstEntryOf, type Run } from '../../store/rows/runs.js';
+import type { DisplayState } from '../../store/rows/rows.js';
+import { displayStateOf, firstEntryOf, type Run } from '../../store/rows/runs.js';
 import { finalOutcome, guessOutcome, OUTCOME_HUES, findRefusalMove, findRefusedPhase } from '../../store/steps.js';
 import type { Store } from '../../store/store.js';
 import { hueOf, type Hue } from '../../store/rows/worst-tones.js';
+import { NEEDS_APPROVAL } from '../../../contract/inspection/needs-approval.js';
 import { RUN_STATES } from '../../../contract/run/run-state.js';
 
 export type Side = 'a' | 'b' | 'both';
@@ -31,7 +33,7 @@ export function createDrawing(store: Store, run: Run, step: number): Drawing | n
   const { at } = store.cursor.value;
   const begun = step === 0 ? firstEntryOf(run) <= at : step <= store.stepAt(at);
   path.seekTo(begun ? store.cursor.value : momentAfter(-1));
-  const colours = step === 0 ? runColours(path) : stepColours(store, run, step, path);
+  const colours = step === 0 ? runColours(path, displayStateOf(run, at)) : stepColours(store, run, step, path);
   const active = begun ? new Set(path.active) : new Set<string>();
   return {
     index: path.index,
@@ -47,14 +49,16 @@ export function createDrawing(store: Store, run: Run, step: number): Drawing | n
 type Colours = Pick<Drawing, 'taken' | 'states'>;
 
 /** Colours a run's machine: blue for its path, and the colour of its final state for the edge that led there. */
-function runColours(path: Path): Colours {
+function runColours(path: Path, shown: DisplayState | null): Colours {
+  const hueAt = (id: string): Hue =>
+    shown === NEEDS_APPROVAL && path.active.has(id) ? hueOf(shown) : (stateHue(path.index, id) ?? 'running');
   const taken = new Map<string, Hue>();
   const states = new Map<string, Hue>();
   for (const edge of path.taken.keys()) {
     const target = path.index.edges.get(edge)?.target ?? '';
-    taken.set(edge, stateHue(path.index, target) ?? 'running');
+    taken.set(edge, hueAt(target));
   }
-  for (const state of path.entered.keys()) states.set(state, stateHue(path.index, state) ?? 'running');
+  for (const state of path.entered.keys()) states.set(state, hueAt(state));
   return { taken, states };
 }
 

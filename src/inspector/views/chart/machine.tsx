@@ -16,7 +16,7 @@ export function Machine({ run }: { readonly run: Run }) {
   const step = tab === 'step' ? store.stepShown() : 0;
   const problem = findDrawingProblem(store, run, tab === 'step', step);
   if (problem !== null) return <div class="note">{problem}</div>;
-  const { cmp } = store.view.value;
+  const cmp = store.comparison.value;
   const drawing = cmp === null ? createDrawing(store, run, step) : createComparison(store, run, step, cmp);
   if (drawing === null) return <div class="note">Reading the path through the machine…</div>;
   return (
@@ -31,6 +31,10 @@ export function Machine({ run }: { readonly run: Run }) {
 /** Why there is nothing to draw; null if there is, or will be. */
 function findDrawingProblem(store: Store, run: Run, ofStep: boolean, step: number): ComponentChildren {
   const kind = kindOf(store.rows, run);
+  const { cmp } = store.view.value;
+  const other = cmp === null ? null : store.runs.byId(cmp.run);
+  if (other !== null && !store.canCompare(other.id))
+    return `A run of kind ${kind} cannot be compared with one of kind ${kindOf(store.rows, other)}: press Esc.`;
   if (ofStep && kind !== 'agent')
     return `A ${kind} run has no steps: it is one action, which is authorized and executed as a whole.`;
   const course = store.courses.course(run);
@@ -55,11 +59,13 @@ function DefinitionLine({ drawing, run }: { readonly drawing: Drawing; readonly 
   const store = useStore();
   const { machine, hash } = drawing.index.chart;
   const cut = store.courses.course(run)?.cut ?? null;
+  const revision = store.courses.revisionOf(run);
   return (
     <div class="definition">
       <span title={hash}>
         {machine} machine, definition <code>{shortenHash(hash)}</code>
       </span>
+      {revision < store.revision.value && <span class="h-invalid strong">as of #{revision - 1}, reading on…</span>}
       {cut !== null && (
         <span class="h-invalid strong">
           {cut.why === 'withheld'
@@ -79,7 +85,7 @@ const chartLabel = ({ index, active, compared }: Drawing): string => {
 
 function Legend({ run, step }: { readonly run: Run; readonly step: number }) {
   const store = useStore();
-  const { cmp } = store.view.value;
+  const cmp = store.comparison.value;
   if (cmp === null) return null;
   const name = (id: string, of: number): string => `${shortId(id)}${of > 0 ? ` #${of}` : ''}`;
   return (

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import type { Tone } from '../../../contract/inspection/inspection.js';
+import { NEEDS_APPROVAL } from '../../../contract/inspection/needs-approval.js';
 import { hueOf } from '../../store/rows/worst-tones.js';
 
 const Svg = ({ children, of = '' }: { readonly children: ComponentChildren; readonly of?: string }) => (
@@ -27,6 +28,7 @@ const SHAPES: Readonly<Record<Tone | 'paused', ComponentChildren>> = {
   DENIED: [SHIELD, <path d="M5.4 8h5.2" />],
   deny: [SHIELD, <path d="M5.4 8h5.2" />],
   cancelled: [RING, <rect class="solid" x="5.7" y="5.7" width="4.6" height="4.6" rx="1" />],
+  [NEEDS_APPROVAL]: [RING, <path d="M8 4.500V8l2.300 1.500" />],
   VALIDATION_ERROR: [<path d="M8 2.3 14 13.200H2z" />, <path d="M8 6.300v3.200m0 1.700v.2" />],
 };
 

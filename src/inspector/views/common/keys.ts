@@ -14,7 +14,7 @@ export const KEYS: readonly (readonly [keys: string, does: string])[] = [
   ['End l', 'live'],
   ['1 2 3 4 5', 'run machine, step machine, agent’s view, waterfall, session'],
   ['[ ]', 'previous and next step'],
-  ['c', 'choose a run or step to compare with'],
+  ['c', 'choose a run of the same kind, or a step, to compare with'],
   ['+ − 0', 'chart larger, smaller, fitted'],
   ['↑ ↓ ← →', 'in the run tree: move, close, open; among the steps: move'],
   ['Esc', 'close, clear the filter, end a comparison'],
@@ -67,7 +67,7 @@ function runKey(store: Store, key: string): boolean {
     case ']':
       return handled(() => store.selectStep(Math.max(1, store.stepShown() + (key === '[' ? -1 : 1))));
     case 'c':
-      return handled(() => (store.isChoosingComparison.value = !store.isChoosingComparison.value));
+      return handled(() => store.toggleComparison());
     case '+':
     case '=':
     case '-':

@@ -45,20 +45,20 @@ export const isDrawable = (part: string): boolean =>
 
 interface UntrustedProps {
   readonly text: string;
-  /** The author of the text. Default: `agent`. */
-  readonly whose?: string;
+  /** Whose text it is; null for the platform's own, which is not marked. */
+  readonly whose: string | null;
   /** Inside a line, or as a block. */
   readonly block?: boolean;
   /** Called once the whole text is shown. */
   readonly onAll?: (text: string) => void;
 }
 
-/** Hatched and marked; at most 2 kB until the reader requests all of it. */
-export function UntrustedText({ text, whose = 'agent', block = false, onAll }: UntrustedProps) {
+/** Hatched and marked unless it is the platform's own; at most 2 kB until the reader requests all of it. */
+export function UntrustedText({ text, whose, block = false, onAll }: UntrustedProps) {
   const [all, setAll] = useState(false);
   const long = text.length > SHOWN_CHARS;
   return (
-    <span class={block ? 'untrusted block' : 'untrusted'}>
+    <span class={`${whose === null ? 'own-text' : 'untrusted'}${block ? ' block' : ''}`}>
       {all ? (
         <WholeText text={text} {...(onAll === undefined ? {} : { onAll })} />
       ) : (
@@ -69,7 +69,7 @@ export function UntrustedText({ text, whose = 'agent', block = false, onAll }: U
           {`show all ${formatCount(text.length)} characters`}
         </button>
       )}
-      <span class="tag">{`${whose} text, untrusted`}</span>
+      {whose !== null && <span class="tag">{`${whose} text, untrusted`}</span>}
     </span>
   );
 }

@@ -8,6 +8,8 @@ import { JsonView } from '../common/json-view.js';
 import { formatBytes as size, shortenHash, UntrustedText } from '../common/text.js';
 import { useAnswer } from '../common/use-answer.js';
 import { parseJson } from '../../text/json-lines.js';
+import { contentLines } from '../../text/text-authors.js';
+import { authorOfContent } from '../../../contract/inspection/field-author.js';
 import { hasContentHash } from '../../data/row-text.js';
 import { hexDump, decodeUtf8 } from '../../text/untrusted.js';
 import type { Store } from '../../store/store.js';
@@ -23,15 +25,13 @@ interface ContentProps {
 export const READING_NOTICE = 'Reading it is recorded in the ledger.';
 /** Readings of these are not recorded: they reveal nothing about a case. */
 const UNAUDITED_KINDS = ['policy', 'machines'];
-/** Kinds that the platform writes itself. */
-const PLATFORM_KINDS = ['policy', 'machines', 'taxonomy', 'spec'];
 
 export function ArtifactContent({ at, entry, artifact }: ContentProps) {
   const { kind, byte_size, sha256, withheld } = artifact;
   const [isRequested, setRequested] = useState(false);
   const store = useStore();
   // At the head, new content is not read automatically: each reading would cause the next one.
-  const isUnrequested = isReadingAllowed.value && !PLATFORM_KINDS.includes(kind) && !store.isRecording;
+  const isUnrequested = isReadingAllowed.value && authorOfContent(kind) !== null && !store.isRecording;
   const shown = withheld === null && (isRequested || isUnrequested);
   return (
     <div class="content">
@@ -77,13 +77,10 @@ function ContentBody({ at, entry, artifact: { sha256, kind } }: ContentProps) {
   return (
     <>
       <HashCheck bytes={answer.value} sha256={sha256} named={hasContentHash(entry, sha256)} />
-      <ContentBytes bytes={answer.value} whose={whoseOf(kind)} />
+      <ContentBytes bytes={answer.value} whose={authorOfContent(kind)} />
     </>
   );
 }
-
-const whoseOf = (kind: string): string =>
-  kind.startsWith('raw_payload') ? 'agent' : PLATFORM_KINDS.includes(kind) ? kind : `${kind.replaceAll('_', ' ')}:`;
 
 interface HashedProps {
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -111,7 +108,7 @@ function HashCheck({ bytes, sha256, named }: HashedProps) {
   );
 }
 
-export function ContentBytes({ bytes, whose }: { readonly bytes: Uint8Array; readonly whose: string }) {
+function ContentBytes({ bytes, whose }: { readonly bytes: Uint8Array; readonly whose: string | null }) {
   const text = decodeUtf8(bytes);
   if (text === null) {
     return (
@@ -125,6 +122,6 @@ export function ContentBytes({ bytes, whose }: { readonly bytes: Uint8Array; rea
   return json === null ? (
     <UntrustedText text={text} whose={whose} block />
   ) : (
-    <JsonView value={json.value} whose={whose} />
+    <JsonView value={json.value} author={contentLines(whose)} />
   );
 }

@@ -4,10 +4,12 @@ import type { EventDetails } from '../../../contract/inspection/inspection.js';
 import { useStore } from '../common/context.js';
 import { ArtifactContent } from './artifact-content.js';
 import { JsonView } from '../common/json-view.js';
-import { formatIsoTime, shortenHash, VisibleText } from '../common/text.js';
+import { formatIsoTime, shortenHash, UntrustedText, VisibleText } from '../common/text.js';
 import { useAnswer } from '../common/use-answer.js';
 import { UntakenTransitions } from './untaken-transitions.js';
 import { ExplanationView } from './explanation.js';
+import { parseJson } from '../../text/json-lines.js';
+import { entryLines } from '../../text/text-authors.js';
 import { ALL_MOVES } from '../../store/path.js';
 import { hueOf, toneAt } from '../../store/rows/worst-tones.js';
 import type { ListItem } from '../../store/item-lists.js';
@@ -24,7 +26,7 @@ export function EntryDetails() {
   const details = useAnswer(store.rows.has(at) ? String(at) : null, () => store.event(at));
   if (!store.rows.has(at)) return <div class="details" />;
   return (
-    <section class="details" aria-label="Event details" tabIndex={0}>
+    <section class="details" aria-label="Event details" tabIndex={0} data-revision={store.revision.value}>
       <EntryHead at={at} item={exact} />
       {exact !== null && exact.move >= 0 && exact.run !== null && exact.side === null && (
         <UntakenTransitions run={exact.run} step={exact.course?.moves[exact.move]?.[1] ?? 0} />
@@ -135,7 +137,7 @@ function EntryContents({ details, at }: { readonly details: EventDetails; readon
   const store = useStore();
   const label = store.rows.labels.at(store.rows.label(at));
   const decision = label.startsWith('authz');
-  const body = bodyOf(details.text);
+  const entry = entryOf(details.text);
   return (
     <>
       {decision && <ExplanationView at={at} />}
@@ -150,16 +152,18 @@ function EntryContents({ details, at }: { readonly details: EventDetails; readon
         <h3>
           Entry <code title={details.leaf_hash}>{shortenHash(details.leaf_hash)}</code>
         </h3>
-        {body === null ? <VisibleText text={details.text} /> : <JsonView value={body} trusted />}
+        {entry === null ? (
+          <UntrustedText text={details.text} whose="unreadable" block />
+        ) : (
+          <JsonView value={entry.body} author={entryLines(entry.type, entry.body)} />
+        )}
       </div>
     </>
   );
 }
 
-function bodyOf(text: string): unknown {
-  try {
-    return (JSON.parse(text) as { body?: unknown }).body ?? null;
-  } catch {
-    return null;
-  }
+/** Null for a text that is not an entry. */
+function entryOf(text: string): { readonly type: string; readonly body: unknown } | null {
+  const { type, body = null } = (parseJson(text)?.value ?? {}) as { readonly type?: unknown; readonly body?: unknown };
+  return typeof type === 'string' && body !== null ? { type, body } : null;
 }

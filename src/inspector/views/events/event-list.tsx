@@ -8,7 +8,6 @@ import type { ListItem } from '../../store/item-lists.js';
 import { shortId } from '../../store/rows/runs.js';
 import type { Store } from '../../store/store.js';
 import { hueOf, isProblem, toneAt } from '../../store/rows/worst-tones.js';
-import { OUTCOMES } from '../../../contract/run/phase.js';
 
 export function EventList() {
   const store = useStore();
@@ -16,7 +15,7 @@ export function EventList() {
   const cursor = store.cursor.value;
   const place = list.placeOf(cursor);
   return (
-    <div class="events">
+    <div class="events" data-revision={store.revision.value}>
       <EventListHead shown={list.length} />
       {list.length === 0 ? (
         <NoMatchNotice />
@@ -40,11 +39,11 @@ export function EventList() {
 
 function EventListHead({ shown }: { readonly shown: number }) {
   const store = useStore();
-  const { filter, own, problems, cmp } = store.view.value;
+  const { filter, own, problems } = store.view.value;
   return (
     <header class="list-head">
       <h2>
-        {cmp === null ? 'Events' : 'Compared'} <small>{formatCount(shown)}</small>
+        {store.comparison.value === null ? 'Events' : 'Compared'} <small>{formatCount(shown)}</small>
       </h2>
       <input
         type="search"
@@ -153,8 +152,9 @@ function entryCells(store: Store, item: ListItem): RowCells {
   const tone = toneAt(rows.tone(item.at));
   const label = rows.labels.at(rows.label(item.at));
   const step = rows.step(item.at);
-  const isOutcome = OUTCOMES.some((outcome) => outcome === label);
-  const own = store.view.value.own || store.view.value.cmp !== null;
+  const isOutcome = step > 0;
+  // An input of another run that moved this one is listed with that run's name.
+  const own = (store.view.value.own || store.comparison.value !== null) && item.run?.key === rows.run(item.at);
   const type = rows.types.at(rows.type(item.at));
   const kind = KINDS[type] ?? (label.startsWith('authz') ? 'authz' : 'audit');
   const what = (

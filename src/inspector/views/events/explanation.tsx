@@ -2,6 +2,7 @@
 
 import { useStore } from '../common/context.js';
 import { useAnswer } from '../common/use-answer.js';
+import { NEEDS_APPROVAL, needsApproval } from '../../../contract/inspection/needs-approval.js';
 import { VisibleText } from '../common/text.js';
 
 export function ExplanationView({ at }: { readonly at: number }) {
@@ -11,16 +12,23 @@ export function ExplanationView({ at }: { readonly at: number }) {
   if (answer.is === 'failed') return <div class="why">The explanation could not be read: {answer.why}</div>;
   if (answer.value === null) return <div class="why quiet">No explanation: its policy is not available.</div>;
   const { decision, rule_id, checks, changes } = answer.value;
-  const hue = decision === 'allow' ? 'completed' : 'denied';
+  const waits = needsApproval(rule_id);
+  const hue = waits ? 'waiting' : decision === 'allow' ? 'completed' : 'denied';
   return (
     <div class="why">
       <h3>
-        Why <span class={`pill h-${hue}`}>{decision}</span> by <code>{rule_id}</code>
+        Why <span class={`pill h-${hue}`}>{waits ? NEEDS_APPROVAL : decision}</span> by <code>{rule_id}</code>
       </h3>
+      {waits && (
+        <p>
+          Policy allows this request once approvers have voted for exactly it. A run of a person waits for the votes. A
+          proposal of an agent is recorded as DENIED (APPROVAL_REQUIRED): once approved, the agent proposes it again.
+        </p>
+      )}
       <ol>
         {checks.map(({ check, passed, detail }) => (
-          <li class={passed === false ? 'h-denied' : passed === true ? 'h-completed' : 'skipped'}>
-            <i>{passed === false ? '✕' : passed === true ? '✓' : '·'}</i>
+          <li class={passed === false ? `h-${hue}` : passed === true ? 'h-completed' : 'skipped'}>
+            <i>{passed === false ? (waits ? '…' : '✕') : passed === true ? '✓' : '·'}</i>
             <b>{check}</b>
             <span>
               <VisibleText text={detail} />
@@ -30,7 +38,7 @@ export function ExplanationView({ at }: { readonly at: number }) {
       </ol>
       {changes.length > 0 && (
         <>
-          <h4>What would reverse it</h4>
+          <h4>{waits ? 'What would make it need no approval' : 'What would reverse it'}</h4>
           <ul>
             {changes.map(({ text, gives }) => (
               <li>

@@ -9,7 +9,7 @@ import { formatClock, formatCount } from '../common/text.js';
 import { trackSignals } from '../../store/track-signals.js';
 import type { Run } from '../../store/rows/runs.js';
 import type { Store } from '../../store/store.js';
-import { hueOf, FIRST_PROBLEM, toneAt, type Hue } from '../../store/rows/worst-tones.js';
+import { hueOf, FIRST_MARKED, toneAt, type Hue } from '../../store/rows/worst-tones.js';
 
 export function Scrubber() {
   const store = useStore();
@@ -17,7 +17,7 @@ export function Scrubber() {
   // In the past the cursor stays still while new entries arrive.
   trackSignals(store.rev);
   return (
-    <footer class="scrubber">
+    <footer class="scrubber" data-revision={store.revision.value}>
       <ScrubberButtons />
       <ScrubberTrack />
       <div class="where">
@@ -91,7 +91,7 @@ function ScrubberTrack() {
   const { begin, end } = store.rows;
   const { at } = store.cursor.value;
   const run = store.run.value;
-  const ticks = useMemo(() => problemTicks(store, width), [store.rev.value, width]);
+  const ticks = useMemo(() => markedTicks(store, width), [store.rev.value, width]);
   const strip = useMemo(() => runStrip(store, run, width), [store.rev.value, width, run]);
   const x = ((at + 1 - begin) / Math.max(1, end - begin)) * width;
   const to = (clientX: number): void => {
@@ -139,11 +139,11 @@ function drag(event: PointerEvent & { readonly currentTarget: HTMLElement }, to:
 }
 
 /** Worse tones are higher, so that they are not shown by colour alone. */
-const HEIGHTS: Readonly<Record<string, number>> = { invalid: 8, denied: 12, failed: 15 };
+const HEIGHTS: Readonly<Record<string, number>> = { waiting: 6, invalid: 8, denied: 12, failed: 15 };
 const COLUMN = 2;
 
 /** One path for each colour: each column of pixels shows the worst of its entries. */
-function problemTicks({ rows }: Store, width: number): readonly (readonly [hue: Hue, path: string])[] {
+function markedTicks({ rows }: Store, width: number): readonly (readonly [hue: Hue, path: string])[] {
   const paths = new Map<Hue, string>();
   const all = rows.end - rows.begin;
   const columns = Math.floor(width / COLUMN);
@@ -152,7 +152,7 @@ function problemTicks({ rows }: Store, width: number): readonly (readonly [hue: 
     const to = Math.max(from + 1, Math.floor(((column + 1) / columns) * all));
     if (from === Math.floor(((column - 1) / columns) * all)) continue;
     const worst = rows.worstTones.worstIn(from, Math.min(all, to));
-    if (worst < FIRST_PROBLEM) continue;
+    if (worst < FIRST_MARKED) continue;
     const hue = hueOf(toneAt(worst));
     const height = HEIGHTS[hue] ?? 8;
     paths.set(hue, `${paths.get(hue) ?? ''}M${column * COLUMN + 1} 30v-${height}`);

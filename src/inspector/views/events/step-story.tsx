@@ -12,6 +12,7 @@ import { UntakenTransitions } from './untaken-transitions.js';
 import { ExplanationView } from './explanation.js';
 import type { Run } from '../../store/rows/runs.js';
 import { parseJson } from '../../text/json-lines.js';
+import { entryLines, responseLines } from '../../text/text-authors.js';
 
 export function StepStoryPanel({ run }: { readonly run: Run }) {
   const store = useStore();
@@ -83,7 +84,7 @@ function ResponseSide({ response }: { readonly response: string | null }) {
   return json === null ? (
     <UntrustedText text={response} whose="response" block />
   ) : (
-    <JsonView value={json.value} response whose="result" />
+    <JsonView value={json.value} author={responseLines} />
   );
 }
 
@@ -92,6 +93,7 @@ function RecordedSide({ at }: { readonly at: number }) {
   const answer = useAnswer(`event ${at}`, () => store.event(at));
   if (answer.is !== 'here') return <p class="quiet">reading…</p>;
   const entry = answer.value === null ? null : parseJson(answer.value.text);
-  const body = (entry?.value as { body?: unknown } | undefined)?.body;
-  return body === undefined ? <p class="quiet">It is not available.</p> : <JsonView value={body} trusted />;
+  const { body, type = '' } = (entry?.value ?? {}) as { readonly body?: unknown; readonly type?: string };
+  if (body === undefined) return <p class="quiet">It is not available.</p>;
+  return <JsonView value={body} author={entryLines(type, body)} />;
 }
