@@ -4,7 +4,7 @@ import { usageError } from '../errors.js';
 import { OVERRIDE_REASONS, SESSION_ROLES, type OverrideReason, type SessionRole } from '../contract/session/session.js';
 import type { SessionAnswer } from '../contract/session/session-answer.js';
 import { SpecId, SPEC_BYTES_MAX, type SessionSpec } from '../contract/session/session-spec.js';
-import { isConforming } from '../contract/validators.js';
+import { findTextProblem, type TextRule, type TextSchema } from '../contract/text-rule.js';
 import { effectiveStatus } from '../session/agent-activity.js';
 import { rejectionWithoutSession } from '../session/session-answer.js';
 import type { SessionState } from '../session/session-state.js';
@@ -102,25 +102,28 @@ export function parseNumber(
 /** Passed as the step id if no step is outstanding; the session then reports that. */
 export const NO_STEP = 'none';
 
-const ID = /^[\w.-]{1,160}$/u;
+const STEP_ID: TextRule = { pattern: '^[A-Za-z0-9_.-]{1,160}$' };
+const SESSION_ID: TextRule = { pattern: '^ses_[A-Za-z0-9]{1,100}$' };
+
+function checkId(command: CliCommand, rule: TextSchema, what: string, text: string): string {
+  const problem = findTextProblem(rule, text, `a ${what}`);
+  if (problem === null) return text;
+  throw commandUsageError(command, `${quoteArgument(text)} is not a valid ${what}: it ${problem}`);
+}
 
 /**
  * The id of a phase, task, step or gate attempt.
  * @throws UsageError for an invalid id
  */
 export function parseId(command: CliCommand, what: 'phase' | 'task' | 'step' | 'gate attempt', text: string): string {
-  const ofSpec = what === 'phase' || what === 'task';
-  if (ofSpec ? isConforming(SpecId, text) : ID.test(text)) return text;
-  throw commandUsageError(command, `${quoteArgument(text)} is not a valid ${what} id`);
+  return checkId(command, what === 'phase' || what === 'task' ? SpecId : STEP_ID, `${what} id`, text);
 }
 
 /** The session id at the start of the operands, if there is one, and the other operands. */
 export function splitOperands(command: CliCommand, { operands }: CommandArguments) {
   const [first = ''] = operands;
   if (operands.length < command.operands.max) return { session: undefined, rest: operands };
-  if (!/^ses_[A-Za-z0-9]{1,100}$/u.test(first))
-    throw commandUsageError(command, `${quoteArgument(first)} is not a valid session id`);
-  return { session: first, rest: operands.slice(1) };
+  return { session: checkId(command, SESSION_ID, 'session id', first), rest: operands.slice(1) };
 }
 
 /** One session and its state as a reader sees it. Null if the ledger has no such session. */

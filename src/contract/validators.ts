@@ -4,6 +4,7 @@ import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
 import { quoteForMessage, toPrintable } from './finding-text.js';
+import { describeTextRule } from './text-rule.js';
 import {
   ENTRY_BODIES,
   INPUT_SCHEMAS,
@@ -92,6 +93,8 @@ function toSchemaMistakes(
   const rule = keyword === 'type' ? 'schema.type' : 'schema.value';
   if (keyword === 'const')
     return [{ pointer, rule, message: toPrintable(`${where} must be ${String(params.allowedValue)}`) }];
+  const words = keyword === 'pattern' ? describeTextRule({ pattern: String(params.pattern) }) : null;
+  if (words !== null) return [{ pointer, rule, message: toPrintable(`${where} must have ${words}`) }];
   const allowed = keyword === 'enum' ? `: ${params.allowedValues.join(', ')}` : '';
   return [{ pointer, rule, message: toPrintable(`${where} ${message}${allowed}`) }];
 }

@@ -4,6 +4,8 @@ import { BUDGET_KINDS, BudgetLimits } from '../../contract/run/budget.js';
 import { PolicyName } from '../../contract/policy/policy-header.js';
 import { CaseId, Identifier, TaxonomyVersions } from '../../contract/shapes.js';
 import { AGENT_LINKS, INPUT_ID_CHARS_MAX } from '../../contract/run/entry.js';
+import { quoteForMessage } from '../../contract/finding-text.js';
+import { findTextProblem } from '../../contract/text-rule.js';
 import { isIdentifier } from '../../contract/free-text.js';
 import { EXPOSURES, type Exposure } from '../../contract/run/response.js';
 import type { Person } from '../../contract/person.js';
@@ -118,9 +120,8 @@ function validateTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
 
 function validateScope(scope: Readonly<Record<string, string>>): Record<string, string> {
   const entries = Object.entries(scope);
-  const isValid = entries.every(
-    ([key, value]) => isConforming(PolicyName, key) && value.length <= 400 && value.isWellFormed(),
-  );
+  for (const [key] of entries) validateField('scope', PolicyName, key);
+  const isValid = entries.every(([, value]) => value.length <= 400 && value.isWellFormed());
   if (entries.length > SCOPE_FIELDS_MAX || !isValid) {
     throw usageError(`scope: at most ${SCOPE_FIELDS_MAX} fields, names as lanes have them, values of 400 characters`);
   }
@@ -149,7 +150,10 @@ export function asPerson(actor: string): Person {
   throw usageError(`actor: the name ${NAME_PROBLEMS[person]}`);
 }
 
-export function validateField(name: string, schema: TSchema & { readonly pattern?: string }, value: string): string {
+/** @throws UsageError that names the rule which the value breaks */
+export function validateField(name: string, schema: TSchema, value: string): string {
   if (isConforming(schema, value)) return value;
-  throw usageError(`${name}: ${JSON.stringify(value.slice(0, 80))} is not an id (${schema.pattern ?? ''})`);
+  // Callers without types may pass any value.
+  if (typeof (value as unknown) !== 'string') throw usageError(`${name}: it is not a text`);
+  throw usageError(`${name}: ${quoteForMessage(value)} ${findTextProblem(schema, value) ?? 'is not an id'}`);
 }

@@ -208,6 +208,20 @@ test.each([
   expect(await bench.entries()).toEqual([]);
 });
 
+test.each([
+  [
+    'too short',
+    { case: 't9' },
+    'case: "t9" is too short: an id has 4 to 80 characters of letters, digits, "_" and "-"',
+  ],
+  ['too long', { lane: 'L'.repeat(121) }, '" is too long: an id has 1 to 120 characters'],
+  ['a wrong beginning', { role: '-agent' }, 'role: "-agent" begins with "-": an id has'],
+  ['a wrong character', { correlation: 'a b' }, 'correlation: "a b" has the character " ": an id has'],
+  ['a wrong character in a scope field', { scope: { 'x y': 'v' } }, 'scope: "x y" has the character " ": an id has'],
+])('an id that breaks a rule is refused with that rule: %s', async (_name, options, message) => {
+  await expect(bench.turnpike.startAgent(options)).rejects.toThrow(message);
+});
+
 test('a new agent run does not wait for busy ones', async () => {
   let started = false;
   const agents = await Promise.all(Array.from({ length: 8 }, () => bench.turnpike.startAgent()));

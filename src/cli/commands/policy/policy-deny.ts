@@ -10,6 +10,7 @@ import {
   type OverlayMatcher,
   type OverlayRule as Rule,
 } from '../../../contract/policy/overlay.js';
+import { findTextProblem } from '../../../contract/text-rule.js';
 import { isConforming } from '../../../contract/validators.js';
 import { NAME_PROBLEMS, personOf } from '../../../identity/person.js';
 import type { ClusterDirectory } from '../../../ports/ledger/cluster.js';
@@ -109,7 +110,9 @@ function parseMatchers(args: CommandArguments): Matchers {
       throw commandUsageError(policyDeny, `a rule takes --${name} only once: add one rule for each value`);
     if (value === undefined) continue;
     if (!isConforming(OverlayRule.properties[matcher], value) || !value.isWellFormed()) {
-      throw commandUsageError(policyDeny, `invalid value of --${name}: ${quoteArgument(value)}`);
+      const problem = findTextProblem(OverlayRule.properties[matcher], value, 'it');
+      const why = problem === null ? '' : ` ${problem}`;
+      throw commandUsageError(policyDeny, `invalid value of --${name}: ${quoteArgument(value)}${why}`);
     }
     const person = matcher === 'actor_id' ? personOf(value) : null;
     if (typeof person === 'string') throw commandUsageError(policyDeny, `--${name}: the name ${NAME_PROBLEMS[person]}`);
