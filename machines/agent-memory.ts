@@ -11,6 +11,7 @@ import type { Exposure } from '../src/contract/run/response.js';
 import type { RunContext } from '../src/contract/run/run-context.js';
 import type { TerminalState } from '../src/contract/run/run-state.js';
 import { type RunMemory } from './run.js';
+import type { RepeatableRequest } from './step-memory.js';
 
 export interface AgentInput {
   readonly run: RunContext;
@@ -41,6 +42,8 @@ export interface AgentMemory extends RunMemory, Omit<AgentInput, 'started_at'> {
   readonly approvals: ApprovalBook;
   /** Hashes of requests with an unknown outcome. The agent must not repeat them before the outcome is settled. */
   readonly unsettled: readonly string[];
+  /** Requests that failed and may have had their effect: the same request has the same key (C95). */
+  readonly repeatable?: readonly RepeatableRequest[];
   /** The terminal state in which the run will end; null while its end is not decided. */
   readonly ending: TerminalState | null;
 }

@@ -241,6 +241,7 @@ const stepInput = (context: AgentMemory, event: ProposeEvent, account: Account) 
   label: context.label,
   approvals: context.approvals,
   unsettled: context.unsettled,
+  ...(context.repeatable === undefined ? {} : { repeatable: context.repeatable }),
   overlay: event.overlay,
 });
 

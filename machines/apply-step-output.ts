@@ -57,9 +57,9 @@ const TOO_MANY_INVALID_PROPOSALS = failureEnd(
 
 /** Merges the step's results into the memory for later steps. */
 function mergeStepOutput(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {
-  const { run, approvals, unsettled } = context;
+  const { run, approvals } = context;
   const requester = { requested_by: run.actor.actor_id, requester: context.person ?? undefined };
-  const { requested, unknown } = step;
+  const { requested } = step;
   const rule = requested === null ? undefined : approvalRuleFor(policy.approvals, requested.name);
   return {
     account: charge(context.account, step.spent),
@@ -68,8 +68,21 @@ function mergeStepOutput(context: AgentMemory, step: StepOutput, policy: Policy)
       requested === null || rule === undefined
         ? approvals
         : requestApproval(approvals, { ...requested, ...requester }, rule),
-    unsettled: unknown === null ? unsettled : [...unsettled, unknown],
+    ...mergeOpenRequests(context, step),
   };
+}
+
+/** Beyond this number, a request that can be repeated counts as one with an unknown outcome. */
+const REPEATABLE_MAX = 64;
+
+function mergeOpenRequests(context: AgentMemory, { unknown, repeat = null, succeeded = null }: StepOutput) {
+  const unsettled = unknown === null ? context.unsettled : [...context.unsettled, unknown];
+  const known = context.repeatable ?? [];
+  if (succeeded !== null)
+    return { unsettled, repeatable: known.filter(({ request_hash }) => request_hash !== succeeded) };
+  if (repeat === null || known.some(({ request_hash }) => request_hash === repeat.request_hash)) return { unsettled };
+  if (known.length >= REPEATABLE_MAX) return { unsettled: [...unsettled, repeat.request_hash] };
+  return { unsettled, repeatable: [...known, repeat] };
 }
 
 /** Marks an approval as used. Later votes do not matter: the approval was granted when the execution was decided. */

@@ -14,12 +14,14 @@ import {
   COMPARED_LOOKS,
   COMPARED_PERSONS,
   EXACT_NUMBERS,
+  EXPLAINED_FAULTS,
   EXPORT_LOCATORS,
   FINDINGS,
   FREE_TEXT,
   INVALID_PROPOSALS,
   ONE_AUTHORISATION,
   PAYLOAD_PREFIX,
+  REPEATABLE_ACTIONS,
   RUN_INPUTS,
   SHARED_QUOTA,
   VISIBLE_NAMES,
@@ -96,6 +98,18 @@ export const FLAGS: readonly Flag[] = [
     what:
       'Names are also compared by what they look like in either case of each letter, and a rule of the overlay for an ' +
       'actor denies every name that counts as that person (C87). Before, it denied the name as it is written.',
+  },
+  {
+    number: EXPLAINED_FAULTS,
+    what:
+      'The trace of a proposal that breaks a schema names the field and the constraint, and the message of INVALID_ARGS ' +
+      'speaks of paths only if a path is wrong (C94). Before, it named neither, and always spoke of paths.',
+  },
+  {
+    number: REPEATABLE_ACTIONS,
+    what:
+      'An error of an idempotent tool or action is a retryable failure, and a later request for the same has the same ' +
+      'idempotency key until it succeeds (C95). Before, the outcome was unknown, and the same request was denied.',
   },
 ];
 

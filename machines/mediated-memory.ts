@@ -127,6 +127,8 @@ export function effectEmissions(context: MediatedMemory): readonly Emission[] {
     request_hash: request.effect.request_hash,
     before: request.effect.before,
     partial_outputs: request.effect.partial_outputs,
+    ...(request.effect.repeatable === true ? { repeatable: true } : {}),
+    ...(request.effect.explained === true ? { explained: true } : {}),
     limits: request.effect.limits,
   };
   const command: Emission = {

@@ -28,6 +28,7 @@ import {
 } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { EffectResult } from '../src/contract/run/effect.js';
+import type { ToolWords } from '../src/contract/run/response.js';
 import type { ExecutionCause } from '../src/contract/fault.js';
 import type { JsonObject } from '../src/contract/json.js';
 import { childContext, childRunId, type RunContext } from '../src/contract/run/run-context.js';
@@ -84,6 +85,7 @@ export interface ResultEvent {
   readonly cause: ExecutionCause | null;
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
+  readonly tool_words?: ToolWords;
   readonly time: string;
 }
 
@@ -275,7 +277,7 @@ function childEndTransition<const S extends TerminalState, const A extends reado
 const EXPIRED_DENIAL: Verdict = { decision: 'deny', rule_id: 'approval.expired', cause: 'APPROVAL_REQUIRED' };
 
 function applyResult(context: MediatedMemory, event: ResultEvent): Partial<MediatedMemory> {
-  const { result, result_ref, time: at } = event;
+  const { result, result_ref, tool_words, time: at } = event;
   if (event.status === 'done') return { done: { result, result_ref, cause: null, denied_by: null, at } };
   const cause = event.status === 'unknown' ? 'OUTCOME_UNKNOWN' : (event.cause ?? 'INTERNAL');
   return {
@@ -286,6 +288,7 @@ function applyResult(context: MediatedMemory, event: ResultEvent): Partial<Media
       cause,
       denied_by: null,
       at,
+      ...(tool_words === undefined ? {} : { tool_words }),
     },
   };
 }

@@ -21,6 +21,7 @@ import type { AuditTarget } from '../src/contract/run/audit-event.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { Account, Amounts } from '../src/contract/run/budget.js';
 import type { ExecutionCause } from '../src/contract/fault.js';
+import type { ToolWords } from '../src/contract/run/response.js';
 import type { JsonObject } from '../src/contract/json.js';
 import type { Emission } from './emission.js';
 
@@ -66,6 +67,8 @@ export interface MediatedOutcome {
   readonly denied_by: Verdict | null;
   /** Timestamp of the executor's result; null if there was none. */
   readonly at: string | null;
+  /** What the tool says of its failure, for an agent with the exposure `explained` (C94). */
+  readonly tool_words?: ToolWords;
 }
 
 export interface DoneEvent {

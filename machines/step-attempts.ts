@@ -12,11 +12,13 @@ import { isIdempotent, resultLabel, privilegedRequest } from '../src/step/privil
 import type { ExecutionCause } from '../src/contract/fault.js';
 import { findExhaustedBudget } from './authorize-step.js';
 import type { DoneEvent, RunOutput } from './run.js';
-import type { StepMemory } from './step-memory.js';
+import type { RepeatableRequest, StepMemory } from './step-memory.js';
 
 /** The amounts that the step itself has used; its time and its payload were charged when it started. */
-export const spentAmounts = ({ attempts, result_ref }: StepMemory): Amounts =>
-  amountsOf({ steps: 1, tool_calls: attempts, bytes: result_ref?.byte_size ?? 0 });
+export const spentAmounts = ({ attempts, result_ref, tool_words }: StepMemory): Amounts => {
+  const bytes = (result_ref?.byte_size ?? 0) + (tool_words?.ref.byte_size ?? 0);
+  return amountsOf({ steps: 1, tool_calls: attempts, bytes });
+};
 
 /** The label that the agent gets from this step; null if the step has read nothing. */
 export function readLabel(step: StepMemory, policy: Policy): Label | null {
@@ -58,7 +60,28 @@ export function scheduleRetry(step: StepMemory, { output }: DoneEvent, policy: P
   const pause = policy.retries.backoff_ms * 2 ** (step.attempts - 1);
   const from = output.done?.at ?? step.received_at;
   const at = new Date(Math.min(Date.parse(from) + pause, LATEST_TIMESTAMP_MS)).toISOString();
-  return { again: { reason: output.done?.cause ?? 'INTERNAL', at }, unknown: findUnknownRequest(step, output, policy) };
+  return { again: { reason: output.done?.cause ?? 'INTERNAL', at }, ...openRequests(step, output, policy) };
+}
+
+/** The requests of a failed attempt that may have had an effect. */
+export function openRequests(step: StepMemory, output: RunOutput, policy: Policy): Partial<StepMemory> {
+  const unknown = findUnknownRequest(step, output, policy);
+  const repeat = output.done?.cause === 'REPEATABLE' ? repeatableRequest(step, policy) : (step.repeat ?? null);
+  return repeat === null ? { unknown } : { unknown, repeat };
+}
+
+/** C95: the key under which an attempt may have had its effect, for later requests for the same. */
+function repeatableRequest(step: StepMemory, policy: Policy): RepeatableRequest | null {
+  const request_hash = stepRequestHash(step, policy);
+  const idempotency_key = repeatedKey(step, policy) ?? childRunId(step.agent.run_id, step.mediated_runs + 1);
+  return request_hash === null ? null : { request_hash, idempotency_key };
+}
+
+/** C95: the key of an earlier request for the same that may have had its effect, or null. */
+export function repeatedKey(step: StepMemory, policy: Policy): string | null {
+  if (step.repeatable === undefined || step.repeatable.length === 0) return null;
+  const hash = stepRequestHash(step, policy);
+  return step.repeatable.find(({ request_hash }) => request_hash === hash)?.idempotency_key ?? null;
 }
 
 /** D8: an outcome that one attempt left unknown stays unknown after the next attempt, unless that one was done. */
@@ -69,7 +92,8 @@ export const findUnknownRequest = (step: StepMemory, { done }: RunOutput, policy
 export function nextAttempt(step: StepMemory, policy: Policy): Attempt {
   const run = mediatedContext(firstAttemptParts(step), policy);
   const run_id = childRunId(step.agent.run_id, step.mediated_runs + step.attempts + 1);
-  return retryAttempt(run, run_id, step.attempts, step.mediated_run_id, step.again?.reason ?? 'INTERNAL');
+  const reason = step.again?.reason ?? 'INTERNAL';
+  return retryAttempt(run, run_id, step.attempts, step.mediated_run_id, { reason, key: repeatedKey(step, policy) });
 }
 
 /** Ends the step with the failure of its last attempt, because no caller waits for another one. */

@@ -7,7 +7,7 @@ import type { SeenProposal } from '../src/contract/run/entry.js';
 import type { JsonObject } from '../src/contract/json.js';
 import type { Label } from '../src/contract/policy/labels.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import type { Exposure } from '../src/contract/run/response.js';
+import type { Exposure, ToolWords } from '../src/contract/run/response.js';
 import { childRunId, type RunContext } from '../src/contract/run/run-context.js';
 import { UNDECIDED_AUTHORIZATION, type Authorization } from '../src/step/authorization.js';
 import { type StepDraft } from '../src/step/step-draft.js';
@@ -33,7 +33,15 @@ export interface StepInput {
   readonly label: Label;
   readonly approvals: ApprovalBook;
   readonly unsettled: readonly string[];
+  /** Requests that failed and may have had their effect, with their keys (C95). */
+  readonly repeatable?: readonly RepeatableRequest[];
   readonly overlay: OverlayFact | null;
+}
+
+/** A request for an idempotent action that may have had its effect: the next one uses the same key (C95). */
+export interface RepeatableRequest {
+  readonly request_hash: string;
+  readonly idempotency_key: string;
 }
 
 export interface StepMemory extends StepDraft, Omit<StepInput, 'raw'> {
@@ -52,6 +60,10 @@ export interface StepMemory extends StepDraft, Omit<StepInput, 'raw'> {
   readonly last: boolean;
   /** The request whose outcome is unknown, if an attempt left it unknown and no later attempt was done. */
   readonly unknown: string | null;
+  /** The same for an attempt that can be repeated. */
+  readonly repeat?: RepeatableRequest | null;
+  /** What the tool says of its failure, if the agent sees it. */
+  readonly tool_words?: ToolWords;
   readonly response: string | null;
 }
 
@@ -73,6 +85,10 @@ export interface StepOutput {
   readonly read: Label | null;
   /** Hash of a request whose outcome is unknown. */
   readonly unknown: string | null;
+  /** The request that can be repeated with its key; undefined if the step made none. */
+  readonly repeat?: RepeatableRequest | null;
+  /** The hash of a request that succeeded. */
+  readonly succeeded?: string | null;
   /** The approval request for whose lack it was denied. */
   readonly requested: { readonly digest: string; readonly name: string; readonly at: string } | null;
 }
@@ -103,6 +119,7 @@ export const newStepMemory = (input: StepInput): StepMemory => ({
   label: input.label,
   approvals: dropSuspendedVotes(input.approvals, input.overlay),
   unsettled: input.unsettled,
+  ...(input.repeatable === undefined ? {} : { repeatable: input.repeatable }),
   overlay: input.overlay,
   mediated_run_id: childRunId(input.agent.run_id, input.mediated_runs + 1),
   authorization: UNDECIDED_AUTHORIZATION,

@@ -36,9 +36,11 @@ import {
   abandonRetry,
   canRetry,
   nextAttempt,
+  openRequests,
   readLabel,
+  repeatedKey,
   spentAmounts,
-  findUnknownRequest,
+  stepRequestHash,
 } from './step-attempts.js';
 import {
   markEmission,
@@ -118,7 +120,7 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       ),
       giveUp: assign(({ context }) => ({ authorization: authorizeStep(context, { kind: 'ending' }, policy) })),
       mediate: enqueueActions(({ context, enqueue }) => {
-        const attempt = firstAttempt(mediatedContext(context, policy));
+        const attempt = firstAttempt(mediatedContext(context, policy), repeatedKey(context, policy));
         const { run } = attempt;
         const { overlay, authorization } = context;
         const request = mediatedRequest(context, attempt, policy);
@@ -261,8 +263,10 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       finished: context.action === 'FINISH' && context.fault === null && context.replay_of === null,
       spent: spentAmounts(context),
       produced: producedArtifacts(context),
-      read: context.result === null ? null : readLabel(context, policy),
+      // What a tool says of its failure may carry the same data as its result.
+      read: context.result === null && context.tool_words === undefined ? null : readLabel(context, policy),
       unknown: context.unknown,
+      ...repeatOutput(context, policy),
       requested: requestedApproval(context),
     }),
   });
@@ -293,7 +297,16 @@ function applyRunResult(step: StepMemory, { output }: DoneEvent, policy: Policy)
     const produced = isRead ? [] : (output.outputs ?? []);
     return { result: done.result, result_ref: done.result_ref, produced, unknown: null };
   }
-  const unknown = findUnknownRequest(step, output, policy);
-  if (done?.denied_by) return { fault: denialFault(done.denied_by), phase_failed_at: 'AUTHORIZE', unknown };
-  return { fault: executionFault(done?.cause ?? 'INTERNAL'), phase_failed_at: 'EXECUTE', unknown };
+  const open = openRequests(step, output, policy);
+  if (done?.denied_by) return { fault: denialFault(done.denied_by), phase_failed_at: 'AUTHORIZE', ...open };
+  const words = done?.tool_words === undefined ? {} : { tool_words: done.tool_words };
+  return { fault: executionFault(done?.cause ?? 'INTERNAL'), phase_failed_at: 'EXECUTE', ...open, ...words };
+}
+
+/** C95: the request that can be repeated, or the one that no longer has to be. */
+function repeatOutput(step: StepMemory, policy: Policy): Partial<StepOutput> {
+  const { repeat, repeatable, result } = step;
+  if (result !== null && repeatable !== undefined && repeatable.length > 0)
+    return { succeeded: stepRequestHash(step, policy) };
+  return repeat == null || result !== null ? {} : { repeat };
 }

@@ -17,7 +17,11 @@ export const AGENT_OPTIONS: readonly CommandOption[] = [
   { name: 'case', value: 'ID', help: 'the case whose sandbox the agent works in (default case-local)' },
   { name: 'scope', value: 'K=V', multiple: true, help: 'a scope field that a lane requires; may be repeated' },
   { name: 'correlation', value: 'ID', help: 'the correlation id of this run (default: a new id)' },
-  { name: 'exposure', value: 'HOW', help: 'detailed or decision: show less in responses than the policy allows' },
+  {
+    name: 'exposure',
+    value: 'HOW',
+    help: 'explained, detailed or decision: show less in responses than the policy allows',
+  },
 ];
 
 /**

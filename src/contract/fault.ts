@@ -69,6 +69,14 @@ export const POLICY_CAUSES = {
 /** One of the keys of `POLICY_CAUSES`. */
 export type PolicyCause = keyof typeof POLICY_CAUSES;
 
+/** Which kind of argument is wrong: chooses the constant message of INVALID_ARGS. Null before behaviour flag 14 (C94). */
+export const ARGUMENT_CAUSES = {
+  PATH: FAULTS.INVALID_ARGS.message,
+  ARGUMENT: "Arguments do not match the action's schema",
+} as const;
+/** One of the keys of `ARGUMENT_CAUSES`. */
+export type ArgumentCause = keyof typeof ARGUMENT_CAUSES;
+
 /** Why an execution failed: the stable error types of S0-54, `cause` in trace and audit (C04). */
 export const EXECUTION_CAUSES = {
   FILE_NOT_FOUND: { message: 'File not found', retryable: false },
@@ -86,6 +94,7 @@ export const EXECUTION_CAUSES = {
   REFUSED: { message: 'The tool refused the request', retryable: false },
   FAILED: { message: 'The action failed', retryable: false },
   FAILED_FOR_NOW: { message: 'The action failed, and may succeed later', retryable: true },
+  REPEATABLE: { message: 'The action failed, and can be repeated', retryable: true },
   INVALID_RECORD: { message: 'The table does not take this record', retryable: false },
   INTERRUPTED: { message: 'The action was interrupted before it happened', retryable: true },
   OUTCOME_UNKNOWN: { message: 'It is not known whether the action happened', retryable: false },
@@ -97,9 +106,11 @@ export type ExecutionCause = keyof typeof EXECUTION_CAUSES;
 /** A fault as data. Phases return it; they do not throw it. */
 export interface Fault {
   readonly code: FaultCode;
-  readonly cause: PolicyCause | ExecutionCause | null;
+  readonly cause: PolicyCause | ArgumentCause | ExecutionCause | null;
   /** The rule that decided, for example `lane.tool_not_allowed`. For the audit; never sent to the agent. */
   readonly rule_id: string;
+  /** The field and the constraint that it breaks, in words of a schema (C94). Bounded, and without text of an agent. */
+  readonly explanation?: string;
 }
 
 export type CheckedValue<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: Fault };
@@ -115,5 +126,6 @@ export const rejectWith = (code: FaultCode, rule_id: string, cause: Fault['cause
 export function messageOf({ code, cause }: Pick<Fault, 'code' | 'cause'>): string {
   if (cause === null) return FAULTS[code].message;
   if (cause in POLICY_CAUSES) return POLICY_CAUSES[cause as PolicyCause];
+  if (cause in ARGUMENT_CAUSES) return ARGUMENT_CAUSES[cause as ArgumentCause];
   return EXECUTION_CAUSES[cause as ExecutionCause].message;
 }

@@ -16,6 +16,7 @@ export type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts } from
 export { ENTRY_TYPES, type Entry, type EntryType, type RecordedInput, type SealedEntry } from './run/entry.js';
 export { ExportBundle } from './evidence/export-bundle.js';
 export {
+  ARGUMENT_CAUSES,
   EXECUTION_CAUSES,
   FAULT_CODES,
   FAULTS,
@@ -30,7 +31,14 @@ export { Lane, LanesPolicy } from './policy/lanes.js';
 export { DECISIONS, OUTCOMES, PHASES, type Outcome, type Phase, type StepDecision } from './run/phase.js';
 export { PinManifest } from './policy/pins.js';
 export { Proposal } from './run/proposal.js';
-export { DecisionResponse, DetailedResponse, EXPOSURES, type Exposure, type StepResponse } from './run/response.js';
+export {
+  DecisionResponse,
+  DetailedResponse,
+  ExplainedResponse,
+  EXPOSURES,
+  type Exposure,
+  type StepResponse,
+} from './run/response.js';
 export { Role, RolesPolicy } from './policy/roles.js';
 export type { RunContext } from './run/run-context.js';
 export { RunRecord } from './run/run-record.js';

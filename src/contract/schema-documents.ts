@@ -10,7 +10,7 @@ import { ExportBundle } from './evidence/export-bundle.js';
 import { LanesPolicy } from './policy/lanes.js';
 import { PinManifest } from './policy/pins.js';
 import { Proposal } from './run/proposal.js';
-import { DecisionResponse, DetailedResponse } from './run/response.js';
+import { DecisionResponse, DetailedResponse, ExplainedResponse } from './run/response.js';
 import { RECORD_ACTIONS } from './policy/record-actions.js';
 import { RolesPolicy } from './policy/roles.js';
 import { RunRecord } from './run/run-record.js';
@@ -35,6 +35,7 @@ const ARGS: readonly SchemaDocument[] = BUILT_IN_ACTIONS.map(({ name, summary, a
 export const SCHEMA_DOCUMENTS: readonly SchemaDocument[] = [
   { name: 'proposal', title: 'What an agent proposes', schema: Proposal },
   ...ARGS,
+  { name: 'response_explained', title: 'What an agent is answered, with an explanation', schema: ExplainedResponse },
   { name: 'response_detailed', title: 'What an agent is answered, in full', schema: DetailedResponse },
   { name: 'response_decision', title: 'What an agent is answered, decision only', schema: DecisionResponse },
   { name: 'run_record', title: 'The manifest of one run', schema: RunRecord },

@@ -153,6 +153,6 @@ const joinWords = (words: readonly string[], last: 'and' | 'or'): string =>
   words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} ${last} ${words.at(-1) ?? ''}`;
 
 function countText(min: number, max: number): string {
-  if (min === max) return `${min} ${min === 1 ? 'character' : 'characters'}`;
-  return max === Infinity ? `at least ${min} characters` : `${min} to ${max} characters`;
+  if (max !== Infinity) return `${min === max ? '' : `${min} to `}${max} ${max === 1 ? 'character' : 'characters'}`;
+  return `at least ${min} ${min === 1 ? 'character' : 'characters'}`;
 }

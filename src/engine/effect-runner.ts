@@ -1,6 +1,7 @@
 // Runs effects through the embedding service's `Effects`. Its results are untrusted, so each is validated.
 
 import { SandboxFacts, type Effect, type GatherRequest } from '../contract/run/effect.js';
+import { TOOL_WORDS_CHARS_MAX } from '../contract/run/response.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../contract/fault.js';
 import { isJsonObject } from '../contract/json.js';
 import { isConforming } from '../contract/validators.js';
@@ -11,7 +12,13 @@ import type { Effects } from './tree-engine.js';
 /** The outcome of an effect. The result is JSON text, because an object could still change, or have no JSON. */
 export type EffectOutcome =
   | { readonly status: 'done'; readonly json: string }
-  | { readonly status: 'failed'; readonly cause: ExecutionCause; readonly partial: string | null }
+  | {
+      readonly status: 'failed';
+      readonly cause: ExecutionCause;
+      readonly partial: string | null;
+      /** What a tool says of its failure; absent if it says nothing. */
+      readonly explanation?: string;
+    }
   | { readonly status: 'unknown' };
 
 /** Keeps the quota reservations of effects. */
@@ -138,14 +145,19 @@ const toOutcome = (answer: unknown): EffectOutcome => attempt(() => parseOutcome
 
 function parseOutcome(answer: unknown): EffectOutcome | undefined {
   if (!isJsonObject(answer)) return undefined;
-  const { status, result, cause, partial } = answer;
+  const { status, result, cause, partial, explanation } = answer;
   if (status === 'done') {
     const json = jsonOf(result);
     return json === null ? undefined : { status, json };
   }
   if (status !== 'failed' || typeof cause !== 'string' || !Object.hasOwn(EXECUTION_CAUSES, cause)) return undefined;
-  return { status, cause: cause as ExecutionCause, partial: jsonOf(partial) };
+  const outcome = { status, cause: cause as ExecutionCause, partial: jsonOf(partial) } as const;
+  const words = typeof explanation === 'string' ? toRecordedWords(explanation) : '';
+  return words === '' ? outcome : { ...outcome, explanation: words };
 }
+
+/** Bounded, and without half a surrogate pair, which the ledger could not store. */
+const toRecordedWords = (text: string): string => text.slice(0, TOOL_WORDS_CHARS_MAX).toWellFormed().trim();
 
 /** The text of a JSON object, or null. `toJSON` may return anything, so the text is checked too. */
 function jsonOf(value: unknown): string | null {

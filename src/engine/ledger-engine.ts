@@ -103,6 +103,7 @@ export class LedgerEngine implements TreeEngine {
       effectRunner: this.#effectRunner,
       reservations: this.#reservations,
       secrets: options.secrets,
+      log: options.log,
       time: () => this.#timestamps.now(),
       sharesTrees: writer.sharesTrees,
       park: writer.sharesTrees ? (item) => this.#parked.park(item) : null,

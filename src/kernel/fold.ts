@@ -171,7 +171,7 @@ export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
     case 'start_run':
       return [input.request];
     case 'result':
-      return optionalRef(input.result);
+      return [...optionalRef(input.result), ...optionalRef(input.explanation)];
     case 'cancel':
     case 'resolve':
       return optionalRef(input.note_ref);

@@ -101,8 +101,14 @@ function factsWithReservations({ facts, reserved }: FactsInput, policy: Policy |
   return { paths, usage: { bytes: usage.bytes + reserved.bytes, files: usage.files + reserved.files } };
 }
 
-function resultEvent(recorded: ResultInput, [material]: readonly Artifact[]): ResultEvent {
-  const { status, cause, time } = recorded;
+function resultEvent(recorded: ResultInput, materials: readonly Artifact[]): ResultEvent {
+  const { status, cause, explanation, time } = recorded;
+  const material = recorded.result === null ? undefined : materials[0];
+  const words = explanation === undefined ? undefined : materials.at(-1);
+  if (explanation !== undefined && words !== undefined && status === 'failed') {
+    const tool_words = { text: decoder.decode(words.bytes), ref: explanation };
+    return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, tool_words, time };
+  }
   if (material === undefined) {
     if (status === 'done') throw new InvariantError('a result that is done must bring its content');
     return { type: 'RESULT', status, cause, result: null, result_ref: null, time };

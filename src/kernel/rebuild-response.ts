@@ -1,4 +1,4 @@
-import { messageOf, type ExecutionCause, type PolicyCause } from '../contract/fault.js';
+import { messageOf, type Fault } from '../contract/fault.js';
 import { HASHED_PREFIX } from '../contract/free-text.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
@@ -15,6 +15,8 @@ export interface RecordedStep {
   /** The content of `trace.payload`, and of `trace.result` if there is one. */
   readonly payload: Uint8Array;
   readonly result: Uint8Array | null;
+  /** The content of `trace.explanation_ref`, if there is one. */
+  readonly tool_words: Uint8Array | null;
   readonly exposure: Exposure;
   readonly policy: Policy;
 }
@@ -26,9 +28,11 @@ export interface RecordedStep {
 export function rebuildResponse(step: RecordedStep): string {
   const { trace, exposure } = step;
   const { proposal_id, outcome, error_code } = trace;
+  const explanation = toolWordsOf(step) ?? trace.explanation ?? null;
   const action = responseAction(step);
-  const cause = trace.cause as PolicyCause | ExecutionCause | null;
-  const error = error_code === null ? null : { error_code, message: messageOf({ code: error_code, cause }) };
+  const cause = trace.cause as Fault['cause'];
+  const error =
+    error_code === null ? null : { error_code, message: messageOf({ code: error_code, cause }), explanation };
   const response = respond({ proposal_id, action, outcome, result: responseResult(step), error }, exposure);
   if (sha256(response) !== trace.response_sha256) {
     throw new LedgerError({
@@ -38,6 +42,9 @@ export function rebuildResponse(step: RecordedStep): string {
   }
   return response;
 }
+
+const toolWordsOf = ({ trace, tool_words }: RecordedStep): string | null =>
+  trace.explanation_ref === undefined || tool_words === null ? null : Buffer.from(tool_words).toString('utf8');
 
 /** A trace names an unknown action by its hash; the response has the name from the payload. */
 function responseAction({ trace: { action, payload: ref }, payload, policy }: RecordedStep): string | null {

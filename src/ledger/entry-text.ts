@@ -60,8 +60,8 @@ const factText = (fact: PathFact): string =>
     ? `{"bytes":${fact.bytes},"inode":${quote(fact.inode)},"mtime_ns":${quote(fact.mtime_ns)},"status":"file"}`
     : canonicalJson(fact);
 
-const resultText = ({ cause, input_id, result, run_id, settled, status, time }: ResultInput): string =>
-  `{"cause":${quoteOrNull(cause)},"input_id":${quote(input_id)},"kind":"result","result":${refOrNull(result)},` +
+const resultText = ({ cause, explanation, input_id, result, run_id, settled, status, time }: ResultInput): string =>
+  `{"cause":${quoteOrNull(cause)}${optionalRef(',"explanation":', explanation)},"input_id":${quote(input_id)},"kind":"result","result":${refOrNull(result)},` +
   `"run_id":${quote(run_id)},"settled":${settled ? 'true' : 'false'},"status":"${status}","time":${quote(time)}}`;
 
 const createdText = (run: RunCreated): string =>
@@ -158,7 +158,8 @@ function newRunText(event: AuditEvent): RunText {
 const traceText = (trace: StepTrace): string =>
   `{"action":${quoteOrNull(trace.action)},"args_summary":${canonicalJson(trace.args_summary)},` +
   `"cause":${quoteOrNull(trace.cause)},"completed_at":${quote(trace.completed_at)},"decision":"${trace.decision}",` +
-  `"error_code":${quoteOrNull(trace.error_code)},"mediated_run_id":${quoteOrNull(trace.mediated_run_id)},` +
+  `"error_code":${quoteOrNull(trace.error_code)}${textMember(',"explanation":', trace.explanation)}` +
+  `${optionalRef(',"explanation_ref":', trace.explanation_ref)},"mediated_run_id":${quoteOrNull(trace.mediated_run_id)},` +
   `"outcome":${quote(trace.outcome)},"payload":${refText(trace.payload)},` +
   `"phase_failed_at":${quoteOrNull(trace.phase_failed_at)},"proposal_id":${quoteOrNull(trace.proposal_id)},` +
   `"reasoning":${reasoningText(trace.reasoning)},"received_at":${quote(trace.received_at)},` +
@@ -170,6 +171,9 @@ const reasoningText = (reasoning: StepTrace['reasoning']): string =>
   reasoning === null ? 'null' : `{"chars":${reasoning.chars},"sha256":${quote(reasoning.sha256)}}`;
 
 const quoteOrNull = (text: string | null): string => (text === null ? 'null' : quote(text));
+
+const optionalRef = (named: string, ref: ArtifactRef | undefined): string =>
+  ref === undefined ? '' : named + refText(ref);
 
 const refOrNull = (ref: ArtifactRef | null): string => (ref === null ? 'null' : refText(ref));
 

@@ -23,6 +23,7 @@ const RAW_TEXT = [
   'result',
   'file_content',
   'response',
+  'explanation',
   'transcript',
   EMBEDDED_TEXT,
 ];

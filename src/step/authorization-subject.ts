@@ -6,6 +6,7 @@ import type { PathFact } from '../contract/run/effect.js';
 import type { JsonObject } from '../contract/json.js';
 import type { Label } from '../contract/policy/labels.js';
 import type { OverlayFact } from '../contract/policy/overlay.js';
+import type { Exposure } from '../contract/run/response.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { Verdict } from '../policy/verdict.js';
 
@@ -30,6 +31,7 @@ export interface AuthorizationSubject {
   readonly args: JsonObject | null;
   readonly mediated_run_id: string;
   readonly payload: ArtifactRef;
+  readonly exposure?: Exposure;
   readonly received_at: string;
   readonly authorization: Authorization;
   readonly label: Label;

@@ -5,6 +5,7 @@ import type { ArtifactRef } from '../contract/artifact-ref.js';
 import { canonicalJson } from '../contract/canonical-json.js';
 import type { Effect } from '../contract/run/effect.js';
 import type { RunCreated } from '../contract/run/entry.js';
+import { REPEATABLE_ACTIONS } from '../contract/policy/flags.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
 import { retryContext, childContext, contextInLane, type RunContext } from '../contract/run/run-context.js';
@@ -43,7 +44,7 @@ export function mediatedContext(
 export interface Attempt {
   readonly run: RunContext;
   readonly retry: RunCreated['retry'];
-  /** The key of the first attempt. Null in the first attempt, whose key is its own run id. */
+  /** The key of the first attempt, or of an earlier request. Null: its own run id. */
   readonly idempotency_key: string | null;
 }
 
@@ -53,17 +54,22 @@ export function retryAttempt(
   run_id: string,
   count: number,
   retryOf: string,
-  reason: string,
+  { reason, key }: { readonly reason: string; readonly key: string | null },
 ): Attempt {
   const logical_parent_run_id = first.parent_run_id ?? first.root_run_id;
   return {
     run: retryContext(first, run_id),
     retry: { count, reason, of: retryOf, logical_parent_run_id },
-    idempotency_key: first.run_id,
+    idempotency_key: key ?? first.run_id,
   };
 }
 
-export const firstAttempt = (run: RunContext): Attempt => ({ run, retry: null, idempotency_key: null });
+/** @param key the key of an earlier request for the same, which may have had its effect (C95) */
+export const firstAttempt = (run: RunContext, key: string | null = null): Attempt => ({
+  run,
+  retry: null,
+  idempotency_key: key,
+});
 
 /** SHA-256 of the canonical request (S4-60). */
 export const requestHash = ({ name }: ActionDefinition, args: JsonObject, { case_id }: RunContext): string =>
@@ -76,6 +82,7 @@ export function mediatedRequest(step: AuthorizationSubject, { run, retry, idempo
   if (definition === undefined) throw new InvariantError('an action is mediated that does not exist');
   const args = step.authorization.args ?? step.args ?? {};
   const hash = requestHash(definition, args, run);
+  const idempotent = isIdempotent(definition, args, catalogue);
   const effect: Omit<Effect, 'run_id' | 'idempotency_key'> = {
     action: definition.name,
     args,
@@ -83,6 +90,8 @@ export function mediatedRequest(step: AuthorizationSubject, { run, retry, idempo
     request_hash: hash,
     before: step.authorization.before,
     partial_outputs: canLeavePartialOutputs(run, policy),
+    repeatable: idempotent && policy.flags.has(REPEATABLE_ACTIONS),
+    explained: step.exposure === 'explained',
     limits: effectLimits(policy),
   };
   return {
@@ -91,7 +100,7 @@ export function mediatedRequest(step: AuthorizationSubject, { run, retry, idempo
     effect,
     idempotency_key,
     in_commit: isInCommit(definition, args, catalogue),
-    idempotent: isIdempotent(definition, args, catalogue),
+    idempotent,
     inputs: [step.payload],
     written: writtenArtifact(definition, args, run, step.payload),
     retry,

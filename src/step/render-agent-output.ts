@@ -1,7 +1,7 @@
 import type { ActionName } from '../contract/policy/actions.js';
 import { EXECUTION_CAUSES, type FaultCode } from '../contract/fault.js';
 import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
-import type { DecisionResponse, DetailedResponse, StepResponse } from '../contract/run/response.js';
+import type { DecisionResponse, StepError, StepResponse } from '../contract/run/response.js';
 
 /** The envelope of S2-23: the response of the runtime, and the sentence that an agent may show its user. */
 export interface RenderedResponse<Response extends StepResponse = StepResponse> {
@@ -24,18 +24,22 @@ function sentenceForDecision({ action, decision, result }: DecisionResponse): st
   return result === null ? FAILED : successSentence(action, isJsonObject(result) ? result : {});
 }
 
-function sentenceFor({ action, outcome, result, error }: DetailedResponse): string {
+function sentenceFor({ action, outcome, result, error }: Exclude<StepResponse, DecisionResponse>): string {
   switch (outcome) {
     case 'SUCCESS':
       return successSentence(action, isJsonObject(result) ? result : {});
     case 'DENIED':
       return 'The requested action is not allowed due to security restrictions.';
     case 'VALIDATION_ERROR':
-      return 'The request was not valid, so nothing was done.';
+      return withExplanation('The request was not valid, so nothing was done.', error);
     case 'EXECUTION_ERROR':
-      return error === null ? FAILED : failureSentence(error);
+      return error === null ? FAILED : withExplanation(failureSentence(error), error);
   }
 }
+
+/** Only a response with the exposure `explained` has an explanation (C94). */
+const withExplanation = (sentence: string, error: StepError | null): string =>
+  error?.explanation == null ? sentence : `${sentence} Reason: ${error.explanation}`;
 
 const FAILED = 'The action could not be completed.';
 

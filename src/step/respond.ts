@@ -1,6 +1,6 @@
 import { FAULTS, messageOf, type Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
-import { buildResponse, type Exposure, type ResponseParts } from '../contract/run/response.js';
+import { buildResponse, type Exposure, type ResponseParts, type ToolWords } from '../contract/run/response.js';
 import { InvariantError } from '../errors.js';
 import type { Identity } from './validate-schema.js';
 
@@ -10,18 +10,23 @@ interface EndedStep {
   readonly fault: Fault | null;
   /** The result of a successful action; ignored for a failed step. */
   readonly result: JsonObject | null;
+  /** What the tool says of its failure. */
+  readonly tool_words?: ToolWords;
 }
 
 /**
  * The members of the one response of a step (S0-72, C02): an error exactly if it failed, a result exactly if it
- * succeeded. The response omits cause and rule of a fault; its message is the constant one for them (C01).
+ * succeeded. The response omits cause and rule of a fault; its message is the constant one for them (C01). Only the exposure `explained` shows
+ * its explanation (C94).
  *
  * @throws InvariantError for a step that neither failed nor has a result
  */
-export function responseParts({ identity, fault, result }: EndedStep): ResponseParts {
+export function responseParts({ identity, fault, result, tool_words }: EndedStep): ResponseParts {
   const { proposal_id, action } = identity;
   if (fault !== null) {
-    const error = { error_code: fault.code, message: messageOf(fault) };
+    const explanation = tool_words?.text ?? fault.explanation ?? null;
+    const shown = { error_code: fault.code, message: messageOf(fault) };
+    const error = explanation === null ? shown : { ...shown, explanation };
     return { proposal_id, action, outcome: FAULTS[fault.code].outcome, result: null, error };
   }
   if (result === null) throw new InvariantError('a step succeeded without a result');

@@ -14,6 +14,7 @@ import type { CheckDescription } from '../policy/ordered-check.js';
 import type { Policy } from '../policy/policy.js';
 import { parse } from './parse.js';
 import { receive, TOO_LARGE } from './receive.js';
+import { explainArgumentFault, explainProposalFault } from './explain-fault.js';
 import { summarizeArgs } from './summarize-args.js';
 import { argumentNameRecorder } from './recorded-names.js';
 import type { ArgsSummary } from '../contract/run/step-trace.js';
@@ -132,7 +133,10 @@ export function runCheckPhase(phase: CheckPhase, draft: StepDraft, policy: Polic
 function checkSchema({ value, seen, payload_sha256 }: StepDraft, policy: Policy): Partial<StepDraft> {
   const identity = identify(value, policy);
   const checked = validateSchema(value);
-  if (!checked.ok) return { value: null, identity, fault: checked.fault, phase_failed_at: 'VALIDATE_SCHEMA' };
+  if (!checked.ok) {
+    const fault = explainProposalFault(checked.fault, value, policy);
+    return { value: null, identity, fault, phase_failed_at: 'VALIDATE_SCHEMA' };
+  }
   // The next phase needs the name even if the response must not echo it (C06).
   const { args, action } = checked.value;
   const args_summary = summarizeArgs(null, args, argumentNameRecorder(action, policy));
@@ -146,8 +150,9 @@ function checkArgs(draft: StepDraft, policy: Policy): Partial<StepDraft> {
   // Stryker disable next-line StringLiteral: neither name is an action
   const definition = policy.catalogue.action(draft.action ?? '');
   if (definition === undefined) return { args: null };
-  const checked = validateArgs(definition, draft.args ?? {}, policy);
-  return checked.ok
-    ? { args: checked.value, args_summary: summarizeArgs(definition, checked.value) }
-    : { fault: checked.fault, phase_failed_at: 'VALIDATE_ARGS' };
+  const args = draft.args ?? {};
+  const checked = validateArgs(definition, args, policy);
+  if (checked.ok) return { args: checked.value, args_summary: summarizeArgs(definition, checked.value) };
+  const fault = explainArgumentFault(checked.fault, definition, args, policy);
+  return { fault, phase_failed_at: 'VALIDATE_ARGS' };
 }

@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
 import { REFUSED_KINDS } from '../../src/contract/run/effect.js';
-import { EXECUTION_CAUSES, FAULTS, POLICY_CAUSES } from '../../src/contract/fault.js';
+import { ARGUMENT_CAUSES, EXECUTION_CAUSES, FAULTS, POLICY_CAUSES } from '../../src/contract/fault.js';
 import { Proposal } from '../../src/contract/run/proposal.js';
 import { APPROVAL_RULES } from '../../src/policy/approval/approval.js';
 import { LINT_RULE_IDS } from '../../src/policy/lint/lint-rules.js';
@@ -27,6 +27,10 @@ describe('codes and causes', () => {
 
   test('every cause of a policy violation has its message', () => {
     expect(rows('policy-causes')).toEqual(Object.entries(POLICY_CAUSES));
+  });
+
+  test('C94: every cause of invalid arguments has its message', () => {
+    expect(rows('argument-causes')).toEqual(Object.entries(ARGUMENT_CAUSES));
   });
 
   test('S0-54 every cause of a failed execution has its message', () => {

@@ -50,6 +50,8 @@ test('U-06: the flags have consecutive numbers, and the texts with which they we
     [11, '531913dd57b709b1'],
     [12, '354ea62af978ce96'],
     [13, 'e8ebc6744e3d0dc6'],
+    [14, '2e2d565e1dfbc787'],
+    [15, 'b1f235ced0a33236'],
   ]);
 });
 

@@ -13,9 +13,12 @@ import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { ROOT } from '../root.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 
-const NAME = 'words-and-findings';
-const SHA256 = '70e25f0c3c51c691f8e4d5472bc3c2d870c025eb44da61b29c18eb753910bb0e';
-const packed = (end: string): string => join(ROOT, 'test/fixtures/histories', `${NAME}.${end}`);
+const HISTORIES = [
+  ['words-and-findings', '70e25f0c3c51c691f8e4d5472bc3c2d870c025eb44da61b29c18eb753910bb0e'],
+  ['explained-failures', '13588f8daae94a37e5bccb4ede561ee0247d0b15a4cead70ca45d5779f5d10e4'],
+] as const;
+type Name = (typeof HISTORIES)[number][0];
+const packed = (name: Name, end: string): string => join(ROOT, 'test/fixtures/histories', `${name}.${end}`);
 
 let folder: string;
 beforeEach(() => {
@@ -25,14 +28,14 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-async function read<T>(work: (reader: LedgerReader) => Promise<T>): Promise<T> {
-  const file = join(folder, 'ledger.db');
-  writeFileSync(file, gunzipSync(readFileSync(packed('db.gz'))));
-  const keys = JSON.parse(readFileSync(packed('keys.json'), 'utf8')) as Record<string, string>;
-  for (const [name, text] of Object.entries(keys)) {
-    writeFileSync(join(folder, 'keys/cases', name), text, { mode: 0o600 });
+async function read<T>(name: Name, work: (reader: LedgerReader) => Promise<T>): Promise<T> {
+  const ledger = join(folder, 'ledger.db');
+  writeFileSync(ledger, gunzipSync(readFileSync(packed(name, 'db.gz'))));
+  const keys = JSON.parse(readFileSync(packed(name, 'keys.json'), 'utf8')) as Record<string, string>;
+  for (const [file, text] of Object.entries(keys)) {
+    writeFileSync(join(folder, 'keys/cases', file), text, { mode: 0o600 });
   }
-  const store = openSqliteStore({ file, artifactsDir: join(folder, 'artifacts'), readOnly: true });
+  const store = openSqliteStore({ file: ledger, artifactsDir: join(folder, 'artifacts'), readOnly: true });
   try {
     return await work(new LedgerReader(store, memoryHeadStore(await store.head())));
   } finally {
@@ -46,16 +49,18 @@ async function entriesIn(reader: LedgerReader): Promise<readonly Entry[]> {
   return entries;
 }
 
-describe(`the golden history ${NAME}`, () => {
+describe.each(HISTORIES)('the golden history %s', (name, hash) => {
   test('U-06: is unmodified, and replays as recorded', async () => {
-    expect(sha256(readFileSync(packed('db.gz')))).toBe(SHA256);
-    copyFileSync(packed('db.gz'), join(folder, 'copy'));
-    expect(await read((reader) => reader.verify())).toMatchObject({ ok: true });
-    expect(await read((reader) => reader.replay())).toMatchObject({ ok: true, difference: null });
+    expect(sha256(readFileSync(packed(name, 'db.gz')))).toBe(hash);
+    copyFileSync(packed(name, 'db.gz'), join(folder, 'copy'));
+    expect(await read(name, (reader) => reader.verify())).toMatchObject({ ok: true });
+    expect(await read(name, (reader) => reader.replay())).toMatchObject({ ok: true, difference: null });
   });
+});
 
+describe('the golden history words-and-findings', () => {
   test('U-06: contains what flags 9 to 12 change', async () => {
-    const entries = await read(entriesIn);
+    const entries = await read('words-and-findings', entriesIn);
     const audit = entries.flatMap(({ type, body }) => (type === 'audit_event' ? [body] : []));
     const reasons = new Set(audit.map(({ outcome_reason = '' }) => outcome_reason));
     // 9 and 11: a cancel with free text is recorded as a code, in a session as well, and no cancel has paused one.
@@ -88,5 +93,37 @@ describe(`the golden history ${NAME}`, () => {
     expect([...kinds]).toEqual(
       expect.arrayContaining(['policy', 'machines', 'session_spec', 'step_packet', 'prompt', 'note']),
     );
+  });
+});
+
+describe('the golden history explained-failures', () => {
+  test('U-06: contains what flags 14 and 15 change', async () => {
+    const entries = await read('explained-failures', entriesIn);
+    const exposures = entries.flatMap(({ type, body }) =>
+      type === 'run_created' && body.exposure !== null ? [[body.run_id, body.exposure]] : [],
+    );
+    expect(exposures.map(([, exposure]) => exposure)).toEqual(['explained', 'detailed', 'decision']);
+    const traces = entries.flatMap(({ type, body }) => (type === 'step_trace' ? [body] : []));
+    for (const [run_id, exposure] of exposures) {
+      const own = traces.filter((trace) => trace.run_id === run_id);
+      // 14: fields and constraints, under every exposure.
+      expect(own.map(({ cause, explanation = null }) => [cause, explanation]).slice(0, 6)).toEqual([
+        ['ARGUMENT', 'args.input.amount: must be <= 100'],
+        ['ARGUMENT', 'args.input.amount: is missing'],
+        ['ARGUMENT', 'args.input: has 1 unknown field'],
+        ['PATH', 'args.path: must begin with "/sandbox/"'],
+        ['PATH', 'args.path: must not have an empty segment'],
+        [null, 'args: must be an object'],
+      ]);
+      // 15: errors of an idempotent tool.
+      const causes = own.map(({ cause }) => cause).slice(6);
+      expect(causes).toEqual(['REFUSED', 'FAILED', 'REPEATABLE', 'REPEATABLE', null, null, null]);
+      const words = own.filter(({ explanation_ref }) => explanation_ref !== undefined).map(({ cause }) => cause);
+      expect(words).toEqual(exposure === 'explained' ? ['REFUSED', 'FAILED'] : []);
+    }
+    const text = JSON.stringify(entries);
+    for (const words of ['a word of the agent', 'The account is closed.', 'The bank says no.', 'fetch failed']) {
+      expect(text.includes(words)).toBe(false);
+    }
   });
 });

@@ -154,6 +154,8 @@ describe('the request', () => {
       request_hash: hash,
       before: [fileFact()],
       partial_outputs: false,
+      repeatable: false,
+      explained: false,
       limits: { read_bytes_max: 1_048_576, list_entries_max: 10_000 },
     });
     expect(request).toMatchObject({
@@ -174,13 +176,16 @@ describe('the request', () => {
   });
 
   test('C54: of a retry names the first attempt, and uses its key', () => {
-    const attempt = retryAttempt(RUN, 'run_retry', 2, 'run_first_retry', 'IO_ERROR');
+    const attempt = retryAttempt(RUN, 'run_retry', 2, 'run_first_retry', { reason: 'IO_ERROR', key: null });
     expect(attempt.run).toMatchObject({ run_id: 'run_retry', parent_run_id: 'run_mediated' });
     expect(mediatedRequest(step(), attempt, policy)).toMatchObject({
       idempotency_key: 'run_mediated',
       retry: { count: 2, reason: 'IO_ERROR', of: 'run_first_retry', logical_parent_run_id: 'run_agent' },
     });
-    const orphan = retryAttempt({ ...RUN, parent_run_id: null }, 'run_retry', 1, 'run_mediated', 'IO_ERROR');
+    const orphan = retryAttempt({ ...RUN, parent_run_id: null }, 'run_retry', 1, 'run_mediated', {
+      reason: 'IO_ERROR',
+      key: null,
+    });
     expect(orphan.retry?.logical_parent_run_id).toBe('run_root');
   });
 

@@ -148,7 +148,7 @@ function eventRow(event: AuditEvent): readonly TextCell[] {
 }
 
 function stepRow(step: StepTrace): readonly TextCell[] {
-  const { outcome, cause, rule_id } = step;
+  const { outcome, cause, rule_id, explanation } = step;
   const colour = outcome === 'SUCCESS' ? 'green' : outcome === 'EXECUTION_ERROR' ? 'red' : 'yellow';
   const why = step.error_code === null ? '' : `${step.error_code}${cause === null ? '' : ` ${cause}`}`;
   return [
@@ -157,7 +157,7 @@ function stepRow(step: StepTrace): readonly TextCell[] {
     { text: shortenText([step.action ?? '-', ...pathsOf(step)].join(' '), REASON_CHARS) },
     { text: outcome, colour },
     { text: shortenText(why, REASON_CHARS) },
-    { text: shortenText(rule_id ?? '', REASON_CHARS) },
+    { text: shortenText(explanation ?? rule_id ?? '', REASON_CHARS) },
     { text: escapeText(step.mediated_run_id ?? '') },
   ];
 }

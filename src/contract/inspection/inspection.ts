@@ -234,6 +234,8 @@ export interface StepStory {
   readonly response: string | null;
   /** The log index of the decision, for `why`; null if the step has no decision. */
   readonly decision: number | null;
+  /** The field and the constraint that it breaks, if the proposal does not match its schema (C94). */
+  readonly explanation?: string;
 }
 
 /** The state of a session at one position. Plain data; titles are empty if the spec is withheld. */

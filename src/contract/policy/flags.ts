@@ -13,3 +13,5 @@ export const FINDINGS = 10;
 export const FREE_TEXT = 11;
 export const RUN_INPUTS = 12;
 export const COMPARED_LOOKS = 13;
+export const EXPLAINED_FAULTS = 14;
+export const REPEATABLE_ACTIONS = 15;

@@ -80,13 +80,18 @@ export interface Effect {
   readonly before: readonly PathFact[];
   /** S4-65: whether the lane lets a failed run leave partial output behind. */
   readonly partial_outputs: boolean;
+  /** C95: whether another execution with the same key has no further effect, so that an error is no unknown outcome. */
+  readonly repeatable?: boolean;
+  /** C94: whether the agent sees the words of a tool about its failure. */
+  readonly explained?: boolean;
   readonly limits: { readonly read_bytes_max: number; readonly list_entries_max: number };
 }
 
 /**
  * The result of an effect. `failed`: it certainly did not happen, or ended without success. `unknown`: it may have
  * happened. `partial` is the output until the failure, where the lane permits it. `detail` is for the service log; it
- * is neither recorded nor shown to an agent.
+ * is neither recorded nor shown to an agent. `explanation` is what a tool says of its failure; it is recorded only if
+ * the effect is `explained`.
  */
 export type EffectResult =
   | { readonly status: 'done'; readonly result: JsonObject }
@@ -95,5 +100,6 @@ export type EffectResult =
       readonly cause: ExecutionCause;
       readonly detail?: string;
       readonly partial?: JsonObject;
+      readonly explanation?: string;
     }
   | { readonly status: 'unknown' };

@@ -174,6 +174,8 @@ export const ResultInput = Type.Object(
     status: OneOf(['done', 'failed', 'unknown']),
     cause: Nullable(OneOf(Object.keys(EXECUTION_CAUSES) as readonly ExecutionCause[])),
     result: Nullable(ArtifactRef),
+    /** C94: the words of a tool about its failure. Absent unless the exposure of the run is `explained`. */
+    explanation: Type.Optional(ArtifactRef),
     /** D8: true if the outcome was found out after a crash and not reported by the executor. */
     settled: Type.Boolean(),
   },

@@ -1,16 +1,26 @@
 import Type, { type Static } from 'typebox';
+import type { ArtifactRef } from '../artifact-ref.js';
 import { FAULT_CODES, type FaultCode } from '../fault.js';
 import type { JsonObject } from '../json.js';
 import { stepDecisionOf, DECISIONS, OUTCOMES, type Outcome } from './phase.js';
 import { closed, Nullable, OneOf } from '../shapes.js';
 
-/** How much of the outcome an agent sees: the five keys of S0-72, or only the decision (S2-10, S2-12; C01). */
-export const EXPOSURES = ['detailed', 'decision'] as const;
+/**
+ * How much of the outcome an agent sees, from most to least: the five keys of S0-72 with an explanation of the error
+ * (C94), the five keys with constant messages, or only the decision (S2-10, S2-12; C01).
+ */
+export const EXPOSURES = ['explained', 'detailed', 'decision'] as const;
 /** One of `EXPOSURES`. */
 export type Exposure = (typeof EXPOSURES)[number];
 
+/** The maximum number of characters of a tool's words about its failure (C94). */
+export const TOOL_WORDS_CHARS_MAX = 2_000;
+
 const Result = Type.Object({}, { additionalProperties: true });
-const ErrorBody = Type.Object({ error_code: OneOf(FAULT_CODES), message: Type.String() }, closed);
+const errorProperties = { error_code: OneOf(FAULT_CODES), message: Type.String() };
+const ErrorBody = Type.Object(errorProperties, closed);
+/** `explanation`: the field and the constraint that it breaks, or the words of the tool, or null. */
+const ExplainedErrorBody = Type.Object({ ...errorProperties, explanation: Nullable(Type.String()) }, closed);
 
 /** S0-72: `error` is null exactly on success, `result` is null exactly on failure. The order of the keys is fixed. */
 export const DetailedResponse = Type.Object(
@@ -25,6 +35,14 @@ export const DetailedResponse = Type.Object(
 );
 export type DetailedResponse = Static<typeof DetailedResponse>;
 
+/** The schema of a response with the exposure `explained`: the detailed one, with an explanation of the error (C94). */
+export const ExplainedResponse = Type.Object(
+  { ...DetailedResponse.properties, error: Nullable(ExplainedErrorBody) },
+  closed,
+);
+/** A response that conforms to the schema `ExplainedResponse`. */
+export type ExplainedResponse = Static<typeof ExplainedResponse>;
+
 /** The schema of a response with the exposure `decision`: the verdict and the result, without an error. */
 export const DecisionResponse = Type.Object(
   {
@@ -38,10 +56,23 @@ export const DecisionResponse = Type.Object(
 /** A response that conforms to the schema `DecisionResponse`. */
 export type DecisionResponse = Static<typeof DecisionResponse>;
 
-/** The schema of the one response to a proposal, in either exposure. */
-export const StepResponse = Type.Union([DetailedResponse, DecisionResponse]);
+/** The schema of the one response to a proposal, in any exposure. */
+export const StepResponse = Type.Union([ExplainedResponse, DetailedResponse, DecisionResponse]);
 /** The one response to a proposal. Rejected and denied proposals get one, too. */
-export type StepResponse = DetailedResponse | DecisionResponse;
+export type StepResponse = ExplainedResponse | DetailedResponse | DecisionResponse;
+
+/** What a tool says of its failure, and the reference to this text. */
+export interface ToolWords {
+  readonly text: string;
+  readonly ref: ArtifactRef;
+}
+
+/** The error of a failed step. Only the exposure `explained` shows the explanation. */
+export interface StepError {
+  readonly error_code: FaultCode;
+  readonly message: string;
+  readonly explanation?: string | null;
+}
 
 /** All that a response consists of; RESPOND is a pure function of it (D6). */
 export interface ResponseParts {
@@ -49,13 +80,16 @@ export interface ResponseParts {
   readonly action: string | null;
   readonly outcome: Outcome;
   readonly result: JsonObject | null;
-  readonly error: { readonly error_code: FaultCode; readonly message: string } | null;
+  readonly error: StepError | null;
 }
 
 /** The response for an agent of the given exposure, with the keys in the order of the contract. */
 export function buildResponse(parts: ResponseParts, exposure: Exposure): StepResponse {
   const { proposal_id, action, outcome, result, error } = parts;
-  return exposure === 'detailed'
-    ? { proposal_id, action, outcome, result, error }
-    : { proposal_id, action, decision: stepDecisionOf(outcome), result };
+  if (exposure === 'decision') return { proposal_id, action, decision: stepDecisionOf(outcome), result };
+  return { proposal_id, action, outcome, result, error: error === null ? null : shownError(error, exposure) };
+}
+
+function shownError({ error_code, message, explanation = null }: StepError, exposure: Exposure): StepError {
+  return exposure === 'explained' ? { error_code, message, explanation } : { error_code, message };
 }

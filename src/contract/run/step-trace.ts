@@ -2,6 +2,7 @@ import Type, { type Static } from 'typebox';
 import { ArtifactRef } from '../artifact-ref.js';
 import { FAULT_CODES } from '../fault.js';
 import { DECISIONS, OUTCOMES, PHASES } from './phase.js';
+import { EXPLANATION_CHARS_MAX } from '../policy/schema-mismatch.js';
 import { closed, Nullable, OneOf, RunId, Sha256, Timestamp } from '../shapes.js';
 
 const Digest = Type.Object({ sha256: Sha256, bytes: Type.Integer({ minimum: 0 }) }, closed);
@@ -25,6 +26,13 @@ export const StepTrace = Type.Object(
     outcome: OneOf(OUTCOMES),
     decision: OneOf(DECISIONS),
     error_code: Nullable(OneOf(FAULT_CODES)),
+    /**
+     * C94: the field and the constraint that it breaks, in words of a schema. Absent if nothing is to be explained, and
+     * in trees without behaviour flag 14.
+     */
+    explanation: Type.Optional(Type.String({ maxLength: EXPLANATION_CHARS_MAX })),
+    /** C94: the words of a tool about its failure, if the response contains them. */
+    explanation_ref: Type.Optional(ArtifactRef),
     cause: Nullable(Type.String()),
     rule_id: Nullable(Type.String()),
     phase_failed_at: Nullable(OneOf(PHASES)),

@@ -38,16 +38,12 @@ const factsInput = ({ run_id, input_id, facts, reserved }: UntimedInput<FactsInp
     ? { kind: 'facts', run_id, input_id, facts, time }
     : { kind: 'facts', run_id, input_id, facts, reserved, time };
 
-const resultInput = (input: UntimedInput<ResultInput>, time: string): ResultInput => ({
-  kind: 'result',
-  run_id: input.run_id,
-  input_id: input.input_id,
-  status: input.status,
-  cause: input.cause,
-  result: input.result,
-  settled: input.settled,
-  time,
-});
+function resultInput(input: UntimedInput<ResultInput>, time: string): ResultInput {
+  const { run_id, input_id, status, cause, result, explanation, settled } = input;
+  return explanation === undefined
+    ? { kind: 'result', run_id, input_id, status, cause, result, settled, time }
+    : { kind: 'result', run_id, input_id, status, cause, result, explanation, settled, time };
+}
 
 type UntimedInput<Input> = Omit<Input, 'time'>;
 
@@ -79,11 +75,13 @@ export function withReserved(submission: Submission, reserved: SandboxAmount): S
   return { ...submission, input: { ...input, reserved } };
 }
 
-/** The result of a perform command. The result becomes an artifact that the input refers to. */
+/** The result of a perform command. The result and the words of the tool become artifacts that the input refers to. */
 export function resultSubmission(effect: Effect, outcome: EffectOutcome, settled: boolean): Submission {
   const { run_id } = effect;
   const json = resultJson(outcome, effect);
-  const artifact = json === null ? null : resultArtifact(effect, json);
+  const artifact = json === null ? null : toArtifact('result', effect, json);
+  const words = explanationOf(outcome, effect);
+  const explanation = words === null ? null : toArtifact('explanation', effect, words);
   return {
     input: {
       kind: 'result',
@@ -92,9 +90,10 @@ export function resultSubmission(effect: Effect, outcome: EffectOutcome, settled
       status: outcome.status,
       cause: outcome.status === 'failed' ? outcome.cause : null,
       result: artifact === null ? null : artifactRef(artifact),
+      ...(explanation === null ? {} : { explanation: artifactRef(explanation) }),
       settled,
     },
-    materials: artifact === null ? [] : [artifact],
+    materials: [artifact, explanation].filter((material) => material !== null),
     external: false,
     checked: true,
   };
@@ -106,8 +105,12 @@ function resultJson(outcome: EffectOutcome, { partial_outputs }: Effect): string
   return outcome.status === 'failed' && partial_outputs ? outcome.partial : null;
 }
 
-const resultArtifact = ({ case_id }: Effect, json: string): Artifact => ({
-  kind: 'result',
+/** C94: the words of a tool are recorded only if its agent sees them. */
+const explanationOf = (outcome: EffectOutcome, { explained }: Effect): string | null =>
+  outcome.status === 'failed' && explained === true ? (outcome.explanation ?? null) : null;
+
+const toArtifact = (kind: 'result' | 'explanation', { case_id }: Effect, text: string): Artifact => ({
+  kind,
   case_id,
-  bytes: Buffer.from(json),
+  bytes: Buffer.from(text),
 });

@@ -17,6 +17,7 @@ import type { Command, Decision, RunTermination, Reply, Timer, TreeInput } from 
 import { isMidStep } from '../../kernel/sandbox-changes.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
+import type { Log } from '../../ports/log.js';
 import type { Secrets } from '../../ports/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
 import { completeInput, toRecordedOverlay } from './complete-input.js';
@@ -44,6 +45,7 @@ export interface TickOptions {
   /** Keeps a proposal until the current step of its run has ended. Null: it is refused at once (S3-21). */
   readonly park: ((item: QueuedInput) => boolean) | null;
   readonly listener: CommitListener;
+  readonly log: Pick<Log, 'info'>;
 }
 
 /** Receives replies and commands once they are durable. */
@@ -194,7 +196,7 @@ export class Tick {
 
   /** Applies a decision: local reads run in this tick, everything else after its commit. */
   #applyDecision(turn: InputTurn, decision: Decision): void {
-    const { listener } = this.#options;
+    const { listener, log } = this.#options;
     const { tree, outcome } = turn;
     const { tree_id } = tree;
     outcome.decisions.push(decision);
@@ -202,6 +204,9 @@ export class Tick {
     for (const reply of decision.replies) outcome.afterCommit.push(() => listener.onReply(tree_id, reply));
     for (const ending of decision.ended) outcome.afterCommit.push(() => listener.onEnded(tree_id, ending));
     if (decision.timers.length > 0) outcome.afterCommit.push(() => listener.onTimers(tree_id, decision.timers));
+    for (const rejection of explainedRejections(decision)) {
+      outcome.afterCommit.push(() => log.info('a proposal does not match its schema', rejection));
+    }
     const ends = decision.ended.some(({ run_id }) => run_id === tree_id);
     outcome.ended ||= ends;
     outcome.checkpoint ||= ends || tree.policy?.knobs.checkpoints !== 'tree_end';
@@ -238,6 +243,14 @@ export class Tick {
     item.reject(error);
   }
 }
+
+/** C94: the rejections of a decision that name a field and a constraint. */
+const explainedRejections = ({ entries }: Decision): readonly Readonly<Record<string, unknown>>[] =>
+  entries.flatMap(({ entry: { type, body } }) => {
+    if (type !== 'step_trace' || body.explanation === undefined) return [];
+    const { run_id, step_index, error_code, rule_id, explanation } = body;
+    return [{ run_id, step_index, error_code, rule_id, explanation }];
+  });
 
 const emptyOutcome = (item: QueuedInput): InputOutcome => ({
   item,

@@ -16,7 +16,7 @@ export interface AgentOptions {
   /** The versions of the taxonomies for mapping or tagging work (S4-30). */
   readonly taxonomy?: TaxonomyVersions;
   /** May only narrow what the policy shows (D6). */
-  readonly exposure?: 'detailed' | 'decision';
+  readonly exposure?: 'explained' | 'detailed' | 'decision';
   /** D3: an attached agent (the default) ends when this process does. */
   readonly link?: 'attached' | 'remote';
   /** For a remote agent: the idle timeout in milliseconds. Default 15 minutes. */

@@ -102,7 +102,7 @@ function validateBudget(budget: BudgetLimits): BudgetLimits {
 
 /** D6: the policy is the ceiling; a caller may only show less. */
 export const narrowExposure = (ceiling: Exposure, requested: Exposure): Exposure =>
-  ceiling === 'decision' ? 'decision' : requested;
+  EXPOSURES.indexOf(requested) < EXPOSURES.indexOf(ceiling) ? ceiling : requested;
 
 /** Callers without types may pass any value. */
 function requireOneOf<T extends string>(name: string, known: readonly T[], value: T): T {

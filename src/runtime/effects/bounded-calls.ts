@@ -19,6 +19,8 @@ export interface Bounds {
   readonly isConforming: (answer: JsonObject) => boolean;
   /** Whether the call changes anything outside. A call without side effects never has an unknown outcome. */
   readonly hasSideEffects: boolean;
+  /** Whether the call may be made again with the same key. Then an error that it throws is no unknown outcome (C95). */
+  readonly isRepeatable: boolean;
 }
 
 type EffectCall = (context: EffectContext) => unknown;
@@ -33,7 +35,10 @@ export class BoundedCalls {
     this.#log = log;
   }
 
-  /** @returns `unknown` for anything except a valid answer, an `ActionNotExecutedError` or an `ActionFailedError` */
+  /**
+   * @returns `unknown` for anything except a valid answer, an `ActionNotExecutedError`, an `ActionFailedError`, or
+   *   another error of a call that may be repeated
+   */
   async run(call: EffectCall, context: Omit<EffectContext, 'signal'>, bounds: Bounds): Promise<EffectResult> {
     try {
       const answer = await this.#callWithTimeout(call, context, bounds.timeout_ms);
@@ -44,7 +49,7 @@ export class BoundedCalls {
       if (error instanceof ActionFailedError) return this.#failedResult(context, bounds, error);
       if (!(error instanceof ActionNotExecutedError)) return this.#lostResult(context, bounds, error);
       this.#log.info('an action was not executed', context.run_id, error);
-      return { status: 'failed', cause: error.retryable ? 'NOT_EXECUTED' : 'REFUSED' };
+      return { status: 'failed', cause: error.retryable ? 'NOT_EXECUTED' : 'REFUSED', explanation: wordsOf(error) };
     }
   }
 
@@ -70,15 +75,18 @@ export class BoundedCalls {
     this.#log.info('an action of the service ended without success', run_id, error);
     const cause = error.retryable ? 'FAILED_FOR_NOW' : 'FAILED';
     const partial = toBoundedJson(error.partial, result_bytes_max);
-    return partial === null ? { status: 'failed', cause } : { status: 'failed', cause, partial };
+    const failure = { status: 'failed', cause, explanation: wordsOf(error) } as const;
+    return partial === null ? failure : { ...failure, partial };
   }
 
   #lostResult(
     { run_id }: Pick<EffectContext, 'run_id'>,
-    { hasSideEffects: changes }: Bounds,
+    { hasSideEffects: changes, isRepeatable }: Bounds,
     error: unknown,
   ): EffectResult {
     this.#log.error('an action of the service failed', run_id, error);
+    // A call that timed out may still be running, and an invalid answer came from a call that may have succeeded.
+    if (changes && isRepeatable && !(error instanceof PlatformError)) return { status: 'failed', cause: 'REPEATABLE' };
     if (changes) return { status: 'unknown' };
     return { status: 'failed', cause: error instanceof CallTimeoutError ? 'TIMEOUT' : 'IO_ERROR' };
   }
@@ -114,6 +122,9 @@ export class BoundedCalls {
     }
   }
 }
+
+/** The words of the service. Its code may have changed the error, so the type is checked. */
+const wordsOf = ({ message }: { readonly message: unknown }): string => (typeof message === 'string' ? message : '');
 
 const INVALID_ANSWER = 'the answer is no object that conforms to its schema, or it is too large';
 

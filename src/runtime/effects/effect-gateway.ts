@@ -132,11 +132,12 @@ export class EffectGateway implements Effects {
         }
       },
       contextOf(effect),
-      callee.bounds,
+      { ...callee.bounds, isRepeatable: callee.idempotent && effect.repeatable === true },
     );
-    if (result.status !== 'unknown') return result;
+    if (result.status === 'done' || (result.status === 'failed' && result.cause !== 'REPEATABLE')) return result;
     const { ended } = call;
     const reconciled = await this.#reconcile(callee, effect, result);
+    if (reconciled.status === 'unknown') return result;
     return ended || reconciled.status === 'done' ? reconciled : result;
   }
 
@@ -159,14 +160,20 @@ export class EffectGateway implements Effects {
         definition: tool,
         input,
         idempotent,
-        bounds: { timeout_ms, result_bytes_max, isConforming: conforms, hasSideEffects: true },
+        bounds: { timeout_ms, result_bytes_max, isConforming: conforms, hasSideEffects: true, isRepeatable: false },
       };
     }
     const definition = this.#actions.get(action);
     if (definition === undefined) return null;
     const { timeout_ms, result_bytes_max, idempotent, risk, needs } = definition.definition;
     const changes = risk !== 'read' || 'write' in needs;
-    const bounds = { timeout_ms, result_bytes_max, isConforming: isJsonObject, hasSideEffects: changes };
+    const bounds = {
+      timeout_ms,
+      result_bytes_max,
+      isConforming: isJsonObject,
+      hasSideEffects: changes,
+      isRepeatable: false,
+    };
     return { definition, input: args, idempotent, bounds };
   }
 }

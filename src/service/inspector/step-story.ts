@@ -43,6 +43,7 @@ export async function readStepStory(run_id: string, step: number, options: Story
     response: trace === null ? null : await rebuildStepResponse(run_id, found, options.ledger),
     decision:
       trace === null ? decision : mediatedRunId === null ? trace.log_index : (decisions.get(mediatedRunId) ?? null),
+    ...(trace?.body.explanation === undefined ? {} : { explanation: trace.body.explanation }),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import Type, { type TSchema } from 'typebox';
 import { REASONING_CHARS_MAX } from '../../contract/run/proposal.js';
-import { DecisionResponse, DetailedResponse } from '../../contract/run/response.js';
+import { DecisionResponse, DetailedResponse, ExplainedResponse } from '../../contract/run/response.js';
 import {
   LOOP_SIGNALS,
   PAUSE_REASONS,
@@ -47,8 +47,8 @@ export const ProposeArguments = Type.Object(
   closed,
 );
 
-/** One response: detailed or only the decision, by the exposure of the run. */
-export const StepAnswer = { anyOf: [DetailedResponse, DecisionResponse] };
+/** One response: explained, detailed or only the decision, by the exposure of the run. */
+export const StepAnswer = { anyOf: [ExplainedResponse, DetailedResponse, DecisionResponse] };
 
 const Id = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 160, description }));
 const ContextUsage = Type.Optional(

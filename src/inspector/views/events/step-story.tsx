@@ -53,6 +53,7 @@ function StorySides({ story, run }: { readonly story: StepStory; readonly run: R
           </StoryPart>
         )}
         <StoryPart title={story.trace === null ? 'Trace' : `Trace, #${story.trace}`}>
+          {recorded && story.explanation !== undefined && <p class="reason">{story.explanation}</p>}
           {recorded ? <RecordedSide at={story.trace} /> : <p class="quiet">None yet, at the cursor.</p>}
         </StoryPart>
         <UntakenTransitions run={run} step={story.step} />

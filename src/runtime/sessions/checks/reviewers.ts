@@ -88,7 +88,8 @@ export const callbackReviewer = (calls: BoundedCalls, callback: ReviewCallback, 
         rejectOnAbort(signal),
       ]);
     // A review has no side effects, so its outcome is never unknown: without an answer it has no verdict.
-    const bounds = { timeout_ms, result_bytes_max: REVIEW_BYTES_MAX, isConforming: isAnswer, hasSideEffects: false };
+    const effectless = { hasSideEffects: false, isRepeatable: false };
+    const bounds = { timeout_ms, result_bytes_max: REVIEW_BYTES_MAX, isConforming: isAnswer, ...effectless };
     const result = await calls.run(callReviewer, context, bounds);
     signal.throwIfAborted();
     if (result.status === 'done') {

@@ -74,6 +74,7 @@ export const StepStoryShape = openObject({
   trace: Nullable(LogIndex),
   response: NullableText,
   decision: Nullable(LogIndex),
+  explanation: Type.Optional(Text),
 });
 export const ExplanationShape = openObject({
   log_index: LogIndex,

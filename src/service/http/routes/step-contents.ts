@@ -15,7 +15,10 @@ export interface ContentPlace {
   readonly sha256: string;
 }
 
-/** For the response of a step: its payload, and the result of its action or the earlier response that it repeats. */
+/**
+ * For the response of a step: its payload, and the result of its action, the words of a tool about its failure, or the
+ * earlier response that it repeats.
+ */
 export async function listStepContents(story: StepStory, ledger: ContentLedger): Promise<readonly ContentPlace[]> {
   const { run_id, proposal, response } = story;
   if (response === null) return [];
@@ -33,7 +36,12 @@ export async function listStepContents(story: StepStory, ledger: ContentLedger):
       trace.result === null || result === null || !hasResult(response)
         ? undefined
         : { log_index: result, sha256: trace.result.hash_sha256 };
-    return [payload, replayed ?? resultContent].filter((content) => content !== undefined);
+    const words = trace.explanation_ref;
+    const wordsContent =
+      words === undefined || result === null || !hasExplanation(response)
+        ? undefined
+        : { log_index: result, sha256: words.hash_sha256 };
+    return [payload, replayed ?? resultContent ?? wordsContent].filter((content) => content !== undefined);
   }
   return payload === undefined ? [] : [payload];
 }
@@ -55,6 +63,11 @@ async function entryAt(log_index: number, ledger: ContentLedger): Promise<Stored
 /** Whether a response contains a result. It may contain only an error code, or under a terse exposure neither. */
 const hasResult = (response: string): boolean =>
   ((JSON.parse(response) as { readonly result?: unknown }).result ?? null) !== null;
+
+function hasExplanation(response: string): boolean {
+  const { error } = JSON.parse(response) as { readonly error?: { readonly explanation?: unknown } | null };
+  return (error?.explanation ?? null) !== null;
+}
 
 function isResultOf(text: string, run_id: string): boolean {
   const { kind, run_id: resultRunId } = bodyOf(text) as RecordedInput;
