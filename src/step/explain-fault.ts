@@ -1,5 +1,5 @@
 // Says of a rejected proposal which field breaks which constraint, for the trace and the log, and for agents whose
-// policy has the exposure `explained` (C94). The text names fields of schemas only and holds nothing that an agent wrote.
+// policy has the exposure `explained` (C94). The text names fields of schemas only, and nothing that an agent wrote.
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
 import { columnsOf, type TargetDefinition } from '../contract/policy/catalogue.js';

@@ -16,8 +16,8 @@ interface EndedStep {
 
 /**
  * The members of the one response of a step (S0-72, C02): an error exactly if it failed, a result exactly if it
- * succeeded. The response omits cause and rule of a fault; its message is the constant one for them (C01). Only the exposure `explained` shows
- * its explanation (C94).
+ * succeeded. The response omits cause and rule of a fault; its message is the constant one for them (C01). Only the
+ * exposure `explained` shows its explanation (C94).
  *
  * @throws InvariantError for a step that neither failed nor has a result
  */

@@ -1,6 +1,6 @@
-// Where a value does not match the schema of an action, tool or target, in words of the schema. The words become part of
-// entries, which hold no free text (C90): they contain nothing of the value, neither a text nor a name that the schema
-// does not have. The library's own list of errors is not used, because its order and wording may change.
+// Where a value does not match the schema of an action, tool or target, in words of the schema. The words become part
+// of entries, which hold no free text (C90): they contain nothing of the value, neither a text nor a name that the
+// schema does not have. The library's own list of errors is not used, because its order and wording may change.
 
 import { Check } from 'typebox/value';
 import { quoteForMessage, toPrintable } from '../finding-text.js';

@@ -1,4 +1,4 @@
-// Every sample is checked against the library: a value that it rejects has a mismatch, and the words hold nothing of it.
+// Every sample is checked against the library: a value that it rejects has a mismatch, without any text of the value.
 
 import { describe, expect, test } from '@jest/globals';
 import { Check } from 'typebox/value';
