@@ -67,6 +67,16 @@ export function parsePort(command: CliCommand, args: CommandArguments, option: s
   throw commandUsageError(command, `--${option} takes a number up to 65535`);
 }
 
+/**
+ * The whole number in an option, or undefined if it was not given.
+ * @throws UsageError for anything else
+ */
+export function parseCount(command: CliCommand, args: CommandArguments, option: string): number | undefined {
+  const text = args.text(option);
+  if (text === undefined || /^\d{1,9}$/u.test(text)) return text === undefined ? undefined : Number(text);
+  throw commandUsageError(command, `--${option} takes a whole number`);
+}
+
 export const quoteArgument = (text: string): string =>
   JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 

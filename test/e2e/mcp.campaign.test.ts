@@ -124,6 +124,32 @@ describe('killed and started again', () => {
   );
 
   test(
+    'after its run was denied, the agent learns why, and opens another run',
+    async () => {
+      const first = await started();
+      let run_id: unknown;
+      for (let denials = 0; denials < 10; denials += 1)
+        ({ run_id } = await call(first.client, 'delete_file', { path: '/sandbox/a.sh' }));
+      await killed(first);
+      const second = await started();
+      const late = await call(second.client, 'think');
+      expect(JSON.parse(late.text)).toMatchObject({
+        error: { code: 'RUN_ENDED', run_id, state: 'denied', cause: 'TOO_MANY_DENIALS' },
+      });
+      const opened = await call(second.client, 'new_run');
+      expect(opened).toMatchObject({ isError: false, structured: { opened: true, previous: { run_id } } });
+      const write = { path: '/sandbox/a.md', content: 'x' };
+      expect(await call(second.client, 'write_file', write)).toMatchObject({ isError: false, run_id: opened.run_id });
+      await second.client.close();
+      const third = await started(['--new-runs-max', '0']);
+      expect((await third.client.listTools()).tools.map(({ name }) => name)).not.toContain('new_run');
+      await third.client.close();
+      expect((await steps()).filter((outcome) => outcome === 'SUCCESS')).toHaveLength(1);
+    },
+    MS_MAX,
+  );
+
+  test(
     'D4 D8: during calls, every executed action was executed once',
     async () => {
       const names = Array.from({ length: 60 }, (_, i) => `n${i}`);

@@ -53,6 +53,8 @@ export interface TurnpikeHttpOptions {
   readonly agent?: Omit<AgentIdentity, 'actor' | 'role'>;
   /** Default: sessions without a folder of specs. Null: none. */
   readonly sessions?: SessionOptions | null;
+  /** For agents over MCP, per token: `McpOptions.newRunsMax`. Default: any number. */
+  readonly newRunsMax?: number;
   /** Called before content is shown; if it throws, the content is not shown. Default: the ledger records the read. */
   readonly audit?: AccessAudit;
   /**
@@ -216,7 +218,7 @@ class McpHandler {
   #serviceOf(principal: Principal): McpService {
     const known = this.#services.get(principal.id);
     if (known !== undefined) return known;
-    const { turnpike, agent = {}, sessions = {} } = this.#options;
+    const { turnpike, agent = {}, sessions = {}, newRunsMax } = this.#options;
     const { log } = this.#http;
     const canUseSessions = principal.rights.has('sessions') && sessions !== null;
     const { role } = toSessionCaller(principal);
@@ -227,6 +229,7 @@ class McpHandler {
       agent: identityOf(principal, agent),
       sessions: canUseSessions ? { ...sessions, role: sessionRole } : null,
       log,
+      ...(newRunsMax === undefined ? {} : { newRunsMax }),
     });
     this.#services.set(principal.id, service);
     return service;

@@ -9,6 +9,8 @@
 //   N4. A repeated call gets the earlier response: on the same connection by its request id; on any connection of the
 //       service by its key, while the key is cached; and always by its key together with the run that it went into.
 //   N5. A response never contains text of an exception; exceptions are logged.
+//   N6. After its own run was denied, failed or was cancelled, a connection opens another one only for `new_run`
+//       (decision 0048). A call that comes too late for a run is not executed, and may be repeated under its key.
 
 import type { JsonObject } from '../../contract/json.js';
 import { RunId } from '../../contract/shapes.js';
@@ -17,8 +19,17 @@ import { RunError } from '../../errors.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
 import { PROBLEMS } from '../problems.js';
-import { toSessionResult, createErrorResult, toStepResult, type ToolCallResult } from './tool-results.js';
-import { contentOf, inputIdOf, markOf, proposalIdOf, type ToolCall, PlacedCalls } from './tool-calls.js';
+import {
+  toEndedResult,
+  toNewRunResult,
+  toSessionResult,
+  createErrorResult,
+  toStepResult,
+  type ToolCallResult,
+} from './tool-results.js';
+import { contentOf, correlationOf, inputIdOf, markOf, proposalIdOf, type ToolCall, PlacedCalls } from './tool-calls.js';
+import { isContinuable, type EndedRun, type RunOrigin } from './ended-run.js';
+import type { RunSuccession } from './run-succession.js';
 import {
   createOffer,
   type ActionMeaning,
@@ -50,6 +61,7 @@ export interface AgentConnectionOptions {
   readonly keyedCalls: PlacedCalls;
   /** The number of waiting calls of all connections of the service. */
   readonly calls: { waiting: number };
+  readonly succession: RunSuccession;
   /**
    * The run of an earlier connection of the same agent, which this one continues, and the function that stores its id.
    */
@@ -59,6 +71,7 @@ export interface AgentConnectionOptions {
 /** A run that is ready for a proposal. */
 interface ReadyRun extends ReachedRun {
   readonly run_id: string;
+  readonly origin: RunOrigin;
 }
 
 export class AgentConnection {
@@ -73,8 +86,10 @@ export class AgentConnection {
   constructor(options: AgentConnectionOptions) {
     this.#options = options;
     const run_id = options.storedRun?.run_id ?? null;
-    this.#own = run_id === null ? null : { run_id, denied: false };
-    if (run_id !== null) this.#known.add(run_id);
+    this.#own = run_id === null ? null : { run_id, ending: null };
+    if (run_id === null) return;
+    this.#known.add(run_id);
+    options.succession.observe({ run_id, ending: null });
   }
 
   async tools(): Promise<readonly OfferedTool[]> {
@@ -103,7 +118,7 @@ export class AgentConnection {
 
   /** Ends the connection: completes its own run as `end_of_input`, unless that has ended already. */
   async end(): Promise<void> {
-    if (this.#own?.denied === false) await this.#options.agentRuns.end(this.#own.run_id);
+    if (this.#own?.ending === null) await this.#options.agentRuns.end(this.#own.run_id);
   }
 
   async #meaningOf(name: string): Promise<ToolMeaning | undefined> {
@@ -113,8 +128,9 @@ export class AgentConnection {
 
   /** The offer of the present policy, which may have changed. A policy that cannot be loaded leaves no cached offer. */
   #refreshOffer(): Promise<Offer> {
-    const { policy, lane, sessionTools: tools } = this.#options;
-    const offer = policy().then((current) => createOffer(current, lane, tools !== null));
+    const { policy, lane, sessionTools, succession } = this.#options;
+    const offered = { sessions: sessionTools !== null, newRuns: succession.isAllowed };
+    const offer = policy().then((current) => createOffer(current, lane, offered));
     this.#offer = offer;
     offer.catch(() => (this.#offer = null));
     return offer;
@@ -122,6 +138,7 @@ export class AgentConnection {
 
   async #answer(call: ToolCall, meaning: ToolMeaning): Promise<ToolCallResult> {
     if (meaning.kind === 'propose' || meaning.kind === 'action') return this.#propose(call, meaning);
+    if (meaning.kind === 'new_run') return this.#newRun(call);
     const { sessionTools: tools } = this.#options;
     return toSessionResult(
       tools === null
@@ -166,14 +183,46 @@ export class AgentConnection {
     const submitted = await this.#runInOrder(async () => {
       const target = await this.#openRun(earlier?.run_id ?? (requestedRun as string | undefined) ?? null);
       if (target === null) return null;
-      const { run_id } = target;
+      const { run_id, origin } = target;
       callHistory.remember(mark, { run_id, content });
       const raw = meaning.kind === 'propose' ? (args['proposal'] as string) : proposalOf(args, meaning, run_id, mark);
       // Not awaited here: the next proposal may be submitted while this one is executed.
-      return { run_id, response: target.submit(raw, inputIdOf(run_id, mark)) };
+      return { run_id, origin, response: target.submit(raw, inputIdOf(run_id, mark)) };
     });
     if (submitted === null) return createErrorResult('RUN_UNKNOWN', 'There is no such run for you');
-    return toStepResult(await submitted.response, submitted.run_id);
+    try {
+      return toStepResult(await submitted.response, submitted.run_id);
+    } catch (error) {
+      if (!isRunEnded(error)) throw error;
+      callHistory.forget(mark);
+      return this.#toEndedResult(submitted, error);
+    }
+  }
+
+  /** Opens another run of its own, unless it has one that has not ended. */
+  async #newRun({ args }: ToolCall): Promise<ToolCallResult> {
+    if (Object.keys(args).length > 0) return invalidArguments('new_run takes no arguments');
+    return this.#runInOrder(async () => {
+      const { agentRuns } = this.#options;
+      const own = this.#own;
+      const previous = own === null ? null : (own.ending ?? (await agentRuns.ending(own.run_id)));
+      if (own !== null && previous === null) return toNewRunResult(own.run_id, false, null);
+      const { run_id, ending } = await this.#startOwnRun();
+      return ending === null ? toNewRunResult(run_id, true, previous) : this.#toOwnEndedResult(ending);
+    });
+  }
+
+  /** The answer to a call that came too late for its run. */
+  async #toEndedResult({ run_id, origin }: Pick<ReadyRun, 'run_id' | 'origin'>, error: RunError) {
+    const own = this.#own?.run_id === run_id ? this.#own.ending : null;
+    const ending = own ?? (await this.#options.agentRuns.ending(run_id));
+    if (ending === null) return this.#toErrorResult(error);
+    return origin === 'own' ? this.#toOwnEndedResult(ending) : toEndedResult(ending, origin);
+  }
+
+  async #toOwnEndedResult(ending: EndedRun): Promise<ToolCallResult> {
+    const mayFollow = (await this.#options.succession.findRefusal()) === null;
+    return toEndedResult(ending, mayFollow ? 'own' : 'last');
   }
 
   /** Runs the work of calls one after the other, in their order. */
@@ -188,25 +237,37 @@ export class AgentConnection {
     const { agentRuns } = this.#options;
     const targetRun = requestedRun ?? this.#outstanding;
     if (targetRun === null) return this.#openOwnRun();
+    const origin = requestedRun === null ? 'session' : 'named';
     if (!this.#known.has(targetRun) && !(await agentRuns.belongs(targetRun))) return null;
     this.#rememberRun(targetRun);
-    return { run_id: targetRun, ...(await agentRuns.open(targetRun)) };
+    return { run_id: targetRun, origin, ...(await agentRuns.open(targetRun)) };
   }
 
   async #openOwnRun(): Promise<ReadyRun> {
     const { agentRuns } = this.#options;
     const own = this.#own;
-    if (own?.denied === true) throw new RunError({ code: 'RUN_ENDED', message: 'the own run was denied' });
-    if (own !== null) {
+    if (own !== null && own.ending === null) {
       const run = await agentRuns.open(own.run_id);
-      if (run.live || !(await agentRuns.mayFollow(own.run_id))) return { run_id: own.run_id, ...run };
+      const ending = run.live ? null : await agentRuns.ending(own.run_id);
+      if (ending === null || !isContinuable(ending)) return { run_id: own.run_id, origin: 'own', ...run };
     }
-    this.#own = await agentRuns.start();
-    if (this.#own.denied) return this.#openOwnRun();
-    const { run_id } = this.#own;
-    this.#rememberRun(run_id);
-    this.#options.storedRun?.keep(run_id);
-    return { run_id, ...(await agentRuns.open(run_id)) };
+    const { run_id, ending } = own === null || own.ending === null ? await this.#startOwnRun() : own;
+    if (ending !== null) return { run_id, origin: 'own', live: false, submit: () => Promise.reject(ownRunEnded()) };
+    return { run_id, origin: 'own', ...(await agentRuns.open(run_id)) };
+  }
+
+  /** @returns the connection's new run. If no other run may follow, nothing is opened, and it has an ending */
+  async #startOwnRun(): Promise<OwnRun> {
+    const { agentRuns, succession, id, storedRun } = this.#options;
+    const refusal = await succession.findRefusal();
+    if (refusal !== null) return (this.#own = { run_id: refusal.run_id, ending: refusal });
+    const own = await agentRuns.start(correlationOf(id));
+    this.#own = own;
+    succession.observe(own);
+    if (own.ending !== null) return own;
+    this.#rememberRun(own.run_id);
+    storedRun?.keep(own.run_id);
+    return own;
   }
 
   /** Remembers a run; beyond the limit, the one named longest ago is evicted. */
@@ -226,6 +287,9 @@ export class AgentConnection {
 
 /** The commands whose answer may contain a step for the agent. */
 const STEP_COMMANDS: readonly string[] = ['start', 'next', 'replay', 'resume'];
+
+const isRunEnded = (error: unknown): error is RunError => error instanceof RunError && error.code === 'RUN_ENDED';
+const ownRunEnded = (): RunError => new RunError({ code: 'RUN_ENDED', message: 'the own run was denied' });
 
 const invalidArguments = (message: string): ToolCallResult => createErrorResult('VALIDATION_ERROR', message);
 

@@ -6,13 +6,14 @@ import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import { AgentConnection, type AgentConnectionOptions } from './agent-connection.js';
 import { PlacedCalls } from './tool-calls.js';
 import { type AgentIdentity, type RunGateway, createRunGateway } from './run-gateway.js';
+import { RunSuccession } from './run-succession.js';
 import type { SessionToolsOptions, SessionDefaults } from './session-tools.js';
 import { policySource } from '../../adapters/policy/policy-source.js';
 import { findSpecFile, resolveSpecFolder } from '../../adapters/files/spec-folder.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
 import type { SessionRole } from '../../contract/session/session.js';
-import { UsageError } from '../../errors.js';
+import { UsageError, usageError } from '../../errors.js';
 import type { PolicySource } from '../../ports/policy-source.js';
 import { catalogueFrom, type RegistrationOptions } from '../../runtime/effects/define-effects.js';
 import { PolicyCache } from '../../runtime/policy-cache.js';
@@ -35,6 +36,8 @@ export interface McpService {
   readonly keyedCalls: PlacedCalls;
   /** The number of calls of its connections without a response. */
   readonly calls: { waiting: number };
+  /** The runs of its connections, and how many may follow those that were denied, failed or were cancelled. */
+  readonly succession: RunSuccession;
   readonly log: Log;
 }
 
@@ -44,7 +47,7 @@ export function createConnection(
   id: string,
   storedRun?: AgentConnectionOptions['storedRun'],
 ): AgentConnection {
-  const { agentRuns, policy, identity, sessionTools, keyedCalls, calls, log } = service;
+  const { agentRuns, policy, identity, sessionTools, keyedCalls, calls, succession, log } = service;
   const lane = identity.lane ?? AGENT_DEFAULTS.lane;
   return new AgentConnection({
     id,
@@ -54,6 +57,7 @@ export function createConnection(
     sessionTools,
     keyedCalls,
     calls,
+    succession,
     log,
     ...(storedRun === undefined ? {} : { storedRun }),
   });
@@ -88,16 +92,26 @@ export interface McpOptions extends OfferOptions {
   readonly turnpike: Pick<Turnpike, 'remoteAgents' | 'sessions'>;
   /** Null: sessions are not offered. */
   readonly sessions?: SessionOptions | null;
+  /**
+   * How many runs an agent of this server may begin after runs that were denied, failed or were cancelled; counted
+   * while the server exists. 0: none, and the tool `new_run` is not offered. Default: any number.
+   */
+  readonly newRunsMax?: number;
 }
 
 /**
- * Creates an MCP server on an open Turnpike, to be served over stdio or HTTP. @throws UsageError for an unusable spec
- * folder
+ * Creates an MCP server on an open Turnpike, to be served over stdio or HTTP.
+ * @throws UsageError for an unusable spec folder, or a number out of range
  */
 export function mcpService({ turnpike, sessions = {}, ...options }: McpOptions): McpService {
-  const { agent = {}, log = winstonLog('warn'), policy = createPolicyReader(options) } = options;
+  const { agent = {}, log = winstonLog('warn'), policy = createPolicyReader(options), newRunsMax = null } = options;
+  if (newRunsMax !== null && !(Number.isSafeInteger(newRunsMax) && newRunsMax >= 0)) {
+    throw usageError('newRunsMax: a whole number, 0 or more');
+  }
+  const agentRuns = createRunGateway(turnpike.remoteAgents, agent);
   return {
-    agentRuns: createRunGateway(turnpike.remoteAgents, agent),
+    agentRuns,
+    succession: new RunSuccession(agentRuns, newRunsMax),
     identity: agent,
     policy,
     sessionTools: sessions === null ? null : createSessionTools(turnpike.sessions, sessions, agent),

@@ -7,6 +7,8 @@ import type { ToolDefinition } from '../../contract/policy/catalogue.js';
 import type { Policy } from '../../policy/policy.js';
 import {
   toToolSchema,
+  NewRunArguments,
+  NewRunOutput,
   RunArgument,
   ProposeArguments,
   Reasoning,
@@ -37,7 +39,7 @@ export interface OfferedTool {
 }
 
 /** The meaning of a tool call. */
-export type ToolMeaning = ProposalMeaning | { readonly kind: 'task' | 'review' | 'verification' };
+export type ToolMeaning = ProposalMeaning | { readonly kind: 'task' | 'review' | 'verification' | 'new_run' };
 
 /** A call that becomes a proposal: raw, or of one action. */
 export type ProposalMeaning = { readonly kind: 'propose' } | ActionMeaning;
@@ -63,25 +65,33 @@ const CALL_TOOL = 'CALL_TOOL';
 
 type OfferEntry = readonly [OfferedTool, ToolMeaning];
 
+/** Which tools a server offers besides those of actions. */
+export interface OfferedParts {
+  readonly sessions: boolean;
+  /** Whether an agent may open another run after one that was denied, failed or was cancelled. */
+  readonly newRuns: boolean;
+}
+
 /**
  * Creates the offer of a policy for agents of one lane. In a fixed order: the built-in tools, actions as the policy
  * lists them, registered tools by name. Of two with the same name, the first is offered; the other is reached with
  * `propose`.
  */
-export function createOffer(policy: Policy, lane: string, sessions: boolean): Offer {
-  const offered = new Map<string, OfferEntry>();
+export function createOffer(policy: Policy, lane: string, offered: OfferedParts): Offer {
+  const entries = new Map<string, OfferEntry>();
   for (const entry of [
     [PROPOSE],
-    sessions ? SESSION_TOOLS : [],
+    offered.newRuns ? [NEW_RUN] : [],
+    offered.sessions ? SESSION_TOOLS : [],
     actionEntries(policy),
     toolEntries(policy, lane),
   ].flat()) {
     const [{ name }] = entry;
-    if (TOOL_NAME.test(name) && !offered.has(name)) offered.set(name, entry);
+    if (TOOL_NAME.test(name) && !entries.has(name)) entries.set(name, entry);
   }
   return {
-    tools: [...offered.values()].map(([tool]) => tool),
-    meaning: (name) => offered.get(name)?.[1],
+    tools: [...entries.values()].map(([tool]) => tool),
+    meaning: (name) => entries.get(name)?.[1],
   };
 }
 
@@ -165,6 +175,20 @@ const PROPOSE: OfferEntry = [
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   },
   { kind: 'propose' },
+];
+
+const NEW_RUN: OfferEntry = [
+  {
+    name: 'new_run',
+    title: 'New run',
+    description:
+      'Open another run after yours was denied, failed or was cancelled: an answer with RUN_ENDED says so. ' +
+      'The new run is recorded, and its limits begin anew. While your run has not ended, this gives its id.',
+    inputSchema: toToolSchema(NewRunArguments),
+    outputSchema: toToolSchema(NewRunOutput),
+    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: true, openWorldHint: false },
+  },
+  { kind: 'new_run' },
 ];
 
 const SESSION_TOOLS: readonly OfferEntry[] = [

@@ -4,6 +4,7 @@ import type { StepResponse } from '../../contract/run/response.js';
 import type { AgentOptions } from '../../runtime/agents/agent-run.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import type { RemoteAgent, RemoteAgents } from '../../runtime/agents/remote-agents.js';
+import { endedRun, type EndedRun } from './ended-run.js';
 
 /** A run that accepts proposals. It is opened before the call, so that calls keep their order. */
 export interface ReachedRun {
@@ -16,44 +17,44 @@ export interface ReachedRun {
 /** The own run of a connection. */
 export interface OwnRun {
   readonly run_id: string;
-  /** Whether policy denied the start of the run. */
-  readonly denied: boolean;
+  /** Null unless policy denied the start of the run. */
+  readonly ending: EndedRun | null;
 }
 
 export interface RunGateway {
-  start(): Promise<OwnRun>;
+  /** @param correlation the correlation id of the runs of one connection, unless the identity has another one */
+  start(correlation: string): Promise<OwnRun>;
   open(run_id: string): Promise<ReachedRun>;
   /** Whether a run belongs to the agent of the connection: knowing the id is not enough. */
   belongs(run_id: string): Promise<boolean>;
-  /** Whether a run has ended so that its agent may start another: it was finished, or reached the idle limit. */
-  mayFollow(run_id: string): Promise<boolean>;
+  /** How a run has ended; null if it has not, or is not a remote run. */
+  ending(run_id: string): Promise<EndedRun | null>;
   /** Ends a run, because there are no more proposals (D5). */
   end(run_id: string): Promise<void>;
 }
 
 /** The identity of the agents of a server, as for `startAgent`. */
-export type AgentIdentity = Omit<AgentOptions, 'link'>;
+export type AgentIdentity = Omit<AgentOptions, 'link' | 'key'>;
 
 /** Creates the gateway. The runs are remote: they outlive the connection, and end at the idle limit (D3). */
 export function createRunGateway(agents: RemoteAgents, identity: AgentIdentity): RunGateway {
   return {
-    start: async () => {
-      const { run_id, ending } = await agents.start(identity);
-      return { run_id, denied: ending !== null };
+    start: async (correlation) => {
+      const { run_id, ending } = await agents.start({ correlation, ...identity });
+      return { run_id, ending: ending === null ? null : endedRun(run_id, ending) };
     },
     open: async (run_id) => ({
       live: (await agents.find(run_id))?.ended === null,
       submit: (raw, inputId) => agents.submit(run_id, raw, { inputId }),
     }),
     belongs: async (run_id) => isOfAgent(await agents.find(run_id), identity),
-    mayFollow: async (run_id) => isContinuable(await agents.find(run_id)),
+    ending: async (run_id) => {
+      const ended = (await agents.find(run_id))?.ended ?? null;
+      return ended === null ? null : endedRun(run_id, ended);
+    },
     end: (run_id) => agents.end(run_id),
   };
 }
-
-/** Whether the agent may start another run. Not after a denial or failure: that would reset its count of denials. */
-const isContinuable = (run: RemoteAgent | null): boolean =>
-  run?.ended?.state === 'completed' || (run?.ended?.state === 'cancelled' && /(?:^|:)idle$/.test(run.ended.reason));
 
 /** Whether a run was opened with the same actor, role, lane and case. */
 function isOfAgent(run: RemoteAgent | null, identity: AgentIdentity): boolean {

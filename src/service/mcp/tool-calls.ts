@@ -37,6 +37,9 @@ export function proposalIdOf(run_id: string, mark: string): string {
   ].join('-');
 }
 
+/** The correlation id of the runs of one connection. A hash, because the id of a connection may be a secret. */
+export const correlationOf = (connection: string): string => `cor_${digest('correlation', connection).slice(0, 24)}`;
+
 /** The hash of a list: as a list, different parts cannot collide by concatenation. */
 const digest = (...parts: readonly unknown[]): string => sha256(canonicalJson(parts));
 
@@ -54,6 +57,11 @@ export class PlacedCalls {
 
   get(mark: string): PlacedCall | undefined {
     return this.#placed.get(mark);
+  }
+
+  /** Forgets a call that was not executed, so that its repetition may go into another run. */
+  forget(mark: string): void {
+    this.#placed.delete(mark);
   }
 
   remember(mark: string, placed: PlacedCall): void {

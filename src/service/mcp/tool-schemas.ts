@@ -12,6 +12,8 @@ import {
   STEP_TYPES,
 } from '../../contract/session/session.js';
 import { SESSION_ERRORS } from '../../contract/session/session-answer.js';
+import { TERMINAL_STATES } from '../../contract/run/run-state.js';
+import { RUN_END_CAUSES } from './ended-run.js';
 import { closed, Nullable, OneOf, RunId, Sha256 } from '../../contract/shapes.js';
 
 export type ToolSchema = Readonly<Record<string, unknown>> & { readonly type: 'object' };
@@ -49,6 +51,27 @@ export const ProposeArguments = Type.Object(
 
 /** One response: explained, detailed or only the decision, by the exposure of the run. */
 export const StepAnswer = { anyOf: [ExplainedResponse, DetailedResponse, DecisionResponse] };
+
+/** There is no argument: actor, role, lane and case of a run are those of the server. */
+export const NewRunArguments = Type.Object({}, closed);
+
+export const NewRunOutput = Type.Object(
+  {
+    run_id: Text('The run for your next proposals'),
+    opened: Type.Boolean({ description: 'Whether this call has opened it' }),
+    previous: Nullable(
+      Type.Object(
+        {
+          run_id: Type.String(),
+          state: OneOf(TERMINAL_STATES),
+          cause: OneOf(Object.keys(RUN_END_CAUSES)),
+        },
+        { ...closed, description: 'The run before, and how it ended' },
+      ),
+    ),
+  },
+  closed,
+);
 
 const Id = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 160, description }));
 const ContextUsage = Type.Optional(

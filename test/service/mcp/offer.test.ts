@@ -62,6 +62,7 @@ const tool = (name: string): Tool => tools.find((each) => each.name === name)!;
 test('lists built-in tools, then actions in the order of the policy, then tools of the lane; each name once', () => {
   expect(tools.map(({ name }) => name)).toEqual([
     'propose',
+    'new_run',
     'task',
     'review',
     'verification',
@@ -91,6 +92,7 @@ test('lists only proposals and actions without sessions and in a lane without to
   const { tools: offered } = await client.listTools();
   expect(offered.map(({ name }) => name)).toEqual([
     'propose',
+    'new_run',
     'think',
     'finish',
     'read_file',

@@ -3,9 +3,10 @@ import { drawToken, storeToken } from '../../../adapters/keys/access-token.js';
 import { POSTURES, SESSION_ROLES } from '../../../contract/session/session.js';
 import type { McpService, SessionOptions } from '../../../service/mcp/index.js';
 import { AGENT_OPTIONS, parseAgentOptions } from '../../agent-command.js';
-import { quoteArgument, commandUsageError } from '../../arguments.js';
+import { quoteArgument, commandUsageError, parseCount } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { findContractFolder, homeOf } from '../../options/folders.js';
+import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
 import { withHomeAccess, type HomeAccess } from '../../home-access.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import type { Io } from '../../io.js';
@@ -34,6 +35,7 @@ export const mcp: CliCommand = {
     { name: 'specs', value: 'DIR', help: 'a folder of specs that agents may work through, named by their ids' },
     { name: 'inline-specs', help: 'accept specs from agents; danger: the commands in them are executed' },
     { name: 'session-role', value: 'ROLE', help: `the session role of agents (default ${SESSION_ROLES[0]})` },
+    NEW_RUNS_OPTION,
     { name: 'posture', value: 'HOW', help: `the posture of sessions that agents start: ${POSTURES.join(', ')}` },
   ],
   notes: [
@@ -46,12 +48,14 @@ export const mcp: CliCommand = {
     if (address === null && args.operands.length > 0) throw commandUsageError(mcp, 'HOST:PORT needs --http');
     const agent = parseAgentOptions(mcp, args);
     const sessions = parseSessionOptions(args, io);
+    const newRunsMax = parseCount(mcp, args, NEW_RUNS_OPTION.name);
     const serve = async (home: HomeAccess): Promise<ExitCode> => {
       // Loaded here, because no other command needs it.
       const { mcpService } = await import('../../../service/mcp/index.js');
       const { localTurnpike: here } = home;
       const policy = here === null ? { contract: findContractFolder(args, io).path } : { policy: () => here.policy() };
-      const service = mcpService({ turnpike: home, ...policy, agent, log: io.log, sessions });
+      const limit = newRunsMax === undefined ? {} : { newRunsMax };
+      const service = mcpService({ turnpike: home, ...policy, agent, log: io.log, sessions, ...limit });
       return address === null
         ? serveOverStdio(service, home, args, io)
         : serveOverHttp(service, home, address, args, io);

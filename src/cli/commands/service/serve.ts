@@ -9,12 +9,13 @@ import { systemClock } from '../../../adapters/system/system-clock.js';
 import { joinTokenBooks, mintToken, TokenFile, tokenBook } from '../../../adapters/keys/token-book.js';
 import type { TokenBook } from '../../../ports/token-book.js';
 import type { Turnpike } from '../../../runtime/turnpike.js';
-import { parsePort } from '../../arguments.js';
+import { parseCount, parsePort } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
 import type { LocalWorker } from '../../store/open-worker.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import { STORE_OPTION } from '../../store/shared-home.js';
+import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
 import { withHomeAccess } from '../../home-access.js';
 import type { XstateInspectServer } from '../../../service/xstate-inspect.js';
 import { type Io } from '../../io.js';
@@ -57,6 +58,7 @@ export const serve: CliCommand = {
     },
     { name: 'demo', help: 'serve a temporary home directory with demonstration agents; deleted at the end' },
     { name: 'xstate-inspect', value: 'PORT', help: 'also serve viewers of @xstate/inspect on this port' },
+    NEW_RUNS_OPTION,
     { name: 'specs', value: 'DIR', help: 'a folder of specs for new sessions, named by their ids' },
     { name: 'inline-specs', help: 'accept specs in requests; danger: the commands in them are executed' },
   ],
@@ -131,6 +133,7 @@ async function serveHome({ turnpike, worker }: ServedHome, at: Address, args: Co
   const stop = io.stop();
   const temporaryToken = args.flag('stored-tokens') ? null : createTemporaryToken(args);
   const specs = args.text('specs');
+  const newRunsMax = parseCount(serve, args, NEW_RUNS_OPTION.name);
   const server = await serveTurnpike({
     ...at,
     ...parseTlsOptions(args, io),
@@ -144,6 +147,7 @@ async function serveHome({ turnpike, worker }: ServedHome, at: Address, args: Co
       ...(specs === undefined ? {} : { specs: resolve(io.cwd, specs) }),
     },
     ...(page === null ? {} : { page }),
+    ...(newRunsMax === undefined ? {} : { newRunsMax }),
     ...(worker === null
       ? {}
       : { cluster: worker.cluster, withoutVolume: worker.volume_id === null, unsafeShared: worker.unsafeShared }),
