@@ -90,6 +90,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/home/home.ts -> src/adapters/sqlite/sqlite-ledger-store.ts': HOME,
   'src/runtime/home/ledger-key.ts -> src/adapters/keys/key-file.ts': HOME,
   'src/runtime/ledger/ledger-reader.ts -> src/adapters/system/system-pace.ts': DEFAULT,
+  'src/runtime/readiness/standard-checks.ts -> src/adapters/keys/session-key.ts': HOME,
   'src/runtime/home/storage-environment.ts -> src/adapters/ledger/head-file.ts': PARTS,
   'src/runtime/home/storage-environment.ts -> src/adapters/memory/memory-head-store.ts':
     'it reads no time: it imports the type of a head file',

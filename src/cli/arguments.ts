@@ -77,6 +77,14 @@ export function parseCount(command: CliCommand, args: CommandArguments, option: 
   throw commandUsageError(command, `--${option} takes a whole number`);
 }
 
+/** An address as `127.0.0.1:7390` or `[::1]:7390`; null for any other text. */
+export function parseHostPort(text: string): { readonly host: string; readonly port: number } | null {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  return host === undefined || port > 65_535 ? null : { host, port };
+}
+
 export const quoteArgument = (text: string): string =>
   JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 

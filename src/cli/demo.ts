@@ -9,10 +9,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { winstonLog } from '../adapters/system/winston-log.js';
 import type { StepResponse } from '../contract/run/response.js';
 import type { SessionAnswer } from '../contract/session/session-answer.js';
-import type { Log } from '../ports/log.js';
 import type { AgentRun } from '../runtime/agents/agent-run.js';
 import { packageFile } from '../runtime/shipped-contract.js';
-import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';
+import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../runtime/turnpike.js';
 
 const STEP_MS = 900;
 const PAUSE_MS = 4_000;
@@ -21,8 +20,10 @@ const MAINTAINER = { actor: 'maintainer', role: 'maintainer' } as const;
 const GOVERNANCE = { actor: 'governance', role: 'ATTORNEY_ADMIN' } as const;
 
 /** Opens Turnpike on a home directory below `folder`, with the shipped policy, under which exports need approval. */
-export const openDemo = (folder: string, log: Log = winstonLog('warn')): Promise<Turnpike> =>
-  openTurnpike({ home: join(folder, 'home'), log });
+export const openDemo = (
+  folder: string,
+  { log = winstonLog('warn'), ...reaction }: Pick<TurnpikeOptions, 'log' | 'restarts' | 'onLedgerFailed'> = {},
+): Promise<Turnpike> => openTurnpike({ home: join(folder, 'home'), log, ...reaction });
 
 /** Creates the initial data of the demonstration; less of it if `stop` is aborted. */
 export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new AbortController().signal): Promise<void> {

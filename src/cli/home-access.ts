@@ -11,7 +11,7 @@ import { connectControl } from '../runtime/control/control-client.js';
 import type { ControlAgentOptions } from '../runtime/control/control-messages.js';
 import { isVacant, type HomePaths } from '../runtime/home/home.js';
 import { contractFolder } from '../runtime/shipped-contract.js';
-import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';
+import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../runtime/turnpike.js';
 import type { ConfiguredOptions } from '../runtime/configuration/turnpike-configuration.js';
 import type { CommandArguments } from './command.js';
 import { findContractFolder, homeOf, type ContractFolder } from './options/folders.js';
@@ -48,10 +48,13 @@ interface HomeLocation {
   readonly shared: SharedHome | null;
   readonly contract: ContractFolder;
   readonly upstreams: boolean;
-  readonly isService: boolean;
+  readonly reaction: ServiceReaction;
   /** The configured options of `openTurnpike`. */
   readonly configured: ConfiguredOptions;
 }
+
+/** What follows a failed write to the ledger. */
+type ServiceReaction = Pick<TurnpikeOptions, 'restarts' | 'onLedgerFailed'>;
 
 export interface HomeAccessOptions {
   /**
@@ -61,8 +64,8 @@ export interface HomeAccessOptions {
   readonly upstreams?: boolean;
   /** Requires this process to own the home, for services that cannot work through another process. Default false. */
   readonly localOnly?: boolean;
-  /** Whether a worker of a shared ledger restarts by itself after it has lost the database. Default false. */
-  readonly isService?: boolean;
+  /** What follows a failed write to the ledger. Default: nothing, because most commands end soon. */
+  readonly reaction?: ServiceReaction;
 }
 
 /**
@@ -91,13 +94,13 @@ export async function withHomeAccess<T>(
 export async function openHomeAccess(
   args: CommandArguments,
   io: Io,
-  { upstreams = false, localOnly = false, isService = false }: HomeAccessOptions = {},
+  { upstreams = false, localOnly = false, reaction = {} }: HomeAccessOptions = {},
 ): Promise<HomeAccess> {
   const paths = homeOf(args, io);
   const { home } = paths;
   const shared = findSharedHome(paths, args.text('store'));
   const contract = findContractFolder(args, io);
-  const location = { home: paths, shared, contract, upstreams, isService, configured: args.openOptions };
+  const location = { home: paths, shared, contract, upstreams, reaction, configured: args.openOptions };
   if (shared !== null) refuseFolders(args.openOptions);
   if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
   for (let tries = 1; ; tries += 1) {
@@ -123,13 +126,13 @@ function refuseFolders(configured: ConfiguredOptions): void {
 }
 
 async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> {
-  const { home, shared, contract, upstreams, isService, configured } = location;
+  const { home, shared, contract, upstreams, reaction, configured } = location;
   const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
-  const options = { ...configured, contract: contract.path, upstreams: hasUpstreams, log: io.log };
+  const options = { ...reaction, ...configured, contract: contract.path, upstreams: hasUpstreams, log: io.log };
   const { turnpike, worker } =
     shared === null
       ? { turnpike: await openTurnpike({ ...options, home: home.home }), worker: null }
-      : await openWorker(shared, { restarts: isService ? 'automatic' : 'manual', ...options });
+      : await openWorker(shared, options);
   const { trees, interrupted, settled } = turnpike.recovery;
   // Sessions and pending approvals survive a process; they do not count as interrupted.
   if (interrupted + settled > 0) {
@@ -193,9 +196,9 @@ async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAcc
 /**
  * Other commands may be working through this process. Ending now would interrupt their runs, so this waits for them.
  */
-async function waitForOtherCommands({ control }: Turnpike, io: Io): Promise<void> {
+async function waitForOtherCommands({ control, failed }: Turnpike, io: Io): Promise<void> {
   const stop = io.stop();
-  if (control === null || stop.aborted) return;
+  if (control === null || failed || stop.aborted) return;
   if (control.connections > 0)
     await io.stderr.writeLine(
       `waiting for ${countText(control.connections, 'other command')} connected to this home directory`,

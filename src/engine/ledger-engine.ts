@@ -146,8 +146,7 @@ export class LedgerEngine implements TreeEngine {
 
   submit(tree_id: string, submission: Submission): Promise<SubmissionResult> {
     if (this.#stopped) return Promise.reject(closedError());
-    if (this.#restarts.rejectionCause !== null)
-      return Promise.reject(ledgerUnavailableError(this.#restarts.rejectionCause));
+    if (this.hasFailed) return Promise.reject(ledgerUnavailableError(this.#restarts.rejectionCause));
     const refused = refuseSandboxInput(this.#options.effects, submission.input);
     if (refused !== null) return Promise.reject(refused);
     if (this.#queue.size < QUEUE_MAX) return this.#enqueue(tree_id, submission);
@@ -159,8 +158,7 @@ export class LedgerEngine implements TreeEngine {
   }
 
   inspect<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
-    if (this.#restarts.rejectionCause !== null)
-      return Promise.reject(ledgerUnavailableError(this.#restarts.rejectionCause));
+    if (this.hasFailed) return Promise.reject(ledgerUnavailableError(this.#restarts.rejectionCause));
     return this.#inspect(tree_id, work);
   }
 
@@ -200,6 +198,10 @@ export class LedgerEngine implements TreeEngine {
 
   get hasFailed(): boolean {
     return this.#restarts.rejectionCause !== null;
+  }
+
+  get condition(): TreeEngine['condition'] {
+    return this.#restarts.condition;
   }
 
   restart(): Promise<Recovery> {
@@ -290,10 +292,8 @@ export class LedgerEngine implements TreeEngine {
   #fire(tree_id: string, run_id: string, at: string): Promise<unknown> {
     // A timer may start an effect. A worker that can execute it claims the tree when its timer is due.
     if (this.#options.effects.isElsewhere === true) return NOTHING;
-    return this.#submitOwn(
-      tree_id,
-      this.#writer.sharesTrees ? sharedWakeSubmission(run_id, at) : wakeSubmission(run_id, at),
-    );
+    const createWake = this.#writer.sharesTrees ? sharedWakeSubmission : wakeSubmission;
+    return this.#submitOwn(tree_id, createWake(run_id, at));
   }
 
   /** Submits an input of the engine itself, which is accepted during recovery too. */

@@ -5,7 +5,7 @@ import type { HeadWriter } from './head-writer.js';
 import type { InputQueue } from './tick/input-queue.js';
 import { effectsInFlightError } from './engine-errors.js';
 import { DRAIN_MS, waitAtMost } from './timers.js';
-import type { EngineParts, Recovery } from './tree-engine.js';
+import type { EngineCondition, EngineParts, Recovery } from './tree-engine.js';
 import type { LedgerWriter } from './writers/ledger-writer.js';
 
 interface FailedEpoch extends Pick<EngineParts, 'clock' | 'defer'> {
@@ -31,6 +31,9 @@ export async function waitForQuiescence(
   await heads?.waitUntilIdle();
 }
 
+const RUNNING: EngineCondition = { state: 'running', permanentCode: null };
+const RECOVERING: EngineCondition = { state: 'recovering', permanentCode: null };
+
 /** Tracks the failure of an engine and its restart. */
 export class Restarts {
   #failure: unknown = null;
@@ -46,6 +49,13 @@ export class Restarts {
   /** Why the engine rejects callers, or null: the failure, until a restart has recovered from it. */
   get rejectionCause(): unknown {
     return this.#rejectionCause;
+  }
+
+  get condition(): EngineCondition {
+    if (this.#rejectionCause === null) return RUNNING;
+    // The failure is cleared when the ledger is open again, and the cause when recovery has ended.
+    if (this.#failure === null) return RECOVERING;
+    return { state: 'failed', permanentCode: findPermanentFailure(this.#rejectionCause)?.code ?? null };
   }
 
   /** @returns whether this is the first failure */

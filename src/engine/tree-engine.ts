@@ -93,6 +93,14 @@ export interface Recovery {
   readonly damaged: number;
 }
 
+/** Whether an engine accepts the inputs of callers. */
+export interface EngineCondition {
+  /** `failed`: a write has failed. `recovering`: the ledger is open again, and unfinished work is being settled. */
+  readonly state: 'running' | 'failed' | 'recovering';
+  /** The code of a failure that no restart removes; null without one. */
+  readonly permanentCode: string | null;
+}
+
 /** Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome. */
 export interface Effects {
   gather(request: GatherRequest): SandboxFacts;
@@ -157,6 +165,8 @@ export interface TreeEngine {
   labelVersion(case_id: string): Promise<number | null>;
   /** Whether a ledger write has failed: nothing is recorded or executed until a restart. */
   readonly hasFailed: boolean;
+  /** The same with more detail. */
+  readonly condition: EngineCondition;
   /** Becomes the writer, runs the checks of the embedding service, and recovers. Call it once, first. */
   start(): Promise<Recovery>;
   /** Accepts no more inputs, and waits a limited time for work in flight. */

@@ -15,4 +15,6 @@ export interface DiskSpace {
   reserve(bytes: number): boolean;
   /** Frees the reserved space. */
   release(): void;
+  /** Whether the file system accepts a write now. Absent: it is not known. */
+  isWritable?(): Promise<boolean>;
 }

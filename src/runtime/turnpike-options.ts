@@ -83,6 +83,11 @@ export interface TurnpikeOptions extends RegistrationOptions {
    */
   readonly restarts?: 'manual' | 'automatic';
   /**
+   * Called once for each failure of the ledger, after every caller was rejected: nothing is recorded or executed until
+   * a restart. A service that does not restart can end its process then.
+   */
+  readonly onLedgerFailed?: (error: unknown) => void;
+  /**
    * The emergency overlay of a `store`. Default: the file in `state`. A home always uses its own (`turnpike policy
    * deny`).
    */

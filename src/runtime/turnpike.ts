@@ -43,6 +43,8 @@ import {
 import { checkInterpretation } from './interpretation.js';
 import { LedgerReader, rootRunIdOf } from './ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from './agents/remote-agents.js';
+import type { Readiness } from './readiness/readiness.js';
+import { createReadiness, type LedgerVitals } from './readiness/turnpike-readiness.js';
 import type { Sessions } from './sessions/sessions.js';
 import { contractFolder, shippedContract } from './shipped-contract.js';
 import { openStorageEnvironment } from './home/storage-environment.js';
@@ -67,6 +69,10 @@ export interface Turnpike {
   readonly recovery: Recovery;
   /** Whether a write to the ledger failed: until a restart, nothing is recorded or executed (D2). */
   readonly failed: boolean;
+  /** The checks that tell whether this process can do all its work now. A service may add its own. */
+  readonly readiness: Readiness;
+  /** What a service reports about the ledger, for metrics. */
+  readonly vitals: LedgerVitals;
   /**
    * Opens the ledger again after a failure and settles unfinished effects; all work then continues. Runs of attached
    * agents are interrupted; remote runs can be found again by id. Does nothing if nothing has failed.
@@ -181,6 +187,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
         return engine.hasFailed;
       },
       restart: () => engine.restart(),
+      ...createReadiness({ components, reader, keys, options }),
       upstreams: upstreams.problems,
       ...policyAccessOf(components),
       control,

@@ -13,13 +13,13 @@ import { ephemeralKey, sessionKey } from '../adapters/keys/session-key.js';
 import { specFiles } from '../adapters/files/spec-files.js';
 import { openSandbox } from '../adapters/sandbox/file-sandbox.js';
 import { sqliteHistoryCache } from '../adapters/sqlite/sqlite-history-cache.js';
-import { systemClock } from '../adapters/system/system-clock.js';
+import { systemClock, watchSystemClock } from '../adapters/system/system-clock.js';
 import { winstonLog } from '../adapters/system/winston-log.js';
 import { embeddedEngine } from '../engine/embedded.js';
 import { isShared, sharedEngine } from '../engine/shared.js';
 import type { EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
 import { usageError } from '../errors.js';
-import type { Clock } from '../ports/clock.js';
+import type { Clock, ClockReading } from '../ports/clock.js';
 import type { CommandRunner } from '../ports/effects/command-runner.js';
 import type { Sandbox } from '../ports/effects/sandbox.js';
 import type { HistoryCache } from '../ports/ledger/history-cache.js';
@@ -69,6 +69,9 @@ export interface TurnpikeComponents {
   readonly history: HistoryCache | null;
   readonly replayPoints: ReplayPointRecorder | null;
   readonly restarts: AutomaticRestarts | null;
+  readonly storage: StorageGuard;
+  /** Null with a clock of the caller. */
+  readonly readClock: (() => ClockReading) | null;
   readonly ids: Ids;
   readonly clock: Clock;
   readonly log: Log;
@@ -120,8 +123,10 @@ export function wire(
   opened.push(() => replayPoints?.close());
   const sessions = new SessionRuns({ store, policyCache, ids, clock, pace, secrets, specs: new SpecSource(specFiles) });
   const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
+  const readClock = options.clock === undefined ? watchSystemClock() : null;
   const storage = createStorageGuard(environment, options, { clock, log });
-  const listener = createListener({ agents, storage, highRisk, sessions, runRecords, replayPoints, restarts });
+  const parts = { agents, storage, highRisk, sessions, runRecords, replayPoints, restarts, log };
+  const listener = createListener(parts, options);
   const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay };
   const beforeRecovery = storage.withReserve(createLedgerChecks(environment, records, log));
   const engine = createEngine(environment, options, { ...engineParts, beforeRecovery, meter: storage });
@@ -132,8 +137,7 @@ export function wire(
   opened.push(() => restarts?.close());
   const admitted = admittedEngine(engine, storage);
   for (const part of [agents, highRisk, sessions]) part.attach(admitted);
-  const runs = { engine: admitted, policyCache, agents, highRisk, sessions };
-  return { ...runs, ...{ runRecords, history, replayPoints, restarts }, ids, clock, log, pace, keepAlive };
+  return { ...parts, engine: admitted, policyCache, history, readClock, ids, clock, pace, keepAlive };
 }
 
 interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStore' | 'overlay' | 'commitObserver'> {
@@ -168,20 +172,13 @@ function createReplayPointRecorder(
 
 type ListenerParts = Pick<
   TurnpikeComponents,
-  'agents' | 'highRisk' | 'sessions' | 'runRecords' | 'replayPoints' | 'restarts'
-> & {
-  readonly storage: StorageGuard;
-};
+  'agents' | 'storage' | 'highRisk' | 'sessions' | 'runRecords' | 'replayPoints' | 'restarts' | 'log'
+>;
 
-const createListener = ({
-  agents,
-  storage,
-  highRisk,
-  sessions,
-  runRecords,
-  replayPoints,
-  restarts,
-}: ListenerParts): EngineListener => ({
+const createListener = (
+  { agents, storage, highRisk, sessions, runRecords, replayPoints, restarts, log }: ListenerParts,
+  { onLedgerFailed }: Pick<TurnpikeOptions, 'onLedgerFailed'>,
+): EngineListener => ({
   onReply: (tree_id, reply) => {
     if (reply.run_id === tree_id) sessions.reply(tree_id, reply);
     else agents.onReply(tree_id, reply);
@@ -198,7 +195,13 @@ const createListener = ({
     sessions.rejectPending(error);
     runRecords.stop();
     replayPoints?.stop();
+    log.error('the ledger cannot be written: nothing is recorded or executed until a restart', { error });
     restarts?.onEngineFailed();
+    try {
+      onLedgerFailed?.(error);
+    } catch (thrown) {
+      log.error('onLedgerFailed has thrown', { error: thrown });
+    }
   },
   // The other components keep no state across a failure; they look up runs again by id.
   onRestarted: (recovery) => {

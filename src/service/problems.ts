@@ -39,7 +39,7 @@ export const PROBLEMS = {
   ],
   TOO_MANY_FAILURES: [429, 'Too many requests of this address had no valid token: wait as long as Retry-After says'],
   OVERLOADED: [503, 'The service has as much to do as it can: wait as long as Retry-After says'],
-  UNHEALTHY: [503, 'The ledger cannot be read, a write to it has failed, or nothing is registered'],
+  UNHEALTHY: [503, 'This process cannot do all its work now: `checks` says why'],
   UNAVAILABLE: [503, 'The service could not do this: its log says why'],
 } as const satisfies Readonly<Record<string, readonly [status: number, detail: string]>>;
 
@@ -51,19 +51,25 @@ export interface Refusal {
   readonly status: number;
   readonly reason: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** The failed checks of readiness, with their constant reasons. */
+  readonly checks?: readonly { readonly name: string; readonly reason: string | null }[];
 }
 
-export function createRefusal(code: ProblemCode, headers: Readonly<Record<string, string>> = {}): Refusal {
+export function createRefusal(
+  code: ProblemCode,
+  headers: Readonly<Record<string, string>> = {},
+  checks?: Refusal['checks'],
+): Refusal {
   const [status, reason] = PROBLEMS[code];
-  return { code, status, reason, headers };
+  return { code, status, reason, headers, ...(checks === undefined ? {} : { checks }) };
 }
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
 /** The JSON text of the problem document. */
-export function problemText({ code, status, reason }: Refusal): string {
+export function problemText({ code, status, reason, checks }: Refusal): string {
   const title = STATUS_CODES[status] ?? '';
-  return JSON.stringify({ type: `urn:turnpike:problem:${code}`, title, status, detail: reason, code });
+  return JSON.stringify({ type: `urn:turnpike:problem:${code}`, title, status, detail: reason, code, checks });
 }
 
 /** Sends a problem document and closes the connection, because the client may still be sending its body. */

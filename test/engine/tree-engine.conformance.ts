@@ -354,6 +354,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         await write(harness, tree, 'w');
         await until(() => harness.world.failure !== null);
         expect(harness.engine.hasFailed).toBe(true);
+        expect(harness.engine.condition).toEqual({ state: 'failed', permanentCode: null });
         const refused = expect.objectContaining({ code: 'LEDGER_UNAVAILABLE' });
         await expect(think(harness, tree, 'down')).rejects.toEqual(refused);
         await expect(harness.engine.peek(tree)).rejects.toEqual(refused);
@@ -363,6 +364,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         expect(recovery).toEqual({ trees, settled: told.settled, interrupted: 0, damaged: 0 });
         expect(harness.world.restarts).toEqual([recovery]);
         expect(harness.engine.hasFailed).toBe(false);
+        expect(harness.engine.condition).toEqual({ state: 'running', permanentCode: null });
         expect(harness.world.performed).toHaveLength(1);
         expect(harness.world.settled).toHaveLength(told.settled);
         expect(harness.world.replies).toHaveLength(told.replies);
@@ -411,8 +413,14 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         await start(harness, tree, { link: 'remote', idle_ms: 60_000 });
         await start(harness, other);
         await failCommit(harness, other);
-        if (when === 'while it recovers') harness.store.before = () => harness.clock.advance(62_000);
+        const states = new Set<string>();
+        harness.store.before = () => {
+          states.add(harness.engine.condition.state);
+          if (when === 'while it recovers') harness.clock.advance(62_000);
+        };
         expect(await harness.engine.restart()).toMatchObject({ interrupted: 1 });
+        // Recovery commits, and no caller is accepted yet.
+        expect([...states]).toEqual(['recovering']);
         harness.store.before = () => undefined;
         if (when === 'after the restart') harness.clock.advance(62_000);
         const idle = { run_id: `${tree}.1`, state: 'cancelled', reason: 'idle' };

@@ -106,6 +106,31 @@ describe.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('a ledger %s that co
   });
 });
 
+test('D2: the service gets each failure once, and readiness names it until the restart has recovered', async () => {
+  const state = new MemoryState();
+  const failures: unknown[] = [];
+  const onLedgerFailed = (error: unknown): void => {
+    failures.push(error);
+    throw new Error('a callback of the service must not stop the engine');
+  };
+  const bench = await Bench.open({ store: memoryStore({ state }), sandbox, onLedgerFailed });
+  const { turnpike } = bench;
+  const reasonOf = async (): Promise<string | null | undefined> =>
+    (await turnpike.readiness.report()).checks.find(({ name }) => name === 'ledger-write')?.reason;
+  expect(await reasonOf()).toBeNull();
+  const { run_id } = await turnpike.startAgent({ link: 'remote' });
+  state.breakCommits(true);
+  await (await turnpike.agent(run_id))?.submit(think());
+  expect(failures).toEqual([unavailable]);
+  expect(await reasonOf()).toBe('a write to the ledger failed: a restart is needed');
+  state.breakCommits(false);
+  await turnpike.restart();
+  expect(failures).toHaveLength(1);
+  expect(await reasonOf()).toBeNull();
+  expect(turnpike.vitals.condition().state).toBe('running');
+  await bench.close();
+});
+
 test('S4-08: runs that ended around a failure have their records after the restart', async () => {
   const state = new MemoryState();
   const bench = await Bench.open({ store: memoryStore({ state }), sandbox });

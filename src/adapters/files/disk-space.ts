@@ -9,16 +9,18 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
+import { open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { DiskSpace, FreeSpace } from '../../ports/disk-space.js';
 
-const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_TRUNC, O_WRONLY } = constants;
 const CHUNK_BYTES = 262_144;
 /** Free bytes above which a measurement is reused, and for how long, in ms. */
 const MUCH_BYTES = 4_294_967_296;
 const MEASURED_MS = 50;
 /** Does not wait for a FIFO at this path, and follows no link. */
 const APPENDING = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK;
+const PROBING = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK;
 
 /** The file system of `file`. The file reserves space by its size; its content has no meaning. */
 export const diskSpace = (file: string): DiskSpace => ({
@@ -28,7 +30,24 @@ export const diskSpace = (file: string): DiskSpace => ({
   release: () => {
     rmSync(file, { force: true });
   },
+  isWritable: () => acceptsWrite(`${file}.probe`),
 });
+
+/** Writes a byte: the permissions and the mount options do not show that a disk has become read-only after an error. */
+async function acceptsWrite(probe: string): Promise<boolean> {
+  try {
+    const file = await open(probe, PROBING, 0o600);
+    try {
+      await file.write('1');
+    } finally {
+      await file.close();
+    }
+    await rm(probe, { force: true });
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** With much free space a measurement is reused briefly: no disk fills that fast. */
 function measuring(folder: string): () => FreeSpace | null {

@@ -39,6 +39,11 @@ function readKey(path: string): Uint8Array | null {
   });
 }
 
+/** Reads the key, if there is one. @throws PolicyError if it is damaged or other users may read it */
+export function checkSessionKey(path: string): void {
+  readKey(path);
+}
+
 /** @returns null if another process has created a key meanwhile */
 function createKey(path: string): Uint8Array | null {
   const key = randomBytes(KEY_BYTES);

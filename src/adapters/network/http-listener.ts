@@ -1,7 +1,7 @@
 // HTTP over TCP. The caller handles requests and decides what they may do; this file limits how many requests there are
 // and how long they take.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -41,6 +41,10 @@ export interface HttpListenOptions {
   readonly tls?: TlsCertificate | undefined;
   /** Takes over a connection that requests another protocol. Default: upgrades are refused. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Maximum number of connections. Default: 512. */
+  readonly connections?: number;
+  /** Maximum size of the headers of a request. Default: 16 KiB. */
+  readonly headerBytes?: number;
 }
 
 export interface HttpListener {
@@ -51,8 +55,9 @@ export interface HttpListener {
 
 /** @throws UsageError if the address cannot be listened on */
 export async function listenHttp(options: HttpListenOptions): Promise<HttpListener> {
-  const { host, port, handle, onError, upgrade, tls } = options;
-  const server = tls === undefined ? createServer(SERVER_OPTIONS) : createSecureServer(tls);
+  const { host, port, handle, onError, upgrade, tls, connections = CONNECTIONS_MAX } = options;
+  const serverOptions = { ...SERVER_OPTIONS, maxHeaderSize: options.headerBytes ?? HEADER_BYTES_MAX };
+  const server = tls === undefined ? createServer(serverOptions) : createSecureServer(tls, serverOptions);
   server.maxHeadersCount = HEADERS_MAX;
   server.timeout = SILENT_MS;
   server.on('request', (request, response) => {
@@ -64,9 +69,9 @@ export async function listenHttp(options: HttpListenOptions): Promise<HttpListen
   server.on('connection', noteArrival);
   // Another protocol attaches its own listeners to the socket.
   if (upgrade === undefined) {
-    new HttpConnections(server, { connections: CONNECTIONS_MAX, requests: REQUESTS_MAX });
+    new HttpConnections(server, { connections, requests: REQUESTS_MAX });
   } else {
-    server.maxConnections = CONNECTIONS_MAX;
+    server.maxConnections = connections;
     server.on('upgrade', upgrade);
   }
   await listen(server, host, port);
@@ -75,17 +80,16 @@ export async function listenHttp(options: HttpListenOptions): Promise<HttpListen
 }
 
 const SERVER_OPTIONS = {
-  maxHeaderSize: HEADER_BYTES_MAX,
   headersTimeout: HEADERS_MS,
   requestTimeout: REQUEST_MS,
   keepAliveTimeout: KEEP_ALIVE_MS,
   connectionsCheckingInterval: CHECK_MS,
 };
 
-function createSecureServer(tls: TlsCertificate): Server {
+function createSecureServer(tls: TlsCertificate, serverOptions: ServerOptions): Server {
   const secureOptions = ({ cert, key }: TlsCredentials) => ({ cert, key, minVersion: 'TLSv1.2' }) as const;
   const server = createTlsServer({
-    ...SERVER_OPTIONS,
+    ...serverOptions,
     ...secureOptions(tls.credentials),
     handshakeTimeout: HANDSHAKE_MS,
   });

@@ -3,6 +3,7 @@ import { refuseNetworkFileSystem } from '../../adapters/sandbox/network-file-sys
 import { systemClock } from '../../adapters/system/system-clock.js';
 import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
 import { WorkerReporter } from '../../runtime/cluster/worker-reporter.js';
+import { addDatabaseCheck } from '../../runtime/readiness/database-check.js';
 import { locateExports } from '../../runtime/home/store-home.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../runtime/turnpike.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
@@ -24,7 +25,7 @@ export interface LocalWorker extends Pick<WorkerReporter, 'serveAt'> {
 /** Joins the ledger of a home, and reports this process to the list of workers until it closes. */
 export async function openWorker(
   shared: SharedHome,
-  options: Pick<TurnpikeOptions, 'contract' | 'upstreams' | 'log' | 'restarts'>,
+  options: Pick<TurnpikeOptions, 'contract' | 'upstreams' | 'log' | 'restarts' | 'onLedgerFailed'>,
 ): Promise<{ readonly turnpike: Turnpike; readonly worker: LocalWorker }> {
   const { paths, stored } = shared;
   const { log = winstonLog('warn') } = options;
@@ -36,6 +37,7 @@ export async function openWorker(
   const turnpike = await openTurnpike({ ...options, ...folders, overlay, store: await openSharedStore(shared) });
   try {
     const cluster = await openCluster(shared);
+    addDatabaseCheck(turnpike, cluster);
     const volume_id = stored.sandbox === null ? null : stored.volume_id;
     const worker = { version: readPackageVersion(), volume_id };
     const reporter = new WorkerReporter({ directory: cluster, overlay, worker, clock: systemClock(), log });

@@ -18,6 +18,9 @@ export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEng
   get hasFailed() {
     return engine.hasFailed;
   },
+  get condition() {
+    return engine.condition;
+  },
   start: () => engine.start(),
   stop: () => engine.stop(),
   restart: () => engine.restart(),

@@ -56,6 +56,21 @@ export class StorageGuard {
     this.#ensureReserve();
   }
 
+  /** Whether runs may start: false below the low-water mark, and without the reserve. */
+  admitsStarts(): boolean {
+    return this.#ensureReserve();
+  }
+
+  /** The free space in bytes; null if the disk is not known. */
+  freeBytes(): number | null {
+    return this.#parts.space?.measure()?.free ?? null;
+  }
+
+  /** Whether the disk accepts a write now; true if the disk is not known. */
+  async isWritable(): Promise<boolean> {
+    return (await this.#parts.space?.isWritable?.()) ?? true;
+  }
+
   /** Creates the reserve before `work`: at an opening and at each restart. */
   withReserve(work: () => Promise<void>): () => Promise<void> {
     return () => {

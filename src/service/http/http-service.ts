@@ -48,8 +48,6 @@ export interface HttpService extends InspectionService {
   readonly sessionTools: (principal: Principal) => SessionToolsOptions | null;
   /** The folder for exported bags. */
   readonly exports: string;
-  /** Whether this process can commit to a ledger that several processes write; true for any other ledger. */
-  readonly isStanding: () => Promise<boolean>;
   /** Whether the sandbox may be on a network file system. */
   readonly unsafeShared: boolean;
   readonly access: RunAccess;

@@ -21,7 +21,9 @@ export type { InspectorSource } from '../inspector/inspector-source.js';
 export type { HttpServer } from './http-server.js';
 export { pageFiles } from './served-page.js';
 export { serveSource, type ServeSourceOptions } from './serve-source.js';
-export { serveTurnpike, type ServeOptions } from './serve.js';
+export { serveTurnpike, type ServeOptions, type TurnpikeServer } from './serve.js';
+export { serveAdmin, type AdminAddress, type AdminOptions, type AdminServer } from './admin/serve-admin.js';
+export type { MonitoredProcess } from './admin/admin-handler.js';
 export type { Access, AccessAudit } from './http-service.js';
 export { turnpikeHttp, type TurnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
 

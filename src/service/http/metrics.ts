@@ -6,10 +6,24 @@ import type { AdmissionCounts } from '../admission/scheduled-request.js';
 
 const OUTCOME = /"(?:outcome|decision)":"([A-Z_]{1,32})"/;
 
+/** A gauge whose values are read at each scrape. */
+export interface GaugeSource {
+  readonly name: string;
+  readonly help: string;
+  /** The name of its one label. Absent: it has one value. */
+  readonly label?: string;
+  /** The values, by the value of the label; without a label, one value under any key. */
+  readonly read: () => Promise<ReadonlyMap<string, number>>;
+}
+
 export interface MetricSources {
   readonly size: () => Promise<number>;
-  readonly streams: () => number;
-  readonly admission: () => AdmissionCounts;
+  /** Absent: this process serves no streams. */
+  readonly streams?: () => number;
+  /** Absent: this process admits no requests. */
+  readonly admission?: () => AdmissionCounts;
+  /** Further gauges. */
+  readonly gauges?: readonly GaugeSource[];
   /** The list of workers of a shared ledger. Absent: the ledger has one writer. */
   readonly cluster?: Pick<ClusterDirectory, 'status'>;
 }
@@ -33,15 +47,19 @@ export class Metrics {
       labelNames: ['outcome'],
       registers,
     });
-    admissionMetrics(sources.admission, registers);
-    new Gauge({
-      name: 'turnpike_stream_clients',
-      help: 'Clients of event streams now',
-      registers,
-      collect() {
-        this.set(sources.streams());
-      },
-    });
+    if (sources.admission !== undefined) admissionMetrics(sources.admission, registers);
+    const { streams, gauges = [] } = sources;
+    if (streams !== undefined) {
+      new Gauge({
+        name: 'turnpike_stream_clients',
+        help: 'Clients of event streams now',
+        registers,
+        collect() {
+          this.set(streams());
+        },
+      });
+    }
+    for (const source of gauges) sourcedGauge(source, registers);
     new Gauge({
       name: 'turnpike_ledger_entries',
       help: 'Entries of the ledger',
@@ -72,6 +90,21 @@ export class Metrics {
   get type(): string {
     return this.#registry.contentType;
   }
+}
+
+function sourcedGauge({ name, help, label, read }: GaugeSource, registers: Registry[]): Gauge {
+  return new Gauge({
+    name,
+    help,
+    labelNames: label === undefined ? [] : [label],
+    registers,
+    async collect() {
+      for (const [value, number] of await read()) {
+        if (label === undefined) this.set(number);
+        else this.set({ [label]: value }, number);
+      }
+    },
+  });
 }
 
 /** Metrics of the admission controller, which counts itself: they add no cost to a request. */

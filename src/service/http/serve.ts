@@ -6,6 +6,9 @@ import { winstonLog } from '../../adapters/system/winston-log.js';
 import { UsageError } from '../../errors.js';
 import { loopbackNames } from '../request-guard.js';
 import { hostForUrl } from '../mcp/serve-http.js';
+import type { Log } from '../../ports/log.js';
+import type { ReadinessCheck } from '../../runtime/readiness/readiness.js';
+import { serveAdmin, type AdminAddress, type AdminServer } from './admin/serve-admin.js';
 import { startHttpServer, type HttpServer } from './http-server.js';
 import { turnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
 
@@ -23,6 +26,17 @@ export interface ServeOptions extends Omit<TurnpikeHttpOptions, 'hosts'> {
   readonly tls?: TlsFiles | null;
   /** Whether the tokens are stored ones; if not, the server listens only on loopback. */
   readonly storedTokens: boolean;
+  /**
+   * A listener of its own for `/livez`, `/readyz` and `/metrics`, without a token: an address, or a listener that is
+   * open already, which the caller closes. Default: none.
+   */
+  readonly admin?: AdminAddress | AdminServer;
+}
+
+/** An HTTP server, and its admin listener. */
+export interface TurnpikeServer extends HttpServer {
+  /** Null without one. */
+  readonly admin: Pick<AdminServer, 'url' | 'port'> | null;
 }
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
@@ -32,24 +46,61 @@ export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
  * @throws UsageError if the server cannot, or must not, listen on the address, and for a certificate that cannot be
  *   used
  */
-export async function serveTurnpike(serveOptions: ServeOptions): Promise<HttpServer> {
-  const { host, port, storedTokens, tls = null, ...options } = serveOptions;
+export async function serveTurnpike({ storedTokens, ...options }: ServeOptions): Promise<TurnpikeServer> {
+  const { host, log = winstonLog('warn'), admin: place } = options;
   if (!isLoopback(host) && !storedTokens) {
     throw new UsageError({
       code: 'USAGE',
       message: `${host} is reached by other machines: make a token for them first, with \`turnpike token\``,
     });
   }
-  const { log = winstonLog('warn') } = options;
-  const certificate = tls === null ? undefined : new TlsCertificate(tls, options.clock ?? systemClock(), log);
-  return startHttpServer({ host, port, closeMs: CLOSE_MS, log, tls: certificate }, (bound) => {
+  const admin = place === undefined || 'begin' in place ? (place ?? null) : await serveAdmin({ ...place, log });
+  const closeAdmin = async (): Promise<void> => (admin === place ? undefined : admin?.close());
+  try {
+    const server = await startServer({ ...options, log }, admin);
+    const unwatch = admin === null ? options.turnpike.readiness.watch() : null;
+    const close = async (): Promise<void> => {
+      unwatch?.();
+      admin?.end();
+      await server.close();
+      await closeAdmin();
+    };
+    return { ...server, admin, close };
+  } catch (error) {
+    await closeAdmin();
+    throw error;
+  }
+}
+
+async function startServer(
+  { host, port, tls = null, ...options }: Omit<ServeOptions, 'storedTokens'> & { readonly log: Log },
+  admin: AdminServer | null,
+): Promise<HttpServer> {
+  const { log, turnpike, clock = systemClock() } = options;
+  const certificate = tls === null ? undefined : new TlsCertificate(tls, clock, log);
+  let begin = (): void => undefined;
+  const server = await startHttpServer({ host, port, closeMs: CLOSE_MS, log, tls: certificate }, (bound) => {
     const names = loopbackNames(bound, certificate === undefined ? 'http' : 'https');
     const { handler, ...http } = turnpikeHttp({
       ...options,
-      log,
       hosts: [...names.hosts, `${hostForUrl(host)}:${bound}`, ...(options.hosts ?? [])],
       origins: [...names.origins, ...(options.origins ?? [])],
     });
+    begin = () => admin?.begin(http.monitoring);
     return { ...http, handle: handler };
   });
+  const removeCheck = certificate === undefined ? null : turnpike.readiness.add(certificateCheck(certificate));
+  begin();
+  return {
+    ...server,
+    close: () => {
+      removeCheck?.();
+      return server.close();
+    },
+  };
 }
+
+const certificateCheck = (certificate: TlsCertificate): ReadinessCheck => ({
+  name: 'certificate',
+  run: () => (certificate.isExpired ? 'the TLS certificate has expired' : null),
+});

@@ -12,6 +12,7 @@ import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
 import type { Log } from '../../ports/log.js';
 import type { Principal, TokenBook } from '../../ports/token-book.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
+import { addDatabaseCheck } from '../../runtime/readiness/database-check.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import { AdmissionController } from '../admission/admission-controller.js';
 import type { AdmissionOptions } from '../admission/admission-limits.js';
@@ -25,10 +26,12 @@ import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
 import { readPackageVersion } from '../package-version.js';
 import { createRefusal } from '../problems.js';
 import { httpPlugin, type AdmitRequest } from './http-plugin.js';
+import type { MonitoredProcess } from './admin/admin-handler.js';
 import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHandler } from './http-handler.js';
 import { ledgerAudit } from './routes/ledger-audit.js';
 import { KeyedSteps } from './routes/keyed-steps.js';
 import { Metrics } from './metrics.js';
+import { readinessGauges } from './readiness-gauges.js';
 import { createOpenCheck } from './served-page.js';
 import { ROUTES } from './routes/routes.js';
 import { RunAccess } from './routes/run-access.js';
@@ -84,6 +87,8 @@ export interface TurnpikeHttp {
   readonly plugin: FastifyPluginAsync;
   /** For any server: contains all routes, with MCP at /mcp. Never throws. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  /** What an admin listener of its own shows: `serveAdmin`. */
+  readonly monitoring: MonitoredProcess;
   /** Ends the streams, which would otherwise keep a server from closing, and refuses new ones. */
   endStreams(): void;
   /** Ends the streams and refuses new requests; requests in flight are finished. */
@@ -108,6 +113,7 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
   return {
     plugin: plugin(matchedEntrance({ guard, admission, addressOf })),
     handler: own.handle,
+    monitoring: { readiness: options.turnpike.readiness, metrics },
     endStreams: () => service.streams.close(),
     async close() {
       service.streams.close();
@@ -135,6 +141,7 @@ function createService(
   const inspector = options.inspector === undefined ? own() : options.inspector;
   const size = (): Promise<number> => turnpike.ledger.size();
   const streams = new EventStreams({ size, tokens, clock, log });
+  if (options.cluster !== undefined) addDatabaseCheck(turnpike, options.cluster);
   return {
     turnpike,
     tokens,
@@ -151,13 +158,13 @@ function createService(
     exports: options.exports ?? turnpike.exports ?? 'exports',
     ...(options.cluster === undefined ? {} : { findWorker: findWorkerIn(options.cluster, clock) }),
     unsafeShared: options.unsafeShared ?? false,
-    isStanding: async () => (await options.cluster?.isStanding()) ?? true,
     access: new RunAccess(turnpike.remoteAgents),
     keyedSteps: new KeyedSteps(turnpike.ledger),
     metrics: new Metrics({
       size,
       streams: () => streams.count,
       admission: () => admission.counts,
+      gauges: readinessGauges(turnpike),
       ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
     }),
     streams,

@@ -5,17 +5,16 @@ import { nanoidIds } from '../../../src/adapters/system/nanoid-ids.js';
 import { systemClock } from '../../../src/adapters/system/system-clock.js';
 import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import type { TokenRecord } from '../../../src/contract/token.js';
-import type { HttpServer } from '../../../src/service/http/http-server.js';
-import { serveTurnpike, type ServeOptions } from '../../../src/service/http/serve.js';
+import { serveTurnpike, type ServeOptions, type TurnpikeServer } from '../../../src/service/http/serve.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { ledgerSource } from '../../fixtures/ledger-source.js';
 
 export class HttpBench {
   readonly bench: Bench;
-  readonly server: HttpServer;
+  readonly server: TurnpikeServer;
   readonly #records: { list: TokenRecord[] };
 
-  private constructor(bench: Bench, server: HttpServer, records: { list: TokenRecord[] }) {
+  private constructor(bench: Bench, server: TurnpikeServer, records: { list: TokenRecord[] }) {
     this.bench = bench;
     this.server = server;
     this.#records = records;

@@ -347,7 +347,7 @@ test('closing finishes the step in flight, ends streams, and accepts no new requ
   await slow.bench.close();
 });
 
-test('health fails if the ledger cannot be read or written', async () => {
+test('health fails while a readiness check fails, and names the check', async () => {
   const token = http.token();
   expect(await (await http.ask('/health', token)).json()).toMatchObject({ status: 'ok', components: 8 });
   const { ledger } = http.bench.turnpike;
@@ -357,8 +357,14 @@ test('health fails if the ledger cannot be read or written', async () => {
   ledger.size = size;
   const { turnpike } = http.bench;
   expect(await codeOf(await http.ask('/health', token))).toBe('200 ');
-  Object.defineProperty(turnpike, 'failed', { get: () => true });
-  expect(await codeOf(await http.ask('/health', token))).toBe('503 UNHEALTHY');
+  const remove = turnpike.readiness.add({ name: 'issuer', run: () => 'it does not answer' });
+  const answer = await http.ask('/health', token);
+  remove();
+  expect(answer.status).toBe(503);
+  expect(await answer.json()).toMatchObject({
+    code: 'UNHEALTHY',
+    checks: [{ name: 'issuer', reason: 'it does not answer' }],
+  });
 });
 
 test('D7: a vote has the actor of the token, whatever the body contains', async () => {

@@ -3,13 +3,14 @@ import { drawToken, storeToken } from '../../../adapters/keys/access-token.js';
 import { POSTURES, SESSION_ROLES } from '../../../contract/session/session.js';
 import type { McpService, SessionOptions } from '../../../service/mcp/index.js';
 import { AGENT_OPTIONS, parseAgentOptions } from '../../agent-command.js';
-import { quoteArgument, commandUsageError, parseCount } from '../../arguments.js';
+import { quoteArgument, commandUsageError, parseCount, parseHostPort } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { findContractFolder, homeOf } from '../../options/folders.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
 import { withHomeAccess, type HomeAccess } from '../../home-access.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import type { Io } from '../../io.js';
+import { LEDGER_FAILURE_OPTION, withServiceLife, type ServiceLife } from '../../options/service-options.js';
 
 const ADDRESS_DEFAULT = '127.0.0.1:7390';
 
@@ -36,6 +37,7 @@ export const mcp: CliCommand = {
     { name: 'inline-specs', help: 'accept specs from agents; danger: the commands in them are executed' },
     { name: 'session-role', value: 'ROLE', help: `the session role of agents (default ${SESSION_ROLES[0]})` },
     NEW_RUNS_OPTION,
+    LEDGER_FAILURE_OPTION,
     { name: 'posture', value: 'HOW', help: `the posture of sessions that agents start: ${POSTURES.join(', ')}` },
   ],
   notes: [
@@ -49,7 +51,7 @@ export const mcp: CliCommand = {
     const agent = parseAgentOptions(mcp, args);
     const sessions = parseSessionOptions(args, io);
     const newRunsMax = parseCount(mcp, args, NEW_RUNS_OPTION.name);
-    const serve = async (home: HomeAccess): Promise<ExitCode> => {
+    const serve = async (home: HomeAccess, life: ServiceLife): Promise<ExitCode> => {
       // Loaded here, because no other command needs it.
       const { mcpService } = await import('../../../service/mcp/index.js');
       const { localTurnpike: here } = home;
@@ -57,10 +59,12 @@ export const mcp: CliCommand = {
       const limit = newRunsMax === undefined ? {} : { newRunsMax };
       const service = mcpService({ turnpike: home, ...policy, agent, log: io.log, sessions, ...limit });
       return address === null
-        ? serveOverStdio(service, home, args, io)
-        : serveOverHttp(service, home, address, args, io);
+        ? serveOverStdio(service, home, args, io, life)
+        : serveOverHttp(service, home, address, args, io, life);
     };
-    return withHomeAccess(args, io, serve, { upstreams: true });
+    return withServiceLife(mcp, args, io, (life) =>
+      withHomeAccess(args, io, (home) => serve(home, life), { upstreams: true, reaction: life.reaction }),
+    );
   },
 };
 
@@ -69,13 +73,14 @@ async function serveOverStdio(
   home: HomeAccess,
   args: CommandArguments,
   io: Io,
+  life: ServiceLife,
 ): Promise<ExitCode> {
   const { serveStdio } = await import('../../../service/mcp/index.js');
   if (io.stdinIsTTY) await io.stderr.writeLine('waiting for an MCP client on stdin and stdout');
   const ending = await serveStdio(service, {
     input: io.stdin as AsyncIterable<Uint8Array>,
     write: (text) => io.stdout.write(text),
-    stop: io.stop(),
+    stop: life.stop(),
     note: home.localTurnpike === null ? null : homeOf(args, io).mcpRun,
   });
   return ending === 'too_large' ? 1 : 0;
@@ -87,6 +92,7 @@ async function serveOverHttp(
   address: Address,
   args: CommandArguments,
   io: Io,
+  life: ServiceLife,
 ): Promise<ExitCode> {
   const { serveHttp } = await import('../../../service/mcp/index.js');
   const token = drawToken();
@@ -101,8 +107,7 @@ async function serveOverHttp(
     await io.stderr.writeLine(
       `${server.url}\n${home.localTurnpike === null ? `bearer token ${token}` : `bearer token in ${path}`}`,
     );
-    const stop = io.stop();
-    if (!stop.aborted) await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
+    await life.waitForEnd();
   } finally {
     await server.close();
     forget();
@@ -120,13 +125,10 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
 /** @throws UsageError for an invalid address, and for a non-local one without the option that permits it */
 function parseAddress(args: CommandArguments): Address {
   const [text = ADDRESS_DEFAULT] = args.operands;
-  const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text) ?? [];
-  const host = bracketed ?? plain;
-  const port = Number(digits);
-  if (host === undefined || port > 65_535)
-    throw commandUsageError(mcp, `${quoteArgument(text)} is not a valid HOST:PORT`);
-  if (LOOPBACK.test(host) || args.flag('remote')) return { host, port };
-  throw commandUsageError(mcp, `other machines can reach ${quoteArgument(host)}: add --remote to allow that`);
+  const address = parseHostPort(text);
+  if (address === null) throw commandUsageError(mcp, `${quoteArgument(text)} is not a valid HOST:PORT`);
+  if (LOOPBACK.test(address.host) || args.flag('remote')) return address;
+  throw commandUsageError(mcp, `other machines can reach ${quoteArgument(address.host)}: add --remote to allow that`);
 }
 
 function parseSessionOptions(args: CommandArguments, io: Io): SessionOptions {

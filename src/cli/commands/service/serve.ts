@@ -17,6 +17,12 @@ import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import { STORE_OPTION } from '../../store/shared-home.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
 import { withHomeAccess } from '../../home-access.js';
+import {
+  ADMIN_OPTION,
+  LEDGER_FAILURE_OPTION,
+  withServiceLife,
+  type ServiceLife,
+} from '../../options/service-options.js';
 import type { XstateInspectServer } from '../../../service/xstate-inspect.js';
 import { type Io } from '../../io.js';
 
@@ -56,6 +62,8 @@ export const serve: CliCommand = {
       value: 'URL',
       help: 'with a shared ledger: the URL at which other machines reach this process',
     },
+    ADMIN_OPTION,
+    LEDGER_FAILURE_OPTION,
     { name: 'demo', help: 'serve a temporary home directory with demonstration agents; deleted at the end' },
     { name: 'xstate-inspect', value: 'PORT', help: 'also serve viewers of @xstate/inspect on this port' },
     NEW_RUNS_OPTION,
@@ -72,36 +80,38 @@ export const serve: CliCommand = {
   async run(args, io) {
     limitHeapGrowth();
     const [host, port] = [args.text('host') ?? HOST_DEFAULT, parsePort(serve, args, 'port', PORT_DEFAULT)];
-    if (args.flag('demo')) return serveDemo({ host, port }, args, io);
-    return withHomeAccess(
-      args,
-      io,
-      async ({ localTurnpike: here, worker }): Promise<ExitCode> => {
-        if (here !== null) await serveHome({ turnpike: here, worker }, { host, port }, args, io);
-        return 0;
-      },
-      { upstreams: true, localOnly: true, isService: true },
-    );
+    return withServiceLife(serve, args, io, (life) => {
+      if (args.flag('demo')) return serveDemo({ host, port }, args, io, life);
+      return withHomeAccess(
+        args,
+        io,
+        async ({ localTurnpike: here, worker }): Promise<ExitCode> => {
+          if (here !== null) await serveHome({ turnpike: here, worker, life }, { host, port }, args, io);
+          return 0;
+        },
+        { upstreams: true, localOnly: true, reaction: life.reaction },
+      );
+    });
   },
 };
 
 /** The demonstration uses a temporary home and never touches an existing one. */
-async function serveDemo(at: Address, args: CommandArguments, io: Io): Promise<ExitCode> {
+async function serveDemo(at: Address, args: CommandArguments, io: Io, life: ServiceLife): Promise<ExitCode> {
   if (args.isGiven('home')) throw usageError('--demo creates a home directory of its own: omit --home');
   const folder = await mkdtemp(join(tmpdir(), 'turnpike-demo-'));
   try {
-    await runDemo(folder, at, args, io);
+    await runDemo(folder, at, args, io, life);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
   return 0;
 }
 
-async function runDemo(folder: string, at: Address, args: CommandArguments, io: Io): Promise<void> {
+async function runDemo(folder: string, at: Address, args: CommandArguments, io: Io, life: ServiceLife): Promise<void> {
   // Installed before filling, so that a stop during it removes the folder too.
-  const stop = io.stop();
+  const stop = life.stop();
   const { fillDemo, runDemoAgents: keepMoving, openDemo } = await import('../../demo.js');
-  const turnpike = await openDemo(folder, io.log);
+  const turnpike = await openDemo(folder, { log: io.log, ...life.reaction });
   const ended = new AbortController();
   let moving: Promise<void> = Promise.resolve();
   try {
@@ -109,7 +119,7 @@ async function runDemo(folder: string, at: Address, args: CommandArguments, io: 
     await fillDemo(turnpike, stop);
     if (stop.aborted) return;
     moving = keepMoving(turnpike, ended.signal);
-    await serveHome({ turnpike, worker: null }, at, args, io);
+    await serveHome({ turnpike, worker: null, life }, at, args, io);
   } finally {
     ended.abort();
     await moving;
@@ -121,16 +131,22 @@ interface ServedHome {
   readonly turnpike: Turnpike;
   /** Null unless other processes may write to the ledger too. */
   readonly worker: LocalWorker | null;
+  readonly life: ServiceLife;
 }
 
-async function serveHome({ turnpike, worker }: ServedHome, at: Address, args: CommandArguments, io: Io): Promise<void> {
+async function serveHome(
+  { turnpike, worker, life }: ServedHome,
+  at: Address,
+  args: CommandArguments,
+  io: Io,
+): Promise<void> {
   // Loaded here, because no other command needs it.
   const { serveTurnpike } = await import('../../../service/http/index.js');
   const stored = new TokenFile((turnpike.keys ?? homeOf(args, io)).tokens, systemClock());
   const hasStored = stored.list().some(({ id }) => stored.holds(id));
   const page = readBuiltPage();
   // Installed before the address is printed: a reader of the address may stop the command at once.
-  const stop = io.stop();
+  life.stop();
   const temporaryToken = args.flag('stored-tokens') ? null : createTemporaryToken(args);
   const specs = args.text('specs');
   const newRunsMax = parseCount(serve, args, NEW_RUNS_OPTION.name);
@@ -151,6 +167,7 @@ async function serveHome({ turnpike, worker }: ServedHome, at: Address, args: Co
     ...(worker === null
       ? {}
       : { cluster: worker.cluster, withoutVolume: worker.volume_id === null, unsafeShared: worker.unsafeShared }),
+    ...(life.admin === null ? {} : { admin: life.admin }),
     log: io.log,
   });
   worker?.serveAt(args.text('advertise') ?? server.url);
@@ -158,7 +175,7 @@ async function serveHome({ turnpike, worker }: ServedHome, at: Address, args: Co
   try {
     if (viewers !== null) await io.stderr.writeLine(`viewers of @xstate/inspect: ${viewers.url}`);
     await io.stderr.writeLine(temporaryToken === null ? server.url : `${server.url}/#token=${temporaryToken.token}`);
-    if (!stop.aborted) await new Promise((end) => stop.addEventListener('abort', end, { once: true }));
+    await life.waitForEnd();
   } finally {
     await viewers?.close();
     await server.close();

@@ -1,8 +1,15 @@
 import { usageError } from '../../../errors.js';
 import { limitHeapGrowth } from '../../../adapters/heap-growth.js';
-import { NO_OPERANDS, type CliCommand, type ExitCode } from '../../command.js';
+import { NO_OPERANDS, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
 import { withHomeAccess } from '../../home-access.js';
+import type { Io } from '../../io.js';
 import { homeOf } from '../../options/folders.js';
+import {
+  ADMIN_OPTION,
+  LEDGER_FAILURE_OPTION,
+  withServiceLife,
+  type ServiceLife,
+} from '../../options/service-options.js';
 import { STORE_OPTION } from '../../store/shared-home.js';
 
 /** `turnpike worker`: a worker of a shared ledger without an HTTP service. */
@@ -11,7 +18,7 @@ export const worker: CliCommand = {
   section: 'worker',
   summary: 'Run a worker of a shared ledger without an HTTP service',
   operands: NO_OPERANDS,
-  options: [STORE_OPTION],
+  options: [STORE_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION],
   notes: [
     'The worker fires timers, settles the effects of workers that are gone, and integrates commits into the log, until',
     'it receives SIGTERM. After the loss of the database it joins again by itself. Needs a home directory of',
@@ -19,22 +26,32 @@ export const worker: CliCommand = {
   ],
   async run(args, io) {
     limitHeapGrowth();
-    const stop = io.stop();
-    const { home } = homeOf(args, io);
-    return withHomeAccess(
-      args,
-      io,
-      async ({ worker: own }): Promise<ExitCode> => {
-        if (own === null) {
-          throw usageError(`${home} does not name a database: create a home with \`turnpike init --store URL\``);
-        }
-        await io.stderr.writeLine(
-          `this worker has joined the ledger, ${own.volume_id === null ? 'without the volume' : `with volume ${own.volume_id}`}`,
-        );
-        if (!stop.aborted) await new Promise((end) => stop.addEventListener('abort', end, { once: true }));
-        return 0;
-      },
-      { localOnly: true, isService: true },
-    );
+    return withServiceLife(worker, args, io, (life) => runWorker(args, io, life));
   },
 };
+
+function runWorker(args: CommandArguments, io: Io, life: ServiceLife): Promise<ExitCode> {
+  life.stop();
+  const { home } = homeOf(args, io);
+  return withHomeAccess(
+    args,
+    io,
+    async ({ worker: own, localTurnpike: turnpike }): Promise<ExitCode> => {
+      if (own === null || turnpike === null) {
+        throw usageError(`${home} does not name a database: create a home with \`turnpike init --store URL\``);
+      }
+      await io.stderr.writeLine(
+        `this worker has joined the ledger, ${own.volume_id === null ? 'without the volume' : `with volume ${own.volume_id}`}`,
+      );
+      if (life.admin !== null) {
+        const { workerMetrics } = await import('../../../service/http/worker-metrics.js');
+        life.admin.begin({ readiness: turnpike.readiness, metrics: workerMetrics(turnpike, own.cluster) });
+      }
+      const unwatch = life.admin === null ? turnpike.readiness.watch() : null;
+      await life.waitForEnd();
+      unwatch?.();
+      return 0;
+    },
+    { localOnly: true, reaction: life.reaction },
+  );
+}

@@ -39,23 +39,20 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
       path: '/api/v1/health',
       head: true,
       kind: 'live',
-      summary: 'Check that the ledger can be read and written, and that an action is registered',
+      summary: 'Check that this process can do all its work now; the problem of a 503 lists what it cannot do',
       rights: [],
       responses: { 200: jsonResponse('The service is healthy; otherwise 503.', HealthShape) },
-      async handle(_request, { turnpike, version, isStanding, unsafeShared, log }) {
-        try {
-          const reads = [turnpike.ledger.size(), turnpike.policy(), isStanding()] as const;
-          const [ledger_entries, policy, standing] = await Promise.all(reads);
-          const components = policy.actions.size;
-          const health = { status: 'ok', version, ledger_entries, components };
-          if (turnpike.failed) log.error('the ledger cannot be written');
-          else if (!standing) log.error('this worker has no session with the database');
-          else if (components > 0) return { json: unsafeShared ? { ...health, unsafe_shared: true } : health };
-          else log.error('no action is registered');
-        } catch (error) {
-          log.error('the service is not healthy', { error });
-        }
-        throw new RefusalError('UNHEALTHY');
+      async handle(_request, { turnpike, version, unsafeShared }) {
+        const { isReady, checks } = await turnpike.readiness.report();
+        if (!isReady)
+          throw new RefusalError(
+            'UNHEALTHY',
+            {},
+            checks.filter(({ reason }) => reason !== null),
+          );
+        const [ledger_entries, policy] = await Promise.all([turnpike.ledger.size(), turnpike.policy()]);
+        const health = { status: 'ok', version, ledger_entries, components: policy.actions.size };
+        return { json: unsafeShared ? { ...health, unsafe_shared: true } : health };
       },
     }),
     route({
