@@ -195,7 +195,6 @@ const createListener = (
     sessions.rejectPending(error);
     runRecords.stop();
     replayPoints?.stop();
-    log.error('the ledger cannot be written: nothing is recorded or executed until a restart', { error });
     restarts?.onEngineFailed();
     try {
       onLedgerFailed?.(error);

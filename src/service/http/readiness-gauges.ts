@@ -33,7 +33,7 @@ export function readinessGauges({ readiness, vitals }: Pick<Turnpike, 'readiness
     one(
       'clock_offset_seconds',
       'How far the clock of the machine was set forward since the start; negative: back',
-      () => vitals.clockOffset() / MS_PER_SECOND,
+      () => Math.round(vitals.clockOffset() / MS_PER_SECOND),
     ),
   ];
 }

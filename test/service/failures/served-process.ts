@@ -3,7 +3,7 @@
 
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
+import { closeSync, openSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bundled } from '../../fixtures/bundled.js';
@@ -34,6 +34,12 @@ export interface ServedOptions {
   /** Default: `serve` on any port, with stored tokens. */
   readonly command?: string;
   readonly env?: Readonly<Record<string, string>>;
+}
+
+interface AskOptions {
+  readonly method?: string;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export class ServedProcess {
@@ -129,18 +135,20 @@ export class ServedProcess {
     }
   }
 
-  async ask(path: string, init: RequestInit = {}): Promise<{ readonly status: number; readonly text: string }> {
-    const headers = { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' };
+  async ask(path: string, init: AskOptions = {}): Promise<{ readonly status: number; readonly text: string }> {
+    const own = { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' };
+    const headers = { ...own, ...init.headers };
     const response = await fetch(`${this.url}/api/v1${path}`, { ...init, headers });
     return { status: response.status, text: await response.text() };
   }
 
   /** The status and outcome of a thought: `200 SUCCESS`, `200 AUDIT_FAILURE`, `503 STORAGE_LOW`. */
-  async step(): Promise<string> {
+  async step({ integrated = false } = {}): Promise<string> {
     const proposal = { schema_version: '1.0.0', id: randomUUID(), reasoning: 'A thought.', action: 'THINK', args: {} };
     const { status, text } = await this.ask(`/agents/${this.#run}/steps`, {
       method: 'POST',
       body: JSON.stringify(proposal),
+      headers: integrated ? { prefer: 'wait=integrated' } : {},
     });
     const { outcome, error, code } = JSON.parse(text) as {
       outcome?: string;
@@ -189,6 +197,18 @@ export class ServedProcess {
 
   freeDisk(): void {
     rmSync(this.path('filler'));
+  }
+
+  /** Reports an error to the file system of its disk, an ext4 that becomes read-only after one. */
+  failFileSystem(): void {
+    const [, device = ''] = /^\/dev\/(loop\d+)$/m.exec(this.#stdout) ?? [];
+    writeFileSync(`/sys/fs/ext4/${device}/trigger_fs_error`, '1');
+  }
+
+  /** Ends it at once. */
+  async end(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.ended;
   }
 
   async stop(): Promise<number | null> {
