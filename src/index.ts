@@ -76,6 +76,8 @@ export type {
   StartSessionOptions,
   TaskDetails,
 } from './runtime/sessions/sessions.js';
+export type { Readiness, ReadinessCheck, ReadinessReport, ReadinessResult } from './runtime/readiness/readiness.js';
+export type { LedgerVitals } from './runtime/readiness/turnpike-readiness.js';
 export { copyHome, reopenHome, type CopyHomeOptions, type CopyReport } from './runtime/home/copy/copy-home.js';
 export {
   resolveLocation,
