@@ -1,28 +1,65 @@
-// The command in one file, as the last step of the build: to find and load a thousand takes a process three times as
-// long as all that most commands then do. The library stays as it was compiled.
+// The package in few files, as the last step of the build. `tsc` compiles every file into build/compiled; this joins what
+// the entry points of package.json reach into dist. To find and load a thousand files takes a process three times as long
+// as most commands then need, and the library and the command share what they have in common.
 
 import { build } from 'esbuild';
+import { copyFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const COMMAND = 'dist/src/cli/main.js';
+const ROOT = fileURLToPath(new URL('.', import.meta.url));
+const COMPILED = join(ROOT, 'build/compiled');
+const OUT = join(ROOT, 'dist');
+const { exports, bin, dependencies, peerDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+
+/** Bundled, because nearly every command needs them at once. The other dependencies are loaded where they are needed. */
+const BUNDLED = ['nanoid', 'typebox', 'winston', 'yaml'];
+const OUTSIDE = [...Object.keys(dependencies), ...Object.keys(peerDependencies)].filter(
+  (name) => !BUNDLED.includes(name),
+);
 
 /** CommonJS in a file of ES modules finds by this what it requires. */
 const REQUIRE =
   "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);";
 
+const targets = Object.values(exports).filter((target) => target.default !== undefined);
+const fromDist = (path) => relative('dist', path);
+const entries = [...targets.map((target) => target.default), bin.turnpike].map(fromDist);
+
+for (const folder of ['src', 'machines']) rmSync(join(OUT, folder), { recursive: true, force: true });
 await build({
-  absWorkingDir: fileURLToPath(new URL('.', import.meta.url)),
-  entryPoints: [COMMAND],
-  outfile: COMMAND,
-  allowOverwrite: true,
+  absWorkingDir: ROOT,
+  entryPoints: entries.map((path) => join(COMPILED, path)),
+  outbase: COMPILED,
+  outdir: OUT,
+  // As deep as the entry point of the command: files find what the package ships by paths from themselves.
+  chunkNames: 'src/chunks/[name]-[hash]',
   bundle: true,
+  splitting: true,
   format: 'esm',
   platform: 'node',
   target: 'node20',
+  minifyWhitespace: true,
   // Errors are known by the names of their classes.
   keepNames: true,
-  // Native, or not installed with the package.
-  external: ['better-sqlite3', 'pg', 'ai'],
+  external: OUTSIDE.flatMap((name) => [name, `${name}/*`]),
   banner: { js: REQUIRE },
   logLevel: 'warning',
 });
+for (const path of declarationsOf(targets.map((target) => fromDist(target.types)))) {
+  mkdirSync(dirname(join(OUT, path)), { recursive: true });
+  copyFileSync(join(COMPILED, path), join(OUT, path));
+}
+
+/** The declarations that these files reach. */
+function declarationsOf(roots) {
+  const found = new Set(roots);
+  for (const path of found) {
+    for (const [, name] of readFileSync(join(COMPILED, path), 'utf8').matchAll(
+      /(?:from |import\(|import )['"](\.[^'"]+)\.js['"]/g,
+    )) {
+      found.add(`${join(dirname(path), name)}.d.ts`);
+    }
+  }
+  return found;
+}

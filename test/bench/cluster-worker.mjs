@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import Type from 'typebox';
-import { manifestPolicySource } from '../../dist/src/adapters/policy/manifest-policy-source.js';
+import { manifestPolicySource } from '../../build/compiled/src/adapters/policy/manifest-policy-source.js';
 import { defineTool, openTurnpike, winstonLog } from '../../dist/src/index.js';
 import { payload } from './payloads.mjs';
 

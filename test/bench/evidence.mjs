@@ -11,9 +11,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { sqliteHistoryCache } from '../../dist/src/adapters/sqlite/sqlite-history-cache.js';
-import { homePaths, openHome } from '../../dist/src/runtime/home/home.js';
-import { LedgerReader } from '../../dist/src/runtime/ledger/ledger-reader.js';
+import { sqliteHistoryCache } from '../../build/compiled/src/adapters/sqlite/sqlite-history-cache.js';
+import { homePaths, openHome } from '../../build/compiled/src/runtime/home/home.js';
+import { LedgerReader } from '../../build/compiled/src/runtime/ledger/ledger-reader.js';
 import { longLedger } from './long-ledger.mjs';
 
 const { values, positionals } = parseArgs({

@@ -15,7 +15,7 @@ const { values } = parseArgs({
     steps: { type: 'string', default: '25000' },
     /** This number of them brings two artifacts; the others repeat the same ones. */
     fresh: { type: 'string', default: '5000' },
-    dist: { type: 'string', default: '../../dist/src' },
+    dist: { type: 'string', default: '../../build/compiled/src' },
     part: { type: 'string' },
     at: { type: 'string' },
   },

@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 
 const { values } = parseArgs({
   options: {
-    dist: { type: 'string', default: new URL('../../dist', import.meta.url).pathname },
+    dist: { type: 'string', default: new URL('../../build/compiled', import.meta.url).pathname },
     entries: { type: 'string', default: '1000000' },
     steps: { type: 'string', default: '6400' },
     rounds: { type: 'string', default: '5' },

@@ -139,7 +139,7 @@ test('U-05: three processes compute the same layout, to the byte, and so does th
   const shipped = JSON.stringify([...readShippedCharts().values()]);
   const program = `
     import { readFileSync } from 'node:fs';
-    import { LayoutWorker } from './dist/src/adapters/inspector/layout-worker.js';
+    import { LayoutWorker } from './build/compiled/src/adapters/inspector/layout-worker.js';
     const charts = JSON.parse(readFileSync('dist/charts.json', 'utf8'));
     const worker = new LayoutWorker();
     const made = [];
