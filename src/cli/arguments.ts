@@ -1,6 +1,7 @@
 import { usageError } from '../errors.js';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { errorCode } from '../adapters/system/error-code.js';
+import { nearestName } from '../runtime/configuration/nearest-name.js';
 import type { ConfigurationValue } from '../runtime/configuration/configuration-key.js';
 import type { ConfiguredOptions } from '../runtime/configuration/turnpike-configuration.js';
 import { COMMON_OPTIONS, type CommandArguments, type CliCommand } from './command.js';
@@ -100,6 +101,14 @@ function parseRawArguments(command: CliCommand, argv: readonly string[]): Return
   } catch (error) {
     if (!errorCode(error).startsWith('ERR_PARSE_ARGS')) throw error;
     // The first sentence of Node's message says what is wrong; the rest is advice for programmers.
-    throw commandUsageError(command, (error as Error).message.split(/\. |\n/u, 1).join(''));
+    const message = (error as Error).message.split(/\. |\n/u, 1).join('');
+    throw commandUsageError(command, `${message}${suggestOption(message, Object.keys(options))}`);
   }
+}
+
+/** The option that an unknown one most probably means, as the end of a message. */
+function suggestOption(message: string, known: readonly string[]): string {
+  const [, unknown] = /^Unknown option '--([^']+)'/u.exec(message) ?? [];
+  const nearest = unknown === undefined ? null : nearestName(unknown, known);
+  return nearest === null ? '' : `; did you mean --${nearest}?`;
 }

@@ -47,6 +47,12 @@ export interface CliCommand {
   run(args: CommandArguments, io: Io): Promise<ExitCode>;
 }
 
+/** Commands that belong together, under one title of the help. */
+export interface CommandGroup {
+  readonly title: string;
+  readonly commands: readonly CliCommand[];
+}
+
 export const NO_OPERANDS = { usage: '', min: 0, max: 0 } as const;
 
 /** The options of every command. */

@@ -2,7 +2,7 @@ import { CodedError, LedgerError } from '../errors.js';
 import { hidePasswords } from '../runtime/home/hide-passwords.js';
 import type { ExitCode } from './command.js';
 import type { Io } from './io.js';
-import { escapeText } from './text/terminal.js';
+import { escapeText, jsonLine } from './text/terminal.js';
 
 /** The exit code of an error that has a code; null for an internal error. */
 export function exitCodeOf(error: unknown): ExitCode | null {
@@ -33,7 +33,13 @@ export async function exitOneIfTampered(io: Pick<Io, 'stderr'>, work: () => Prom
 
 /** An error as one line: `CODE: message`. */
 export function errorLine(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   const line = message.replace(/:\n/gu, ': ').replace(/\n/gu, '; ');
   return escapeText(hidePasswords(`${codeOf(error) ?? 'UNEXPECTED'}: ${line}`));
 }
+
+/** An error as one line of JSON, for `--json`. */
+export const errorJson = (error: unknown, exit_code: ExitCode): string =>
+  jsonLine({ error: { code: codeOf(error) ?? 'UNEXPECTED', message: hidePasswords(messageOf(error)), exit_code } });
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

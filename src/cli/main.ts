@@ -1,43 +1,16 @@
 #!/usr/bin/env node
-// The only module that uses the process: streams, environment, signals, exit.
+// The command. Help and version are answered without loading anything else.
 
-import { isatty } from 'node:tty';
-import { winstonLog } from '../adapters/system/winston-log.js';
-import { hidePasswords } from '../runtime/home/hide-passwords.js';
-import { Output, type Io } from './io.js';
-import { turnpikeCommand } from './turnpike-command.js';
+import { preparedAnswer, readPreparedTexts } from './help/prepared-answers.js';
 
-const hasColours = isatty(1) && process.env['NO_COLOR'] === undefined && process.env['TERM'] !== 'dumb';
-
-let stopping: AbortController | null = null;
-
-// Other users can list the arguments of a process: the title of the process replaces them.
-if (process.argv.some((argument) => hidePasswords(argument) !== argument)) process.title = 'turnpike';
-
-/** After the first call, the first signal aborts the command and the second ends the process. */
-function listenForStop(): AbortSignal {
-  if (stopping === null) {
-    const controller = new AbortController();
-    stopping = controller;
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => controller.abort());
-  }
-  return stopping.signal;
+const argv = process.argv.slice(2);
+const texts = readPreparedTexts();
+const answer = texts === null ? null : preparedAnswer(argv, texts);
+if (answer === null) {
+  const { runCommand } = await import('./run-command.js');
+  await runCommand(argv);
+} else {
+  // A reader that is gone is no error: `turnpike help | head`.
+  process.stdout.on('error', () => process.exit(0));
+  process.stdout.write(answer);
 }
-
-const io: Io = {
-  // Created on first use: most commands read nothing.
-  get stdin() {
-    return process.stdin;
-  },
-  stdinIsTTY: isatty(0),
-  stdout: new Output(process.stdout, isatty(1)),
-  stderr: new Output(process.stderr, isatty(2)),
-  cwd: process.cwd(),
-  environment: process.env,
-  colours: hasColours,
-  log: winstonLog('error'),
-  stop: listenForStop,
-};
-
-// Every write has been awaited. An input that is still open must not keep the process alive.
-process.exit(await turnpikeCommand(process.argv.slice(2), io));

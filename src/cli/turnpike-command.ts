@@ -3,14 +3,15 @@
 
 import { usageError } from '../errors.js';
 import { NOTHING_CONFIGURED, parseArguments, quoteArgument, type ConfiguredArguments } from './arguments.js';
-import type { CliCommand, ExitCode } from './command.js';
+import type { CliCommand, CommandGroup, ExitCode } from './command.js';
 import { actions } from './commands/policy/actions.js';
 import { approvals } from './commands/runs/approvals.js';
 import { approve } from './commands/runs/approve.js';
 import { exportCase } from './commands/runs/export.js';
 import { exportVerify } from './commands/runs/export-verify.js';
 import { configPrint } from './commands/config-print.js';
-import { helpText, overviewText } from './commands/help.js';
+import { completion } from './commands/completion.js';
+import { helpText, overviewText } from './help/help-text.js';
 import { clusterStatus } from './commands/cluster/cluster-status.js';
 import { homeCopy } from './commands/home/home-copy.js';
 import { homeReopen } from './commands/home/home-reopen.js';
@@ -45,52 +46,42 @@ import { upstreamPin } from './commands/service/upstream-pin.js';
 import { version } from './commands/version.js';
 import { configurationKeys } from './configuration/command-keys.js';
 import { configuredArguments, readConfiguration } from './configuration/read-configuration.js';
-import { errorLine, exitCodeOf } from './exit-code.js';
+import { errorJson, errorLine, exitCodeOf } from './exit-code.js';
 import { OutputClosedError, type Io } from './io.js';
+import { nearestName } from '../runtime/configuration/nearest-name.js';
 
 /** Every command, in the order of the help. */
-export const COMMANDS: readonly CliCommand[] = [
-  init,
-  step,
-  run,
-  runs,
-  runsResolve,
-  replayCommand,
-  ledgerVerify,
-  ledgerCheckpoint,
-  ledgerProve,
-  ledgerCheckProof,
-  ledgerExport,
-  ledgerErase,
-  ledgerArchive,
-  homeCopy,
-  homeReopen,
-  machinesDiff,
-  policyCheck,
-  policyPin,
-  policyDeny,
-  policySimulate,
-  policyExplain,
-  ...SESSION_COMMANDS,
-  upstreamList,
-  upstreamPin,
-  promote,
-  exportCase,
-  exportVerify,
-  approvals,
-  approve,
-  actions,
-  mcp,
-  serve,
-  worker,
-  clusterStatus,
-  inspectCommand,
-  token,
-  tokenList,
-  tokenRevoke,
-  configPrint(() => COMMANDS),
-  version,
+export const COMMAND_GROUPS: readonly CommandGroup[] = [
+  { title: 'start', commands: [init, configPrint(() => COMMANDS), completion(() => COMMANDS), version] },
+  { title: 'agents and runs', commands: [step, run, runs, runsResolve, promote, exportCase, exportVerify] },
+  { title: 'approvals', commands: [approvals, approve] },
+  { title: 'sessions', commands: SESSION_COMMANDS },
+  {
+    title: 'policy',
+    commands: [actions, policyCheck, policyPin, policyDeny, policySimulate, policyExplain, upstreamList, upstreamPin],
+  },
+  {
+    title: 'evidence',
+    commands: [
+      replayCommand,
+      ledgerVerify,
+      ledgerCheckpoint,
+      ledgerProve,
+      ledgerCheckProof,
+      ledgerExport,
+      ledgerErase,
+      ledgerArchive,
+      machinesDiff,
+      inspectCommand,
+    ],
+  },
+  {
+    title: 'services',
+    commands: [serve, mcp, worker, clusterStatus, token, tokenList, tokenRevoke, homeCopy, homeReopen],
+  },
 ];
+
+export const COMMANDS: readonly CliCommand[] = COMMAND_GROUPS.flatMap(({ commands }) => commands);
 
 /** Runs `turnpike` with these arguments. Never throws. */
 export async function turnpikeCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
@@ -98,8 +89,8 @@ export async function turnpikeCommand(argv: readonly string[], io: Io): Promise<
     return await dispatch(argv, io);
   } catch (error) {
     if (error instanceof OutputClosedError) return 0;
-    await io.stderr.writeLine(errorLine(error));
     const code = exitCodeOf(error);
+    await io.stderr.write(argv.includes('--json') ? errorJson(error, code ?? 3) : `${errorLine(error)}\n`);
     if (code === null) io.log.error('the command failed with an unexpected error', { error });
     return code ?? 3;
   }
@@ -108,7 +99,7 @@ export async function turnpikeCommand(argv: readonly string[], io: Io): Promise<
 async function dispatch(argv: readonly string[], io: Io): Promise<ExitCode> {
   const [first] = argv;
   if (first === undefined) {
-    await io.stderr.write(overviewText(COMMANDS));
+    await io.stderr.write(overviewText(COMMAND_GROUPS));
     return 2;
   }
   if (first === 'help' || first === '--help' || first === '-h') return printHelp(argv.slice(1), io);
@@ -127,7 +118,7 @@ function configure(command: CliCommand, file: string | undefined, io: Io): Confi
 }
 
 async function printHelp(words: readonly string[], io: Io): Promise<ExitCode> {
-  await io.stdout.write(words.length === 0 ? overviewText(COMMANDS) : helpText(findCommand(words).command));
+  await io.stdout.write(words.length === 0 ? overviewText(COMMAND_GROUPS) : helpText(findCommand(words).command));
   return 0;
 }
 
@@ -142,5 +133,16 @@ function findCommand(argv: readonly string[]): { readonly command: CliCommand; r
   if (first.startsWith('-')) throw usageError(`name the command before ${quoteArgument(first)}: see \`turnpike help\``);
   const longer = COMMANDS.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => `\`${name}\``);
   if (longer.length > 0) throw usageError(`incomplete command; use ${longer.join(' or ')}: see \`turnpike help\``);
-  throw usageError(`unknown command ${quoteArgument(first)}: see \`turnpike help\``);
+  throw usageError(`unknown command ${quoteArgument(first)}${suggestCommand(argv)}: see \`turnpike help\``);
+}
+
+/** The command that these words most probably mean, as the end of a message. */
+function suggestCommand(argv: readonly string[]): string {
+  const words = argv.filter((word) => !word.startsWith('-'));
+  const names = COMMANDS.map(({ name }) => name);
+  // `token-revoke` and `revoke token` are written by those who remember the words and not their order.
+  const nearest =
+    [2, 1].map((count) => nearestName(words.slice(0, count).join(' '), names)).find((name) => name !== null) ??
+    nearestName((words[0] ?? '').replaceAll('-', ' '), names);
+  return nearest === null || nearest === undefined ? '' : `; did you mean \`${nearest}\`?`;
 }

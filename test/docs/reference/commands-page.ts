@@ -1,7 +1,7 @@
 // docs/reference/commands.md: the help of every command of `turnpike`.
 
 import { COMMON_OPTIONS } from '../../../src/cli/command.js';
-import { helpText } from '../../../src/cli/commands/help.js';
+import { helpText } from '../../../src/cli/help/help-text.js';
 import { COMMANDS } from '../../../src/cli/turnpike-command.js';
 import { code, markdownTable } from './schema-fields.js';
 

@@ -1,13 +1,15 @@
-import { COMMON_OPTIONS, type CliCommand, type CommandOption } from '../command.js';
+import { COMMON_OPTIONS, type CliCommand, type CommandGroup, type CommandOption } from '../command.js';
 import { table } from '../text/terminal.js';
 
 /** The overview of all commands. */
-export function overviewText(commands: readonly CliCommand[]): string {
-  const rows = commands.map((command) => [`  ${usageLine(command)}`, command.summary]);
+export function overviewText(groups: readonly CommandGroup[]): string {
+  const width = Math.max(...groups.flatMap(({ commands }) => commands.map((command) => usageLine(command).length)));
+  const rowsOf = ({ commands }: CommandGroup): string =>
+    commands.map((command) => `  ${usageLine(command).padEnd(width)}  ${command.summary}\n`).join('');
   return [
     'turnpike: lets untrusted agents act through a state machine, and proves afterwards what they did.\n\n',
     'usage: turnpike <command> [options]\n\n',
-    alignRows(rows),
+    groups.map((group) => `${group.title}:\n${rowsOf(group)}`).join('\n'),
     '\noptions of every command:\n',
     optionLines(COMMON_OPTIONS),
     '\n`turnpike help <command>` explains one command. Exit codes: 0 done, 1 the check failed or the run did not\n',

@@ -1,0 +1,46 @@
+// Runs a command in this process. This module and `main.ts` are the only ones that use the process: streams,
+// environment, signals, exit.
+
+import { isatty } from 'node:tty';
+import { winstonLog } from '../adapters/system/winston-log.js';
+import { hidePasswords } from '../runtime/home/hide-passwords.js';
+import { Output, type Io } from './io.js';
+import { turnpikeCommand } from './turnpike-command.js';
+
+const hasColours = isatty(1) && process.env['NO_COLOR'] === undefined && process.env['TERM'] !== 'dumb';
+
+let stopping: AbortController | null = null;
+
+// Other users can list the arguments of a process: the title of the process replaces them.
+if (process.argv.some((argument) => hidePasswords(argument) !== argument)) process.title = 'turnpike';
+
+/** After the first call, the first signal aborts the command and the second ends the process. */
+function listenForStop(): AbortSignal {
+  if (stopping === null) {
+    const controller = new AbortController();
+    stopping = controller;
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => controller.abort());
+  }
+  return stopping.signal;
+}
+
+const io: Io = {
+  // Created on first use: most commands read nothing.
+  get stdin() {
+    return process.stdin;
+  },
+  stdinIsTTY: isatty(0),
+  stdout: new Output(process.stdout, isatty(1)),
+  stderr: new Output(process.stderr, isatty(2)),
+  cwd: process.cwd(),
+  environment: process.env,
+  colours: hasColours,
+  log: winstonLog('error'),
+  stop: listenForStop,
+};
+
+/** Runs the command of the arguments, and ends the process. */
+export async function runCommand(argv: readonly string[]): Promise<never> {
+  // Every write has been awaited. An input that is still open must not keep the process alive.
+  return process.exit(await turnpikeCommand(argv, io));
+}
