@@ -3,7 +3,7 @@
 // as most commands then need, and the library and the command share what they have in common.
 
 import { build } from 'esbuild';
-import { copyFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -27,7 +27,7 @@ const fromDist = (path) => relative('dist', path);
 const entries = [...targets.map((target) => target.default), bin.turnpike].map(fromDist);
 
 for (const folder of ['src', 'machines']) rmSync(join(OUT, folder), { recursive: true, force: true });
-await build({
+const { metafile } = await build({
   absWorkingDir: ROOT,
   entryPoints: entries.map((path) => join(COMPILED, path)),
   outbase: COMPILED,
@@ -45,10 +45,31 @@ await build({
   external: OUTSIDE.flatMap((name) => [name, `${name}/*`]),
   banner: { js: REQUIRE },
   logLevel: 'warning',
+  metafile: true,
 });
+const packages = bundledPackages(Object.keys(metafile.inputs));
+writeFileSync(join(ROOT, 'build/bundled-packages.json'), JSON.stringify(packages.map(({ name }) => name)));
+writeFileSync(join(OUT, 'licenses.txt'), licensesOf(packages));
 for (const path of declarationsOf(targets.map((target) => fromDist(target.types)))) {
   mkdirSync(dirname(join(OUT, path)), { recursive: true });
   copyFileSync(join(COMPILED, path), join(OUT, path));
+}
+
+/** The packages whose code is part of the bundle. */
+function bundledPackages(inputs) {
+  const folders = new Set(inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []));
+  return [...folders].toSorted().map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'));
+    const file = readdirSync(join(ROOT, folder)).find((entry) => /^licen[cs]e/i.test(entry));
+    const text = file === undefined ? '' : readFileSync(join(ROOT, folder, file), 'utf8').trim();
+    return { name, version, license, text };
+  });
+}
+
+function licensesOf(all) {
+  return `This package contains code of these packages.\n\n${all
+    .map(({ name, version, license, text }) => `${name} ${version} (${license})\n\n${text}`.trim())
+    .join('\n\n---\n\n')}\n`;
 }
 
 /** The declarations that these files reach. */

@@ -7,7 +7,7 @@ import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import { ActionFailedError, ActionNotExecutedError } from '../../src/errors.js';
-import { codeOf, defineAction, defineTool } from '../../src/runtime/effects/define-effects.js';
+import { codeOf, defineAction, defineTool, type EffectContext } from '../../src/runtime/effects/define-effects.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
 import { proposal } from '../fixtures/tree.js';
@@ -159,7 +159,8 @@ describe('D8: the outcome of a call', () => {
 });
 
 const closed = { additionalProperties: false } as const;
-const charging = (run: Parameters<typeof defineTool>[0]['run'], more: object = {}) =>
+type Charge = (input: { amount: number }, context: EffectContext) => object | Promise<object>;
+const charging = (run: Charge, more: object = {}) =>
   defineTool({
     name: 'billing.charge',
     input: Type.Object({ amount: Type.Integer() }, closed),

@@ -54,34 +54,37 @@ interface CommonOptions {
   readonly confidentiality?: readonly ConfidentialityFlag[];
 }
 
-/** Options of `defineTool`: the schemas of a tool and the code behind it. */
-export interface ToolOptions<In extends TObject, Out extends TObject> extends CommonOptions {
+/**
+ * Options of `defineTool`: the schemas of a tool and the code behind it. `In` and `Out` follow from the schemas: a type
+ * parameter of its own is computed once, and not at each comparison, which took the compiler many seconds.
+ */
+export interface ToolOptions<InSchema extends TObject, OutSchema extends TObject, In, Out> extends CommonOptions {
   /** The name that lanes list under `tools`. */
   readonly name: string;
-  readonly input: In;
-  readonly output: Out;
+  readonly input: InSchema;
+  readonly output: OutSchema;
   /**
    * Throws `ActionNotExecutedError` if it certainly did nothing. After any other error or a timeout the outcome is
    * unknown, because it may have happened. It gets its own copy of the input and may change it.
    */
-  readonly run: (input: Static<In>, context: EffectContext) => Static<Out> | Promise<Static<Out>>;
+  readonly run: (input: NoInfer<In>, context: EffectContext) => NoInfer<Out> | Promise<NoInfer<Out>>;
   /**
    * Finds out the outcome of a call whose answer was lost (D8). For a call that timed out and is still running,
    * `not_executed` is not trusted: it may still happen.
    */
-  readonly reconcile?: (input: Static<In>, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
+  readonly reconcile?: (input: NoInfer<In>, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
 }
 
 /** Options of `defineAction`: the schema of an action and the code behind it. */
-export interface ActionOptions<Args extends TObject> extends CommonOptions {
+export interface ActionOptions<ArgsSchema extends TObject, Args> extends CommonOptions {
   /** In capitals: the name that agents propose and the actions policy lists. */
   readonly name: string;
   readonly risk: Exclude<RiskClass, 'none'>;
-  readonly args: Args;
+  readonly args: ArgsSchema;
   /** What the lane must allow: a tool (the run is a tool_gateway), a table to write (db_write) or to read (db_read). */
   readonly needs: RegisteredAction['needs'];
-  readonly run: (args: Static<Args>, context: EffectContext) => JsonObject | Promise<JsonObject>;
-  readonly reconcile?: (args: Static<Args>, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
+  readonly run: (args: NoInfer<Args>, context: EffectContext) => JsonObject | Promise<JsonObject>;
+  readonly reconcile?: (args: NoInfer<Args>, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
 }
 
 /** Options of `defineTarget`: the table of a target and the database that has it. */
@@ -142,7 +145,12 @@ export function codeOf(definition: Tool | Action): EffectCode {
  * Defines a tool that agents call with the action `CALL_TOOL`.
  * `openTurnpike` checks the definition and throws a UsageError for an invalid one.
  */
-export function defineTool<In extends TObject, Out extends TObject>(options: ToolOptions<In, Out>): Tool {
+export function defineTool<
+  InSchema extends TObject,
+  OutSchema extends TObject,
+  In = Static<InSchema>,
+  Out = Static<OutSchema>,
+>(options: ToolOptions<InSchema, OutSchema, In, Out>): Tool {
   const { name, input, output, run, reconcile } = options;
   const tool = new Tool(
     deepFreeze({ name, input: toPlainSchema(input), output: toPlainSchema(output), ...commonOf(name, options) }),
@@ -158,7 +166,9 @@ export function defineTool<In extends TObject, Out extends TObject>(options: Too
  * Defines an action with effects of its own, which the actions policy must list.
  * `openTurnpike` checks the definition and throws a UsageError for an invalid one.
  */
-export function defineAction<Args extends TObject>(options: ActionOptions<Args>): Action {
+export function defineAction<ArgsSchema extends TObject, Args = Static<ArgsSchema>>(
+  options: ActionOptions<ArgsSchema, Args>,
+): Action {
   const { name, risk, args, needs, run, reconcile } = options;
   const action = new Action(deepFreeze({ name, risk, args: toPlainSchema(args), needs, ...commonOf(name, options) }));
   effectCodes.set(action, {

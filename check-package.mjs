@@ -1,0 +1,93 @@
+// What a release has to be: its size, its files, its types for every resolver, and its bill of materials.
+// `npm run check:package`, after a build. Ends with exit code 1 and every problem.
+
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('.', import.meta.url));
+const OUT = join(ROOT, 'build/package');
+const BYTES_MAX = 1_500_000;
+/** Everything that the tarball may contain. */
+const SHIPPED = [
+  /^dist\/(?:src|machines)\/.*\.(?:js|d\.ts)$/,
+  /^dist\/inspector\//,
+  /^dist\/(?:charts\.json|help\.json|licenses\.txt|turnpike\.1)$/,
+  /^docs\//,
+  /^policies\//,
+  /^src\/identity\/tables\/LICENSE$/,
+  /^(?:README|CHANGELOG|CONTRIBUTING|SECURITY|AGENTS)\.md$/,
+  /^(?:LICENSE|llms\.txt|package\.json)$/,
+];
+/** What a user looks for. */
+const REQUIRED = ['dist/src/index.js', 'dist/src/index.d.ts', 'dist/src/cli/main.js', 'docs/examples/ten-lines.mjs'];
+
+const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const problems = [];
+
+rmSync(OUT, { recursive: true, force: true });
+mkdirSync(OUT, { recursive: true });
+const [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', OUT]));
+const paths = packed.files.map(({ path }) => path);
+const tarball = join(OUT, packed.filename);
+
+if (packed.size > BYTES_MAX) problems.push(`the tarball has ${packed.size} bytes, more than ${BYTES_MAX}`);
+for (const path of paths) {
+  if (!SHIPPED.some((pattern) => pattern.test(path))) problems.push(`${path} should not be in the tarball`);
+}
+for (const path of REQUIRED) if (!paths.includes(path)) problems.push(`${path} is not in the tarball`);
+if (manifest.repository?.url === undefined) problems.push('package.json has no repository');
+
+check('attw', [tarball]);
+check('publint', [tarball, '--strict']);
+const components = billOfMaterials();
+console.log(
+  `${packed.filename}: ${packed.size} bytes, ${paths.length} files; ${components} components in the bill of materials`,
+);
+for (const problem of problems) console.error(problem);
+process.exitCode = problems.length === 0 ? 0 : 1;
+
+/**
+ * Writes the bill of materials (CycloneDX): every package that is installed with this one, or whose code it contains.
+ * @returns the number of components
+ */
+function billOfMaterials() {
+  const all = JSON.parse(run('npm', ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only']));
+  const bundled = JSON.parse(readFileSync(join(ROOT, 'build/bundled-packages.json'), 'utf8'));
+  const roots = [...new Set([...Object.keys(manifest.dependencies), ...bundled])];
+  const own = all.metadata.component['bom-ref'];
+  const dependsOn = new Map(all.dependencies.map((entry) => [entry.ref, entry.dependsOn ?? []]));
+  const nameOf = new Map(all.components.map((component) => [component['bom-ref'], component.name]));
+  const found = new Set(dependsOn.get(own).filter((ref) => roots.includes(nameOf.get(ref))));
+  for (const ref of found) for (const next of dependsOn.get(ref) ?? []) found.add(next);
+  const components = all.components
+    .filter((component) => found.has(component['bom-ref']) || bundled.includes(component.name))
+    .map((component) => ({ ...component, scope: undefined, properties: undefined }));
+  const kept = new Set(components.map((component) => component['bom-ref']));
+  const dependencies = all.dependencies
+    .filter(({ ref }) => ref === own || kept.has(ref))
+    .map(({ ref, dependsOn: refs = [] }) => ({ ref, dependsOn: refs.filter((next) => kept.has(next)) }));
+  const bill = { ...all, components, dependencies };
+  writeFileSync(join(OUT, 'sbom.cdx.json'), `${JSON.stringify(bill, null, 2)}\n`);
+  if (bill.bomFormat !== 'CycloneDX') problems.push('the bill of materials is not in the format CycloneDX');
+  for (const name of roots) {
+    const component = components.find((candidate) => candidate.name === name);
+    if (component?.licenses === undefined) problems.push(`the bill of materials lacks ${name}, or its licence`);
+  }
+  return components.length;
+}
+
+function check(tool, args) {
+  const { status, stdout, stderr } = spawnSync(join(ROOT, 'node_modules/.bin', tool), args, {
+    cwd: ROOT,
+    encoding: 'utf8',
+  });
+  if (status !== 0) problems.push(`${tool}: ${stdout}${stderr}`);
+}
+
+function run(command, args) {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 2 ** 26 });
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} failed: ${stderr}`);
+  return stdout;
+}
