@@ -140,9 +140,9 @@ function findCommand(argv: readonly string[]): { readonly command: CliCommand; r
 function suggestCommand(argv: readonly string[]): string {
   const words = argv.filter((word) => !word.startsWith('-'));
   const names = COMMANDS.map(({ name }) => name);
-  // `token-revoke` and `revoke token` are written by those who remember the words and not their order.
-  const nearest =
-    [2, 1].map((count) => nearestName(words.slice(0, count).join(' '), names)).find((name) => name !== null) ??
-    nearestName((words[0] ?? '').replaceAll('-', ' '), names);
-  return nearest === null || nearest === undefined ? '' : `; did you mean \`${nearest}\`?`;
+  const [first = '', second = ''] = words;
+  // `policy-check` is written by those who remember the words and not the space.
+  const guesses = [`${first} ${second}`, first, first.replaceAll('-', ' ')];
+  const nearest = guesses.map((guess) => nearestName(guess.trim(), names)).find((name) => name !== null) ?? null;
+  return nearest === null ? '' : `; did you mean \`${nearest}\`?`;
 }
