@@ -110,6 +110,7 @@ const AUTHORS_OF_CONTENT: Readonly<Record<string, string | null>> = {
   request: 'caller',
   session_spec: 'spec',
   file_content: 'file',
+  explanation: 'tool',
   policy: null,
   machines: null,
 };

@@ -8,6 +8,7 @@ import { ActionFailedError, ActionNotExecutedError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
 import { scanJson } from '../../step/scan-json.js';
 import { PlatformError, type CallLog } from './call-log.js';
+import { toolWordsOf } from './tool-words.js';
 import type { EffectContext, ReconcileOutcome } from './define-effects.js';
 
 const RESULT_DEPTH_MAX = 64;
@@ -49,7 +50,7 @@ export class BoundedCalls {
       if (error instanceof ActionFailedError) return this.#failedResult(context, bounds, error);
       if (!(error instanceof ActionNotExecutedError)) return this.#lostResult(context, bounds, error);
       this.#log.info('an action was not executed', context.run_id, error);
-      return { status: 'failed', cause: error.retryable ? 'NOT_EXECUTED' : 'REFUSED', explanation: wordsOf(error) };
+      return { status: 'failed', cause: error.retryable ? 'NOT_EXECUTED' : 'REFUSED', explanation: toolWordsOf(error) };
     }
   }
 
@@ -75,7 +76,7 @@ export class BoundedCalls {
     this.#log.info('an action of the service ended without success', run_id, error);
     const cause = error.retryable ? 'FAILED_FOR_NOW' : 'FAILED';
     const partial = toBoundedJson(error.partial, result_bytes_max);
-    const failure = { status: 'failed', cause, explanation: wordsOf(error) } as const;
+    const failure = { status: 'failed', cause, explanation: toolWordsOf(error) } as const;
     return partial === null ? failure : { ...failure, partial };
   }
 
@@ -122,9 +123,6 @@ export class BoundedCalls {
     }
   }
 }
-
-/** The words of the service. Its code may have changed the error, so the type is checked. */
-const wordsOf = ({ message }: { readonly message: unknown }): string => (typeof message === 'string' ? message : '');
 
 const INVALID_ANSWER = 'the answer is no object that conforms to its schema, or it is too large';
 

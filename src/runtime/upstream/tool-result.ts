@@ -4,6 +4,7 @@
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
 import { ActionFailedError } from '../../errors.js';
+import { attachToolWords } from '../effects/tool-words.js';
 import { encodeOutput, type ConvertedSchema } from './convert-schema.js';
 import { isConformingValue } from './conforming-value.js';
 import type { WalkedSchema } from './weaken-schema.js';
@@ -75,8 +76,15 @@ export function toToolResult(result: JsonObject, shape: ToolResultShape): JsonOb
   const structured = failed || structuredContent === undefined ? {} : takeStructured(budget, structuredContent, shape);
   const blocks = takeContent(budget, content as readonly Json[]);
   const answer = { content: blocks, ...structured, complete: budget.complete };
-  if (failed) throw new ActionFailedError('the tool has ended with an error of its own', { partial: answer });
+  if (failed) throw failureOf(blocks, answer);
   return answer;
+}
+
+/** Its message is logged, so the text of the server is attached to it and not part of it. */
+function failureOf(blocks: readonly JsonObject[], partial: JsonObject): ActionFailedError {
+  const error = new ActionFailedError('the tool has ended with an error of its own', { partial });
+  const words = blocks.map((content) => content['text']).find((value) => typeof value === 'string');
+  return words === undefined ? error : attachToolWords(error, words);
 }
 
 /** The bytes that are left, and whether the answer is complete so far. */
