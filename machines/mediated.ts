@@ -28,7 +28,6 @@ import {
 } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { EffectResult } from '../src/contract/run/effect.js';
-import type { ToolWords } from '../src/contract/run/response.js';
 import type { ExecutionCause } from '../src/contract/fault.js';
 import type { JsonObject } from '../src/contract/json.js';
 import { childContext, childRunId, type RunContext } from '../src/contract/run/run-context.js';
@@ -85,7 +84,7 @@ export interface ResultEvent {
   readonly cause: ExecutionCause | null;
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
-  readonly tool_words?: ToolWords;
+  readonly tool_words?: ArtifactRef;
   readonly time: string;
 }
 

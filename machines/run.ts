@@ -21,7 +21,6 @@ import type { AuditTarget } from '../src/contract/run/audit-event.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { Account, Amounts } from '../src/contract/run/budget.js';
 import type { ExecutionCause } from '../src/contract/fault.js';
-import type { ToolWords } from '../src/contract/run/response.js';
 import type { JsonObject } from '../src/contract/json.js';
 import type { Emission } from './emission.js';
 
@@ -68,7 +67,7 @@ export interface MediatedOutcome {
   /** Timestamp of the executor's result; null if there was none. */
   readonly at: string | null;
   /** What the tool says of its failure, for an agent with the exposure `explained` (C94). */
-  readonly tool_words?: ToolWords;
+  readonly tool_words?: ArtifactRef;
 }
 
 export interface DoneEvent {

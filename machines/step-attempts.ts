@@ -16,7 +16,7 @@ import type { RepeatableRequest, StepMemory } from './step-memory.js';
 
 /** The amounts that the step itself has used; its time and its payload were charged when it started. */
 export const spentAmounts = ({ attempts, result_ref, tool_words }: StepMemory): Amounts => {
-  const bytes = (result_ref?.byte_size ?? 0) + (tool_words?.ref.byte_size ?? 0);
+  const bytes = (result_ref?.byte_size ?? 0) + (tool_words?.byte_size ?? 0);
   return amountsOf({ steps: 1, tool_calls: attempts, bytes });
 };
 

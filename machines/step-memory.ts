@@ -7,7 +7,7 @@ import type { SeenProposal } from '../src/contract/run/entry.js';
 import type { JsonObject } from '../src/contract/json.js';
 import type { Label } from '../src/contract/policy/labels.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
-import type { Exposure, ToolWords } from '../src/contract/run/response.js';
+import type { Exposure } from '../src/contract/run/response.js';
 import { childRunId, type RunContext } from '../src/contract/run/run-context.js';
 import { UNDECIDED_AUTHORIZATION, type Authorization } from '../src/step/authorization.js';
 import { type StepDraft } from '../src/step/step-draft.js';
@@ -63,7 +63,7 @@ export interface StepMemory extends StepDraft, Omit<StepInput, 'raw'> {
   /** The same for an attempt that can be repeated. */
   readonly repeat?: RepeatableRequest | null;
   /** What the tool says of its failure, if the agent sees it. */
-  readonly tool_words?: ToolWords;
+  readonly tool_words?: ArtifactRef;
   readonly response: string | null;
 }
 

@@ -21,6 +21,7 @@ import type { Artifact } from '../contract/artifact-ref.js';
 import { toCancelReason } from '../contract/free-text.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 import { SessionSpec } from '../contract/session/session-spec.js';
+import { attachText } from '../step/tool-words.js';
 import { isConforming } from '../contract/validators.js';
 import { InvariantError } from '../errors.js';
 import type { Policy } from '../policy/policy.js';
@@ -106,7 +107,7 @@ function resultEvent(recorded: ResultInput, materials: readonly Artifact[]): Res
   const material = recorded.result === null ? undefined : materials[0];
   const words = explanation === undefined ? undefined : materials.at(-1);
   if (explanation !== undefined && words !== undefined && status === 'failed') {
-    const tool_words = { text: decoder.decode(words.bytes), ref: explanation };
+    const tool_words = attachText(explanation, decoder.decode(words.bytes));
     return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, tool_words, time };
   }
   if (material === undefined) {

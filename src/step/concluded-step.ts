@@ -5,7 +5,7 @@ import type { ArtifactRef } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
 import { stepDecisionOf, type Outcome } from '../contract/run/phase.js';
-import type { Exposure, ToolWords } from '../contract/run/response.js';
+import type { Exposure } from '../contract/run/response.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { StepTraceDraft } from '../contract/run/step-trace.js';
 import type { Policy } from '../policy/policy.js';
@@ -26,7 +26,7 @@ export interface ConcludedStep extends StepDraft {
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
   /** What the tool says of its failure, if the agent sees it (C94). */
-  readonly tool_words?: ToolWords;
+  readonly tool_words?: ArtifactRef;
   readonly attempts: number;
   readonly mediated_run_id: string;
   readonly response: string | null;
@@ -61,7 +61,7 @@ export function composeTrace(step: ConcludedStep, policy: Policy): StepTraceDraf
     decision: stepDecisionOf(outcome),
     error_code: repeated === null ? (fault?.code ?? null) : repeated.error_code,
     ...(fault?.explanation === undefined ? {} : { explanation: fault.explanation }),
-    ...(step.tool_words === undefined ? {} : { explanation_ref: step.tool_words.ref }),
+    ...(step.tool_words === undefined ? {} : { explanation_ref: step.tool_words }),
     cause: fault?.cause ?? null,
     rule_id: fault?.rule_id ?? null,
     phase_failed_at: step.phase_failed_at,

@@ -1,7 +1,9 @@
+import type { ArtifactRef } from '../contract/artifact-ref.js';
 import { FAULTS, messageOf, type Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
-import { buildResponse, type Exposure, type ResponseParts, type ToolWords } from '../contract/run/response.js';
+import { buildResponse, type Exposure, type ResponseParts } from '../contract/run/response.js';
 import { InvariantError } from '../errors.js';
+import { attachedText } from './tool-words.js';
 import type { Identity } from './validate-schema.js';
 
 interface EndedStep {
@@ -11,7 +13,7 @@ interface EndedStep {
   /** The result of a successful action; ignored for a failed step. */
   readonly result: JsonObject | null;
   /** What the tool says of its failure. */
-  readonly tool_words?: ToolWords;
+  readonly tool_words?: ArtifactRef;
 }
 
 /**
@@ -24,7 +26,7 @@ interface EndedStep {
 export function responseParts({ identity, fault, result, tool_words }: EndedStep): ResponseParts {
   const { proposal_id, action } = identity;
   if (fault !== null) {
-    const explanation = tool_words?.text ?? fault.explanation ?? null;
+    const explanation = tool_words === undefined ? (fault.explanation ?? null) : attachedText(tool_words);
     const shown = { error_code: fault.code, message: messageOf(fault) };
     const error = explanation === null ? shown : { ...shown, explanation };
     return { proposal_id, action, outcome: FAULTS[fault.code].outcome, result: null, error };

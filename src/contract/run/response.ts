@@ -1,5 +1,4 @@
 import Type, { type Static } from 'typebox';
-import type { ArtifactRef } from '../artifact-ref.js';
 import { FAULT_CODES, type FaultCode } from '../fault.js';
 import type { JsonObject } from '../json.js';
 import { stepDecisionOf, DECISIONS, OUTCOMES, type Outcome } from './phase.js';
@@ -60,12 +59,6 @@ export type DecisionResponse = Static<typeof DecisionResponse>;
 export const StepResponse = Type.Union([ExplainedResponse, DetailedResponse, DecisionResponse]);
 /** The one response to a proposal. Rejected and denied proposals get one, too. */
 export type StepResponse = ExplainedResponse | DetailedResponse | DecisionResponse;
-
-/** What a tool says of its failure, and the reference to this text. */
-export interface ToolWords {
-  readonly text: string;
-  readonly ref: ArtifactRef;
-}
 
 /** The error of a failed step. Only the exposure `explained` shows the explanation. */
 export interface StepError {
