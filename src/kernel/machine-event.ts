@@ -21,7 +21,7 @@ import type { Artifact } from '../contract/artifact-ref.js';
 import { toCancelReason } from '../contract/free-text.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 import { SessionSpec } from '../contract/session/session-spec.js';
-import { attachText } from '../step/tool-words.js';
+import { attachText } from '../step/explanation/tool-words.js';
 import { isConforming } from '../contract/validators.js';
 import { InvariantError } from '../errors.js';
 import type { Policy } from '../policy/policy.js';

@@ -3,7 +3,7 @@ import { FAULTS, messageOf, type Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { buildResponse, type Exposure, type ResponseParts } from '../contract/run/response.js';
 import { InvariantError } from '../errors.js';
-import { attachedText } from './tool-words.js';
+import { attachedText } from './explanation/tool-words.js';
 import type { Identity } from './validate-schema.js';
 
 interface EndedStep {

@@ -14,7 +14,7 @@ import type { CheckDescription } from '../policy/ordered-check.js';
 import type { Policy } from '../policy/policy.js';
 import { parse } from './parse.js';
 import { receive, TOO_LARGE } from './receive.js';
-import { explainArgumentFault, explainProposalFault } from './explain-fault.js';
+import { explainArgumentFault, explainProposalFault } from './explanation/explain-fault.js';
 import { summarizeArgs } from './summarize-args.js';
 import { argumentNameRecorder } from './recorded-names.js';
 import type { ArgsSummary } from '../contract/run/step-trace.js';

@@ -292,7 +292,7 @@ const CLASSIFIED: Readonly<Record<string, string>> = {
   'session_event.task_id': 'a name of the spec',
   'step_trace.action': 'an action that is known, or a hash',
   'step_trace.cause': 'a code',
-  'step_trace.explanation': 'names and limits of a schema; test/step/explain-fault.test.ts',
+  'step_trace.explanation': 'names and limits of a schema; test/step/explanation/explain-fault.test.ts',
   'step_trace.proposal_id': 'a UUID',
   'step_trace.rule_id': 'a code',
   'step_trace.schema_version': 'three numbers, or a hash',

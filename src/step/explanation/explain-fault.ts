@@ -1,16 +1,16 @@
 // Says of a rejected proposal which field breaks which constraint, for the trace and the log, and for agents whose
 // policy has the exposure `explained` (C94). The text names fields of schemas only, and nothing that an agent wrote.
 
-import type { ActionDefinition } from '../contract/policy/actions.js';
-import { columnsOf, type TargetDefinition } from '../contract/policy/catalogue.js';
-import { EXPLAINED_FAULTS } from '../contract/policy/flags.js';
-import type { ArgumentCause, Fault } from '../contract/fault.js';
-import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
-import type { RegisteredSchema } from '../contract/policy/registered-schema.js';
-import { explanationText, findSchemaMismatch, type SchemaMismatch } from '../contract/policy/schema-mismatch.js';
-import { Proposal, REASONING_CHARS_MAX } from '../contract/run/proposal.js';
-import type { Policy } from '../policy/policy.js';
-import { checkSandboxPath, pathOptionsOf } from '../policy/sandbox-path.js';
+import type { ActionDefinition } from '../../contract/policy/actions.js';
+import { columnsOf, type TargetDefinition } from '../../contract/policy/catalogue.js';
+import { EXPLAINED_FAULTS } from '../../contract/policy/flags.js';
+import type { ArgumentCause, Fault } from '../../contract/fault.js';
+import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import type { RegisteredSchema } from '../../contract/policy/registered-schema.js';
+import { explanationText, findSchemaMismatch, type SchemaMismatch } from '../../contract/policy/schema-mismatch.js';
+import { Proposal, REASONING_CHARS_MAX } from '../../contract/run/proposal.js';
+import type { Policy } from '../../policy/policy.js';
+import { checkSandboxPath, pathOptionsOf } from '../../policy/sandbox-path.js';
 
 /** A rejection by VALIDATE_ARGS, with its cause and explanation in trees with behaviour flag 14. */
 export function explainArgumentFault(

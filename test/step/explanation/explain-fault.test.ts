@@ -2,14 +2,14 @@
 
 import { describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import { createCatalogue, type Registrations } from '../../src/contract/policy/catalogue.js';
-import { ARGUMENT_CAUSES, FAULTS, messageOf } from '../../src/contract/fault.js';
-import { EXPLAINED_FAULTS, VISIBLE_NAMES } from '../../src/contract/policy/flags.js';
-import type { Policy } from '../../src/policy/policy.js';
-import { newStepDraft, runCheckPhases } from '../../src/step/step-draft.js';
-import { tableOf } from '../docs/tables.js';
-import { testPolicy } from '../fixtures/policy.js';
-import { proposal } from '../fixtures/tree.js';
+import { createCatalogue, type Registrations } from '../../../src/contract/policy/catalogue.js';
+import { ARGUMENT_CAUSES, FAULTS, messageOf } from '../../../src/contract/fault.js';
+import { EXPLAINED_FAULTS, VISIBLE_NAMES } from '../../../src/contract/policy/flags.js';
+import type { Policy } from '../../../src/policy/policy.js';
+import { newStepDraft, runCheckPhases } from '../../../src/step/step-draft.js';
+import { tableOf } from '../../docs/tables.js';
+import { testPolicy } from '../../fixtures/policy.js';
+import { proposal } from '../../fixtures/tree.js';
 
 const closed = { additionalProperties: false } as const;
 const common = { idempotent: false, timeout_ms: 1, result_bytes_max: 1, outside: false, confidentiality: [] };

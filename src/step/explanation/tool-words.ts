@@ -1,8 +1,8 @@
 // What a tool says of its failure, while a step composes its response (C94). The machines carry the reference only. The
 // text is attached to the reference for one macrostep, so that no snapshot of a tree holds content of a case.
 
-import type { ArtifactRef } from '../contract/artifact-ref.js';
-import { InvariantError } from '../errors.js';
+import type { ArtifactRef } from '../../contract/artifact-ref.js';
+import { InvariantError } from '../../errors.js';
 
 const attachedTexts = new WeakMap<ArtifactRef, string>();
 
