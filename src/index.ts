@@ -29,7 +29,7 @@ export {
 export type { Inspector } from './kernel/interpreter/inert-inspector.js';
 export type { Interpreter } from './kernel/interpreter/interpreter.js';
 export type { LedgerVerdict } from './ledger/verification/ledger-verdict.js';
-export type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn } from './ports/agent.js';
+export type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn, RequestOutcome } from './ports/agent.js';
 export type { ReviewOrder, Review } from './ports/reviewer.js';
 export type { Clock } from './ports/clock.js';
 export type { Sandbox } from './ports/effects/sandbox.js';
@@ -44,6 +44,7 @@ export type { LedgerState, RunSnapshot, SessionSnapshot } from './replay/ledger-
 export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/agent-loop/run-agent.js';
 export type { ContentRequest, ReadRequestOptions } from './runtime/content/read-content.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agents/agent-run.js';
+export type { RunRequest } from './runtime/agents/run-requests.js';
 export type { LedgerReader, RunTree } from './runtime/ledger/ledger-reader.js';
 export {
   defineAction,

@@ -13,7 +13,7 @@ import {
   type ModelMessage,
 } from 'ai';
 import { AgentError, usageError } from '../errors.js';
-import type { Agent, AgentProposal, AgentTurn } from '../ports/agent.js';
+import type { Agent, AgentProposal, AgentTurn, RequestOutcome } from '../ports/agent.js';
 
 /** Options of an agent that calls a model through the AI SDK. */
 export interface AiSdkAgentOptions {
@@ -184,16 +184,22 @@ function promptOf(turn: AgentTurn): { readonly system: string; readonly messages
   const { instructions, schemas, task, conversation, fresh_id } = turn;
   const messages: ModelMessage[] = [];
   let userText = task === null ? 'Begin.' : `The task:\n${task}`;
-  for (const { proposal, response, left_out } of conversation) {
+  for (const { proposal, response, left_out, request } of conversation) {
     if (left_out > 0) userText += `\n\n[${left_out} earlier proposals and responses are left out here]`;
     messages.push({ role: 'user', content: userText });
     // Providers reject a message without text.
     messages.push({ role: 'assistant', content: proposal.trim() === '' ? '(nothing)' : proposal });
-    userText = response;
+    userText = request === undefined ? response : `${response}\n\n${REQUEST_NOTES[request]}`;
   }
   messages.push({ role: 'user', content: `${userText}\n\nAn id for your next proposal: ${fresh_id}` });
   return { system: `${instructions}\n\nThe schemas:\n${JSON.stringify(schemas)}`, messages };
 }
+
+const REQUEST_NOTES = {
+  approved: '[A person has approved this request since. It was proposed again for you, under another id.]',
+  rejected: '[A person has rejected this request. The same proposal again will be denied.]',
+  expired: '[This request was not approved in time.]',
+} as const satisfies Record<RequestOutcome, string>;
 
 /** Maps every error to an AgentError. The provider's text is only in `cause`. */
 function agentErrorOf(error: unknown, outer: AbortSignal, own: AbortSignal): AgentError {

@@ -38,7 +38,12 @@ export interface AgentExchange {
   readonly response: string;
   /** Number of exchanges omitted directly before this one. */
   readonly left_out: number;
+  /** What became of the request for approval that the proposal made. Absent: it made none. */
+  readonly request?: RequestOutcome;
 }
+
+/** What people have decided about a request, or that it has expired. An approved one is proposed again by the loop. */
+export type RequestOutcome = 'approved' | 'rejected' | 'expired';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 

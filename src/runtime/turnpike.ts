@@ -11,9 +11,12 @@ import { policyVersions } from '../policy/files/pins.js';
 import type { Policy } from '../policy/policy.js';
 import type { ReplayReport } from '../replay/replay.js';
 import type { ApprovedRequest } from './ledger/pending-approvals.js';
-import { runAgent, type AgentLoopReport, type RunAgentOptions } from './agent-loop/run-agent.js';
+import { runAgent, type AgentLoopReport, type RunAgentOptions, type RunReader } from './agent-loop/run-agent.js';
+import { readHistory, type RunHistorySource } from './agent-loop/run-history.js';
 import { agentSchemas } from './agent-loop/agent-schemas.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agents/agent-run.js';
+import { startKeyedRun } from './agents/keyed-runs.js';
+import { RunRequests, type RunRequest } from './agents/run-requests.js';
 import {
   readContent,
   readRequest,
@@ -94,10 +97,16 @@ export interface Turnpike {
   readonly upstreams: readonly UpstreamProblem[];
   /** The other processes that act on the ledger through this one (D13); null if the control socket is off. */
   readonly control: Pick<ControlServer, 'connections' | 'retire'> | null;
-  /** Opens a run tree with one agent run. A run that policy denies is returned too: it has ended as `denied`. */
+  /**
+   * Opens a run tree with one agent run. A run that policy denies is returned too: it has ended as `denied`. With a
+   * `key`, attaches to the run of that key if there is one.
+   * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, role, lane or case; UsageError
+   */
   startAgent(options?: AgentOptions): Promise<AgentRun>;
   /** Lets an agent work in its run until it finishes or is stopped (docs/agents.md). */
   runAgent(agent: Agent, run: AgentRun, options?: RunAgentOptions): Promise<AgentLoopReport>;
+  /** The requests for approval of an agent run, each with what has become of it; none if the run has ended. */
+  requests(run_id: string): Promise<readonly RunRequest[]>;
   /** Submits a proposal to a live agent run by its id. */
   submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
   /** Like `submit`, but returns the response as the JSON text whose hash the ledger records. */
@@ -168,7 +177,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       eraseCase({ engine, archives: store.archives, history, replayPoints }, erasure);
     const contentAccess = contentAccessOf({ engine, store, ids, clock, reader });
     const actions = {
-      ...agentActionsOf(components),
+      ...agentActionsOf(components, reader),
       ...contentAccess,
       erase,
       remoteAgents: remoteAgents(agents, reader),
@@ -192,8 +201,9 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       ...policyAccessOf(components),
       control,
       ...actions,
-      runAgent: async (agent, run, loopOptions = {}) =>
-        runAgent(agent, run, { clock, ids, ...loopOptions, schemas: await agentSchemas(reader, run) }),
+      runAgent: (agent, run, loopOptions = {}) =>
+        components.keepAlive(runAgentOn({ ...components, store, reader }, agent, run, loopOptions)),
+      requests: (run_id) => new RunRequests(engine, clock).list(run_id),
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
@@ -227,16 +237,40 @@ async function closeAll(opened: CloseStep[]): Promise<void> {
 }
 
 /** The operations that the control socket offers too. */
-const agentActionsOf = ({
-  agents,
-  highRisk,
-}: TurnpikeComponents): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
-  startAgent: (agentOptions = {}) => agents.start(agentOptions),
+const agentActionsOf = (
+  { agents, engine, highRisk }: TurnpikeComponents,
+  ledger: LedgerReader,
+): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
+  startAgent: ({ key, ...agentOptions } = {}) =>
+    key === undefined
+      ? agents.start(agentOptions)
+      : startKeyedRun({ agents, engine, ledger }, { ...agentOptions, key }),
   promote: (promotion) => highRisk.promote(promotion),
   export: (bundle) => highRisk.export(bundle),
   approve: (ballot) => highRisk.vote(ballot),
   resolve: (resolution) => highRisk.resolve(resolution),
 });
+
+async function runAgentOn(
+  {
+    engine,
+    clock,
+    ids,
+    store,
+    reader,
+  }: TurnpikeComponents & Pick<RunHistorySource, 'store'> & { reader: LedgerReader },
+  agent: Agent,
+  run: AgentRun,
+  options: RunAgentOptions,
+): Promise<AgentLoopReport> {
+  const requests = new RunRequests(engine, clock);
+  const runReader: RunReader = {
+    schemas: await agentSchemas(reader, run),
+    findRequest: (run_id, payload) => requests.find(run_id, payload),
+    readHistory: (run_id) => readHistory({ engine, store }, run_id),
+  };
+  return runAgent(agent, run, { clock, ids, ...options, reader: runReader });
+}
 
 const contentAccessOf = (
   environment: Parameters<typeof readRequest>[0],

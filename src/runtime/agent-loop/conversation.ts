@@ -1,7 +1,7 @@
 // The conversation that is sent to an agent again, within a limit of bytes: its first exchange, which contains its
 // plan, and the newest ones.
 
-import type { AgentExchange } from '../../ports/agent.js';
+import type { AgentExchange, RequestOutcome } from '../../ports/agent.js';
 
 /** Below this limit, even the notes about truncation would not fit. */
 export const CONVERSATION_BYTES_MIN = 4_096;
@@ -13,11 +13,17 @@ const RESPONSE_EIGHTHS = 3;
 /** Bytes reserved for the note at the end of a truncated text. */
 const NOTE_BYTES = 64;
 
+/** One more exchange, before its texts are truncated. */
+export interface NewExchange {
+  readonly proposal: string | Uint8Array;
+  readonly response: string;
+  readonly request?: RequestOutcome | null;
+}
+
 /** The conversation after one more exchange. The oldest ones are dropped first, except the very first. */
 export function appendExchange(
   earlier: readonly AgentExchange[],
-  proposal: string | Uint8Array,
-  response: string,
+  { proposal, response, request = null }: NewExchange,
   bytesMax: number,
 ): readonly AgentExchange[] {
   const eighth = Math.floor(bytesMax / 8);
@@ -25,6 +31,7 @@ export function appendExchange(
     proposal: truncateText(proposal, eighth * PROPOSAL_EIGHTHS),
     response: truncateText(response, eighth * RESPONSE_EIGHTHS),
     left_out: 0,
+    ...(request === null ? {} : { request }),
   };
   const exchanges = [...earlier, exchange];
   let size = exchanges.reduce((sum, each) => sum + bytesOf(each), 0);
@@ -38,10 +45,9 @@ export function appendExchange(
   return left_out === 0 ? exchanges : exchanges.map((each, index) => (index === 1 ? addLeftOut(each, left_out) : each));
 }
 
-const addLeftOut = ({ proposal, response, left_out }: AgentExchange, more: number): AgentExchange => ({
-  proposal,
-  response,
-  left_out: left_out + more,
+const addLeftOut = (exchange: AgentExchange, more: number): AgentExchange => ({
+  ...exchange,
+  left_out: exchange.left_out + more,
 });
 
 const bytesOf = ({ proposal, response }: AgentExchange): number =>

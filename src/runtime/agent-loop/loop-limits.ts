@@ -2,6 +2,7 @@
 
 import type { Outcome } from '../../contract/run/phase.js';
 import type { StepResponse } from '../../contract/run/response.js';
+import type { RequestOutcome } from '../../ports/agent.js';
 
 /** Limits of a loop. Whole numbers. */
 export interface LoopLimits {
@@ -47,9 +48,17 @@ export function decideNextTurn(counts: LoopCounts, limits: LoopLimits): 'ask' | 
   return counts.steps >= limits.maxSteps ? 'max_steps' : 'ask';
 }
 
-/** The counts after one more response, whose proposal cost `tokens`. */
-export function countResponse(counts: LoopCounts, response: StepResponse, tokens: number | null): LoopCounts {
-  const { denied, invalid } = classifyResponse(response);
+/**
+ * The counts after one more response, whose proposal cost `tokens`.
+ * @param request what became of the request that the proposal made: an approved one does not count as denied
+ */
+export function countResponse(
+  counts: LoopCounts,
+  response: StepResponse,
+  tokens: number | null,
+  request: RequestOutcome | null = null,
+): LoopCounts {
+  const { denied, invalid } = request === 'approved' ? ACCEPTED : classifyResponse(response, request);
   return {
     steps: counts.steps + 1,
     denials: counts.denials + (denied ? 1 : 0),
@@ -67,9 +76,19 @@ export function finalResponseOf({ action, result }: StepResponse): string | null
   return typeof response === 'string' ? response : '';
 }
 
+interface ResponseClass {
+  readonly denied: boolean;
+  readonly invalid: boolean;
+}
+const ACCEPTED: ResponseClass = { denied: false, invalid: false };
+
 /** If the policy shows only the decision (S2-12), denial and rejection look the same: the response counts as both. */
-function classifyResponse(response: StepResponse): { readonly denied: boolean; readonly invalid: boolean } {
-  if ('decision' in response) return { denied: response.decision === 'DENY', invalid: response.decision === 'DENY' };
+function classifyResponse(response: StepResponse, request: RequestOutcome | null): ResponseClass {
+  if ('decision' in response) {
+    const denied = response.decision === 'DENY';
+    // A request for approval was certainly no invalid proposal.
+    return { denied, invalid: denied && request === null };
+  }
   const outcome: Outcome = response.outcome;
   return { denied: outcome === 'DENIED', invalid: outcome === 'VALIDATION_ERROR' };
 }

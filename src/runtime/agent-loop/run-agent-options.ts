@@ -2,6 +2,7 @@ import { usageError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
 import { CONVERSATION_BYTES_MIN } from './conversation.js';
+import type { RunRequest } from '../agents/run-requests.js';
 import type { LoopLimits } from './loop-limits.js';
 
 /** Options of one agent loop: the task, the limits, and how the loop stops. */
@@ -25,6 +26,16 @@ export interface RunAgentOptions {
   readonly conversationBytes?: number;
   /** Stops the loop at once. A run that is then cancelled still ends after its step in flight. */
   readonly signal?: AbortSignal;
+  /**
+   * Called when the loop begins to wait for the votes on a request for approval: the place to notify people. It must
+   * not throw.
+   */
+  readonly onRequest?: (request: RunRequest) => void;
+  /**
+   * How long the loop waits for the votes on one request, in milliseconds. It then stops with `approval_pending`, and
+   * the run stays active. Default: until the request expires.
+   */
+  readonly waitMs?: number;
   /** What happens to the run if the agent did not finish. Default: it is cancelled, with its tree. */
   readonly whenStopped?: 'cancel' | 'leave';
   readonly clock?: Clock;
@@ -35,12 +46,16 @@ export interface LoopSettings extends LoopLimits {
   readonly task: string | null;
   readonly turnMs: number;
   readonly conversationBytes: number;
+  /** Null for no limit. */
+  readonly waitMs: number | null;
   readonly whenStopped: 'cancel' | 'leave';
 }
 
 const TASK_BYTES_MAX = 1_048_576;
 const STEPS_MAX = 100_000;
 const TURN_MS_MAX = 86_400_000;
+/** A year, as long as a request may be open. */
+const WAIT_MS_MAX = 31_536_000_000;
 const CONVERSATION_BYTES_MAX = 16_777_216;
 
 /**
@@ -64,6 +79,7 @@ export function resolveLoopSettings(options: RunAgentOptions): LoopSettings {
       options.maxTokens === undefined
         ? null
         : validateWholeNumber('maxTokens', options.maxTokens, 1, Number.MAX_SAFE_INTEGER),
+    waitMs: options.waitMs === undefined ? null : validateWholeNumber('waitMs', options.waitMs, 0, WAIT_MS_MAX),
     turnMs: validateWholeNumber('turnMs', options.turnMs ?? 300_000, 1, TURN_MS_MAX),
     conversationBytes: validateWholeNumber(
       'conversationBytes',

@@ -4,9 +4,8 @@
 import { nanoidIds } from '../../adapters/system/nanoid-ids.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import { sha256 } from '../../contract/hash.js';
-import type { StepResponse } from '../../contract/run/response.js';
 import { RunError, usageError } from '../../errors.js';
-import type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn } from '../../ports/agent.js';
+import type { Agent, AgentProposal, AgentSchemas, AgentTurn } from '../../ports/agent.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
 import type { AgentRun, RunEnding } from '../agents/agent-run.js';
@@ -14,16 +13,12 @@ import { createDeferred } from '../deferred.js';
 import { PROMPT_BYTES_MAX } from '../agents/notes.js';
 import { checkTokens } from '../agents/open-input.js';
 import { payloadBytes } from '../agents/payload-bytes.js';
-import { appendExchange } from './conversation.js';
+import { awaitRequest, findPastOutcome, pauseFor, type RequestWaitResult } from './await-request.js';
 import { instructionsFor } from './instructions.js';
-import {
-  countResponse,
-  finalResponseOf,
-  decideNextTurn,
-  INITIAL_COUNTS,
-  type LimitReason,
-  type LoopCounts,
-} from './loop-limits.js';
+import { decideNextTurn, type LimitReason, type LoopCounts } from './loop-limits.js';
+import { applyExchange, INITIAL_STATE, type LoopState, type RecordedExchange } from './loop-state.js';
+import type { RunHistory } from './run-history.js';
+import type { RunRequest } from '../agents/run-requests.js';
 import { resolveLoopSettings, type RunAgentOptions, type LoopSettings } from './run-agent-options.js';
 import { watchRun, type RunWatch } from './run-watch.js';
 
@@ -33,6 +28,7 @@ export type { RunAgentOptions } from './run-agent-options.js';
 export type StopReason =
   | 'finished' // the agent proposed FINISH, and that succeeded
   | 'run_ended' // the run ended otherwise: denied, cancelled by another caller, failed
+  | 'approval_pending' // the votes on a request did not come within `waitMs`; the run stays active
   | LimitReason
   | 'turn_timeout' // the agent did not answer in time
   | 'agent_failed' // the agent threw, or returned a value that cannot be a proposal
@@ -51,6 +47,14 @@ export interface AgentLoopReport {
   readonly error: unknown;
 }
 
+/** What a loop reads of its run. */
+export interface RunReader {
+  readonly schemas: AgentSchemas;
+  /** The request that a payload has made in the run; null if it has made none. */
+  readonly findRequest: (run_id: string, payload: Uint8Array) => Promise<RunRequest | null>;
+  readonly readHistory: (run_id: string) => Promise<RunHistory>;
+}
+
 /**
  * Runs an agent until it finishes or is stopped. The run has then ended too: a stopped one is cancelled with the
  * reason, unless `whenStopped` says otherwise. Failures of the agent are reported, not thrown.
@@ -59,13 +63,22 @@ export interface AgentLoopReport {
 export async function runAgent(
   agent: Agent,
   run: AgentRun,
-  options: RunAgentOptions & { readonly schemas: AgentSchemas },
+  options: RunAgentOptions & { readonly reader: RunReader },
 ): Promise<AgentLoopReport> {
-  const { schemas, clock = systemClock(), ids = nanoidIds() } = options;
+  const { reader, onRequest, clock = systemClock(), ids = nanoidIds() } = options;
   const settings = resolveLoopSettings(options);
   const watch = watchRun(run, options.signal);
   try {
-    const { reason, answer, counts, error } = await runTurns({ agent, run, schemas, settings, watch, clock, ids });
+    const { reason, answer, counts, error } = await runTurns({
+      agent,
+      run,
+      reader,
+      settings,
+      watch,
+      clock,
+      ids,
+      onRequest,
+    });
     return { reason, answer, counts, ending: await endRun(run, reason, settings), error };
   } finally {
     watch.close();
@@ -75,40 +88,96 @@ export async function runAgent(
 interface LoopContext {
   readonly agent: Agent;
   readonly run: AgentRun;
-  readonly schemas: AgentSchemas;
+  readonly reader: RunReader;
   readonly settings: LoopSettings;
   readonly watch: RunWatch;
   readonly clock: Clock;
   readonly ids: Ids;
+  readonly onRequest: RunAgentOptions['onRequest'];
 }
 
 type LoopStop = Omit<AgentLoopReport, 'ending'>;
 
 async function runTurns(loop: LoopContext): Promise<LoopStop> {
-  const { schemas, settings, watch } = loop;
+  const { reader, settings, watch } = loop;
+  const { schemas } = reader;
   const turnBase = { instructions: instructionsFor(schemas, settings), schemas, task: settings.task };
-  let counts = INITIAL_COUNTS;
-  let conversation: readonly AgentExchange[] = [];
-  let last_response: StepResponse | null = null;
+  const begun = await restoreLoop(loop);
+  if ('reason' in begun) return { ...begun, answer: null, counts: INITIAL_STATE.counts };
+  let { state, last } = begun;
   for (;;) {
+    let again: AgentProposal | null = null;
+    if (last !== null) {
+      const request = await settle(loop, last);
+      const outcome = 'outcome' in request ? request.outcome : null;
+      state = applyExchange(state, last, outcome, settings.conversationBytes);
+      const { answer, counts } = state;
+      if (answer !== null) return { reason: 'finished', answer, counts, error: null };
+      if ('reason' in request) return { reason: request.reason, answer: null, counts, error: null };
+      again = outcome === 'approved' ? proposeAgain(last, drawProposalId(loop.ids)) : null;
+    }
+    const { counts, conversation, last_response } = state;
     const next = watch.interruption ?? decideNextTurn(counts, settings);
     if (next !== 'ask') return { reason: next, answer: null, counts, error: null };
-    const proposal = await requestProposal(loop, {
-      ...turnBase,
-      conversation,
-      last_response,
-      fresh_id: drawProposalId(loop.ids),
-    });
+    const fresh_id = drawProposalId(loop.ids);
+    const proposal = again ?? (await requestProposal(loop, { ...turnBase, conversation, last_response, fresh_id }));
     if ('reason' in proposal) return { ...proposal, answer: null, counts };
-    const prompt = counts.steps === 0 ? promptOf(turnBase) : null;
-    const outcome = await propose(loop, proposal, prompt);
+    const outcome = await propose(loop, proposal, counts.steps === 0 ? promptOf(turnBase) : null);
     if ('reason' in outcome) return { ...outcome, answer: null, counts };
-    last_response = JSON.parse(outcome.response) as StepResponse;
-    counts = countResponse(counts, last_response, proposal.tokens);
-    const answer = finalResponseOf(last_response);
-    if (answer !== null) return { reason: 'finished', answer, counts, error: null };
-    conversation = appendExchange(conversation, proposal.raw, outcome.response, settings.conversationBytes);
+    last = { raw: proposal.raw, response: outcome.response, tokens: proposal.tokens, isRepeated: again !== null };
   }
+}
+
+/** An exchange that may have made a request. */
+interface LastExchange extends RecordedExchange {
+  /** Whether the loop itself has proposed an approved request again. */
+  readonly isRepeated: boolean;
+}
+
+/**
+ * The state from which a loop continues. The run of a key is continued from its ledger; any other loop begins.
+ */
+async function restoreLoop(
+  loop: LoopContext,
+): Promise<{ readonly state: LoopState; readonly last: LastExchange | null } | TurnInterruption> {
+  const { run, reader, settings } = loop;
+  if (run.resumed === undefined) return { state: INITIAL_STATE, last: null };
+  let history = await reader.readHistory(run.run_id);
+  // A step of an earlier process, which waits for a vote or for its effect.
+  while (history.isStepping) {
+    const interruption = await pauseFor(loop, STEP_POLL_MS);
+    if (interruption === 'aborted') return { reason: interruption, error: null };
+    history = await reader.readHistory(run.run_id);
+  }
+  let state = INITIAL_STATE;
+  for (const exchange of history.exchanges.slice(0, -1)) {
+    const outcome = await findPastOutcome(waitOf(loop).find, exchange);
+    state = applyExchange(state, exchange, outcome, settings.conversationBytes);
+  }
+  const last = history.exchanges.at(-1);
+  return { state, last: last === undefined ? null : { ...last, isRepeated: false } };
+}
+
+const STEP_POLL_MS = 200;
+
+const waitOf = ({ run, reader, watch, clock, settings: { waitMs }, onRequest }: LoopContext) => ({
+  find: (payload: Uint8Array) => reader.findRequest(run.run_id, payload),
+  watch,
+  clock,
+  waitMs,
+  onRequest,
+});
+
+/** An approval that has not helped a repeated proposal, e.g. of an approver who was suspended, is not tried again. */
+async function settle(loop: LoopContext, last: LastExchange): Promise<RequestWaitResult> {
+  const result = await awaitRequest(waitOf(loop), last);
+  return last.isRepeated && 'outcome' in result && result.outcome === 'approved' ? { outcome: null } : result;
+}
+
+/** The approved proposal under another id: its digest, which people have voted on, is the same. It costs no tokens. */
+function proposeAgain({ raw }: RecordedExchange, id: string): AgentProposal {
+  const proposal = JSON.parse(Buffer.from(payloadBytes(raw)).toString('utf8')) as Readonly<Record<string, unknown>>;
+  return { raw: JSON.stringify({ ...proposal, id }), tokens: 0 };
 }
 
 type TurnInterruption = Pick<LoopStop, 'reason' | 'error'>;
@@ -174,7 +243,7 @@ async function propose(
 
 async function endRun(run: AgentRun, reason: StopReason, { whenStopped }: LoopSettings): Promise<RunEnding | null> {
   if (reason === 'finished' || reason === 'run_ended') return run.finished;
-  if (whenStopped === 'leave') return null;
+  if (whenStopped === 'leave' || reason === 'approval_pending') return null;
   try {
     return await run.cancel(reason);
   } catch (error) {

@@ -19,7 +19,12 @@ export interface AgentOptions {
   readonly exposure?: 'explained' | 'detailed' | 'decision';
   /** D3: an attached agent (the default) ends when this process does. */
   readonly link?: 'attached' | 'remote';
-  /** For a remote agent: the idle timeout in milliseconds. Default 15 minutes. */
+  /**
+   * A key of the caller, 1 to 128 printable ASCII characters: the same key gives the same run, also after this process
+   * has ended. The run is remote. Actor, role, lane and case must be the same; other options count when the run begins.
+   */
+  readonly key?: string;
+  /** For a remote agent: the idle timeout in milliseconds. Default 15 minutes; with a key 7 days. */
   readonly idleMs?: number;
   /** The budget of the agent; the policy may allow less. */
   readonly budget?: Partial<Record<BudgetKind, number>>;
@@ -59,6 +64,8 @@ export interface AgentRun {
   readonly run_id: string;
   readonly root_run_id: string;
   readonly correlation_id: string;
+  /** Whether `startAgent` has found the run by its key. Absent: the caller gave none. */
+  readonly resumed?: boolean;
   /**
    * Takes one raw payload through the nine phases. Proposals that arrive while one is in flight are queued. A rejected
    * or denied proposal is a response, never an error.

@@ -64,12 +64,13 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     this.#engine = engine;
   }
 
-  async start(options: AgentOptions): Promise<AgentRun> {
+  /** @param keyedRoot the id of the run tree of a key: two workers that open it at once open one tree */
+  async start(options: AgentOptions, keyedRoot: string | null = null): Promise<AgentRun> {
     if (this.#live.size >= LIVE_AGENTS_MAX) {
       throw new RunError({ code: 'AGENT_BUSY', message: `${LIVE_AGENTS_MAX} agent runs are live: end some first` });
     }
     const pinned = await this.#options.policyCache.current();
-    const root = this.#options.ids.draw('run_');
+    const root = keyedRoot ?? this.#options.ids.draw('run_');
     const { open, notes } = createOpenInput(root, options, pinned, this.#options.ids);
     const { refers, prompts } = createStartPrompts(options.prompts ?? [], open.case_id);
     const agent = { ...createStartAgentInput(root, options, pinned.policy), ...refers };
@@ -78,8 +79,9 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     this.#starting.set(run_id, finished);
     try {
       // Both in one tick, so that they share a transaction.
-      const opened = this.#submit(root, open, [...pinned.materials, ...notes]);
-      const started = await this.#awaitStart(root, opened, this.#submit(root, agent, prompts));
+      const isKeyed = keyedRoot !== null;
+      const opened = this.#submit(root, open, [...pinned.materials, ...notes], isKeyed);
+      const started = await this.#awaitStart(root, opened, this.#submit(root, agent, prompts, isKeyed));
       if (started.refused) return await this.#createDeniedRun(root, open.correlation_id);
       const tree = await this.#attachedEngine.peek(root).catch((error: unknown) => this.#abandon(root, error));
       return this.#track(tree, run_id, finished);

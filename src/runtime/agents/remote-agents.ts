@@ -12,7 +12,9 @@ export interface RemoteAgents {
    * Opens a run tree with one remote agent run. A run that policy denies has ended already.
    * @throws UsageError
    */
-  start(options: Omit<AgentOptions, 'link'>): Promise<{ readonly run_id: string; readonly ending: RunEnding | null }>;
+  start(
+    options: Omit<AgentOptions, 'link' | 'key'>,
+  ): Promise<{ readonly run_id: string; readonly ending: RunEnding | null }>;
   /** @returns null if there is no remote agent run with this id */
   find(run_id: string): Promise<RemoteAgent | null>;
   /**

@@ -51,6 +51,7 @@ const ERROR_FACTORIES: ReadonlyMap<string, ErrorFactory> = new Map([
   ...errorFactories(RunError, [
     'RUN_ENDED',
     'RUN_UNKNOWN',
+    'RUN_KEY_CONFLICT',
     'AGENT_BUSY',
     'INVALID_STATE_TRANSITION',
     'CASE_IN_USE',

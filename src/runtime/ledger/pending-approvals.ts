@@ -11,20 +11,16 @@ import { personOf } from '../../identity/person.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
 import { readIntegrated } from '../../ledger/integrated-log.js';
 import type { Tree } from '../../kernel/tree.js';
-import { approvalDigest, approvalRuleFor, countBallot } from '../../policy/approval/approval.js';
+import { approvalRuleFor, countBallot } from '../../policy/approval/approval.js';
 import type { Policy } from '../../policy/policy.js';
 import type { EntryPlace, LedgerStore, TreeEntry } from '../../ports/ledger/ledger-store.js';
 import type { ReadControl } from '../../ports/pace.js';
-import { authorizePaths } from '../../step/authorize-paths.js';
 import { approverAudience, OBSERVERS } from '../content/audience.js';
 import { ContentReader } from '../content/content-reader.js';
+import { requestIn, type ApprovedRequest } from './request-content.js';
 import { TreeFolds, type FoldEnvironment, type TreeFold } from './tree-folds.js';
 
-/** The request of a run that people may approve. */
-export interface ApprovedRequest {
-  readonly action: string;
-  readonly args: JsonObject;
-}
+export type { ApprovedRequest } from './request-content.js';
 
 /** A person who wants to read a request. */
 export interface Approver {
@@ -272,30 +268,7 @@ function toPendingApproval(
 }
 
 /** The request in its content, if it has the digest. */
-function extractRequest(
-  bytes: Uint8Array,
-  { run: { run_id, case_id }, entry: { digest }, policy }: RequestContext,
-): ApprovedRequest | null {
-  const { action, args } = parseObject(bytes);
-  if (typeof action !== 'string' || !isJsonObject(args)) return null;
-  const request = { action, args: canonicalizeArgs(action, args, policy) };
-  return approvalDigest({ ...request, case_id, run_id }) === digest ? request : null;
-}
-
-function parseObject(bytes: Uint8Array): JsonObject {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
-    return isJsonObject(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
-
-/** Canonical paths, also for invalid arguments: nothing is decided here. */
-function canonicalizeArgs(action: string, args: JsonObject, policy: Policy): JsonObject {
-  const definition = policy.catalogue.action(action);
-  if (definition === undefined || definition.paths.length === 0) return args;
-  const paths = definition.paths.map(() => ({ status: 'absent' }) as const);
-  const canonical = authorizePaths({ definition, args, facts: { paths, usage: { bytes: 0, files: 0 } }, policy });
-  return canonical.ok ? canonical.value : args;
+function extractRequest(bytes: Uint8Array, { entry, ...requesting }: RequestContext): ApprovedRequest | null {
+  const found = requestIn(bytes, requesting);
+  return found?.digest === entry.digest ? found.request : null;
 }

@@ -12,7 +12,8 @@ const bytesOf = (conversation: readonly AgentExchange[]): number =>
 
 function rememberAll(said: readonly (readonly [string | Uint8Array, string])[], bytesMax: number) {
   let conversation: readonly AgentExchange[] = [];
-  for (const [proposal, response] of said) conversation = appendExchange(conversation, proposal, response, bytesMax);
+  for (const [proposal, response] of said)
+    conversation = appendExchange(conversation, { proposal, response }, bytesMax);
   return conversation;
 }
 
@@ -48,7 +49,7 @@ test.each([
   ['bytes that are not UTF-8', new Uint8Array(5_000).fill(0xff), '\ufffd'.repeat(149), 5_000],
   ['bytes that grow when decoded', new Uint8Array(400).fill(0xff), '\ufffd'.repeat(149), 400],
 ] as const)('truncates %s, with a note', (_what, proposal, begins, bytes) => {
-  const shown = appendExchange([], proposal, '{}', CONVERSATION_BYTES_MIN);
+  const shown = appendExchange([], { proposal, response: '{}' }, CONVERSATION_BYTES_MIN);
   expect(shown[0]?.proposal).toBe(`${begins}\n[cut here: this had ${bytes} bytes]`);
 });
 

@@ -9,9 +9,8 @@ import Type from 'typebox';
 import type { StepTrace } from '../../../src/contract/run/step-trace.js';
 import type { Agent, AgentProposal, AgentTurn } from '../../../src/ports/agent.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
-import { agentSchemas } from '../../../src/runtime/agent-loop/agent-schemas.js';
 import { defineTool } from '../../../src/runtime/effects/define-effects.js';
-import { runAgent, type RunAgentOptions } from '../../../src/runtime/agent-loop/run-agent.js';
+import type { RunAgentOptions } from '../../../src/runtime/agent-loop/run-agent.js';
 import { Bench } from '../../fixtures/bench.js';
 import { contentBy } from '../../fixtures/content.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
@@ -42,8 +41,7 @@ const agentThat = (proposes: (turn: AgentTurn, signal: AbortSignal) => unknown):
 
 async function loop(agent: Agent, options: RunAgentOptions & { readonly run?: AgentRun } = {}) {
   const run = options.run ?? (await bench.turnpike.startAgent());
-  const schemas = await agentSchemas(bench.turnpike.ledger, run);
-  return runAgent(agent, run, { clock: bench.clock, ...options, schemas });
+  return bench.turnpike.runAgent(agent, run, { clock: bench.clock, ...options });
 }
 
 /** Lets time pass until the promise settles. */

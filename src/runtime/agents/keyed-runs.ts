@@ -1,0 +1,108 @@
+// Agent runs with a key of their caller. Such a run is remote: it outlives the process, and a later one attaches to it
+// again by the key. Its id is derived from the key, so that two processes that start it at once begin one run, in every
+// store.
+
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { sha256 } from '../../contract/hash.js';
+import type { RunContext } from '../../contract/run/run-context.js';
+import type { TreeEngine } from '../../engine/tree-engine.js';
+import { InvariantError, RunError, usageError } from '../../errors.js';
+import type { KnownRun, Tree } from '../../kernel/tree.js';
+import type { LedgerReader } from '../ledger/ledger-reader.js';
+import type { AgentOptions, AgentRun, RunEnding } from './agent-run.js';
+import { runEndedError, type Agents } from './agents.js';
+import { AGENT_DEFAULTS } from './open-input.js';
+
+interface KeyedRunsParts {
+  readonly agents: Agents;
+  readonly engine: Pick<TreeEngine, 'peek'>;
+  readonly ledger: Pick<LedgerReader, 'run'>;
+}
+
+/**
+ * Starts the run of a key, or attaches to it.
+ * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, role, lane or case; UsageError
+ */
+export async function startKeyedRun(parts: KeyedRunsParts, options: AgentOptions & { key: string }): Promise<AgentRun> {
+  const { agents, engine } = parts;
+  if (options.link === 'attached') throw usageError('key: the run of a key is remote, because it outlives its caller');
+  const root = rootOfKey(options.key);
+  const known = await engine.peek(root);
+  if (known !== null) return { ...(await attach(parts, known, options)), resumed: true };
+  const started = await agents.start({ idleMs: IDLE_MS_DEFAULT, ...options, link: 'remote' }, root);
+  // Another worker may have begun the run meanwhile, for another agent.
+  const run = await agents.findAny(started.run_id);
+  if (run !== null) checkOwner(run.context, options);
+  return { ...started, resumed: false };
+}
+
+/** Seven days: a run that waits for a vote is silent for long. */
+const IDLE_MS_DEFAULT = 604_800_000;
+const KEY = /^[\x21-\x7e]{1,128}$/;
+
+function rootOfKey(key: string): string {
+  if (typeof key === 'string' && KEY.test(key)) return `run_${sha256(canonicalJson(['run of key', key])).slice(0, 32)}`;
+  throw usageError('key: 1 to 128 printable ASCII characters without spaces');
+}
+
+async function attach(parts: KeyedRunsParts, tree: Tree, options: AgentOptions): Promise<AgentRun> {
+  const run = tree.runs.find(({ context }) => context.run_kind === 'agent');
+  if (run === undefined) return attachToDeniedRoot(tree, options);
+  checkOwner(run.context, options);
+  const live = await parts.agents.find(run.context.run_id);
+  return live ?? createEndedRun(parts, run.context, await findEnding(parts, run));
+}
+
+/** Policy denied the orchestrator run, so there is no agent run. */
+function attachToDeniedRoot(tree: Tree, { case: case_id = AGENT_DEFAULTS.case }: AgentOptions): AgentRun {
+  const root = tree.run(tree.tree_id);
+  if (root === null || !tree.hasEnded) throw new InvariantError(`run tree ${tree.tree_id} has no agent run`);
+  if (root.context.case_id !== case_id) throw keyConflict();
+  const finished = Promise.resolve({ run_id: tree.tree_id, ...tree.ending });
+  const refuse = (): Promise<never> => Promise.reject(runEndedError(tree.tree_id));
+  return createHandle(root.context, finished, { submit: refuse, respond: refuse });
+}
+
+function checkOwner({ actor, role_id, lane_id, case_id }: RunContext, options: AgentOptions): void {
+  const { actor: actorName, role, lane, case: caseName } = { ...AGENT_DEFAULTS, ...options };
+  if (actor.actor_id === actorName && role_id === role && lane_id === lane && case_id === caseName) return;
+  throw keyConflict();
+}
+
+const keyConflict = (): RunError =>
+  new RunError({
+    code: 'RUN_KEY_CONFLICT',
+    message: 'the run of this key has another actor, role, lane or case: use another key',
+  });
+
+async function findEnding({ ledger }: KeyedRunsParts, { context: { run_id } }: KnownRun): Promise<RunEnding> {
+  const record = await ledger.run(run_id);
+  if (record === null || record.status === 'created' || record.status === 'running') {
+    throw new InvariantError(`run ${run_id} has ended, and its record says otherwise`);
+  }
+  const { status: state, outcome = state } = record;
+  const reason = outcome.startsWith(`${state}:`) ? outcome.slice(state.length + 1) : outcome;
+  return { run_id, state, reason };
+}
+
+/** A handle of a run that has ended. A repeated request still gets its recorded response. */
+const createEndedRun = ({ agents }: KeyedRunsParts, context: RunContext, ending: RunEnding): AgentRun =>
+  createHandle(context, Promise.resolve(ending), {
+    submit: (raw, submitOptions) => agents.submit(context.run_id, raw, submitOptions),
+    respond: (raw, submitOptions) => agents.respond(context.run_id, raw, submitOptions),
+  });
+
+const createHandle = (
+  { run_id, root_run_id, correlation_id }: RunContext,
+  finished: Promise<RunEnding>,
+  proposing: Pick<AgentRun, 'submit' | 'respond'>,
+): AgentRun => ({
+  run_id,
+  root_run_id,
+  correlation_id,
+  ...proposing,
+  end: () => finished,
+  cancel: () => Promise.reject(runEndedError(run_id)),
+  interrupt: () => finished,
+  finished,
+});

@@ -1,0 +1,62 @@
+// The requests for approval of one agent run, and the request of one of its proposals (D7).
+
+import type { TreeEngine } from '../../engine/tree-engine.js';
+import type { Tree } from '../../kernel/tree.js';
+import type { ApprovalEntry } from '../../contract/run/approval.js';
+import { approvalRuleFor, approvalStatus, type ApprovalStatus } from '../../policy/approval/approval.js';
+import type { Policy } from '../../policy/policy.js';
+import type { Clock } from '../../ports/clock.js';
+import { requestIn } from '../ledger/request-content.js';
+import { rootRunIdOf } from '../ledger/ledger-reader.js';
+
+/** A request of a run for the approval of one exact proposal. */
+export interface RunRequest {
+  /** What people vote on. */
+  readonly digest: string;
+  /** The action. */
+  readonly name: string;
+  /** `open`: people can vote on it. `granted`: approved, and not used yet. */
+  readonly status: Exclude<ApprovalStatus, 'missing'>;
+  readonly requested_at: string;
+  /** Until when votes count, or the approval can be used. */
+  readonly expires_at: string;
+}
+
+export class RunRequests {
+  readonly #engine: Pick<TreeEngine, 'peek'>;
+  readonly #clock: Clock;
+
+  constructor(engine: Pick<TreeEngine, 'peek'>, clock: Clock) {
+    this.#engine = engine;
+    this.#clock = clock;
+  }
+
+  /** The requests of a run in their order; none if it has ended. */
+  async list(run_id: string): Promise<readonly RunRequest[]> {
+    const tree = await this.#engine.peek(rootRunIdOf(run_id));
+    const entries = tree?.approvals(run_id)?.entries ?? [];
+    return entries.flatMap((entry) => this.#describe(tree, run_id, entry) ?? []);
+  }
+
+  /** The request that this payload has made in the run; null if it has made none. */
+  async find(run_id: string, payload: Uint8Array): Promise<RunRequest | null> {
+    const tree = await this.#engine.peek(rootRunIdOf(run_id));
+    const entries = tree?.approvals(run_id)?.entries ?? [];
+    const run = tree?.run(run_id)?.context;
+    if (tree?.policy == null || run === undefined || entries.length === 0) return null;
+    const digest = requestIn(payload, { run, policy: tree.policy })?.digest;
+    const entry = entries.find((known) => known.digest === digest);
+    return entry === undefined ? null : this.#describe(tree, run_id, entry);
+  }
+
+  #describe(tree: Tree | null, run_id: string, entry: ApprovalEntry): RunRequest | null {
+    const policy: Policy | null = tree?.policy ?? null;
+    const rule = approvalRuleFor(policy?.approvals ?? [], entry.name);
+    if (rule === undefined) return null;
+    const now = new Date(this.#clock.now()).toISOString();
+    const status = approvalStatus({ run_id, entries: [entry] }, entry.digest, now, rule);
+    if (status === 'missing') return null;
+    const { digest, name, requested_at, expires_at } = entry;
+    return { digest, name, status, requested_at, expires_at };
+  }
+}
