@@ -31,6 +31,8 @@ function sharedText(name) {
 /** The configuration's `moduleNameMapper` leads to what is made here. */
 export default async function bundlePackages() {
   makeTempFolders();
+  // As in main.ts. The processes of jest load SQLite with it.
+  process.env.SQLITE_USE_URI = '1';
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'node_modules/typebox/package.json'), 'utf8'));
   const places = Object.keys(exports).map((path) => join('typebox', path));
   await bundle({ format: 'esm', splitting: true, entryPoints: named(places) });

@@ -39,7 +39,7 @@ const DRAFT = 'the name of a draft, which another process must not share';
 const READS: Readonly<Record<string, string>> = {
   'src/cli/main.ts process.argv': 'the command reads its own arguments',
   'src/cli/main.ts process.cwd': 'the command resolves paths as its caller means them',
-  'src/cli/main.ts process.env': 'colours, as the terminal wants them',
+  'src/cli/main.ts process.env': 'colours, as the terminal wants them, and a setting of SQLite',
   'src/cli/create-contract.ts process.pid': DRAFT,
   'src/cli/create-contract.ts readdir': 'sorted',
   'src/cli/commands/policy/policy-pin.ts process.pid': DRAFT,
@@ -95,6 +95,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/home/storage-environment.ts -> src/adapters/memory/memory-head-store.ts':
     'it reads no time: it imports the type of a head file',
   'src/runtime/home/store-home.ts -> src/adapters/files/small-file.ts': PARTS,
+  'src/runtime/home/tracked-keys.ts -> src/adapters/files/small-file.ts': FILE,
   'src/runtime/home/store-home.ts -> src/adapters/keys/key-file.ts': PARTS,
   'src/runtime/turnpike-options.ts -> src/adapters/commands/command-runner.ts': 'a type',
   'src/runtime/upstream/connect-upstreams.ts -> src/adapters/mcp/mcp-client.ts': 'a server of the outside is called',

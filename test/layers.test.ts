@@ -43,6 +43,8 @@ const DEPARTURES: Readonly<Record<string, string>> = {
 
 /** Where each third-party package may be imported: a file, or everything below a folder. */
 const HOMES: Readonly<Record<string, readonly string[]>> = {
+  // The module of a service, which the operator names.
+  'something computed': ['src/adapters/files/load-module.ts'],
   xstate: [
     'machines/',
     'src/kernel/',

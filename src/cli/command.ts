@@ -29,10 +29,26 @@ export interface CommandArguments {
   readonly openOptions: ConfiguredOptions;
 }
 
+/**
+ * What a command does with the home directory of `--home`. A command that reads changes no byte and no time of it, and
+ * works on a read-only file system. `none`: the command does not open it.
+ */
+export type HomeUse = 'none' | 'read' | 'write';
+
+/** Another use of the home directory in one form of a command. */
+export interface FormOfUse {
+  /** The name of an option, or `operands` if there are any. */
+  readonly given: string;
+  readonly access: HomeUse;
+}
+
 /** One command of `turnpike`. Its usage is data; the help and the argument check are made from it. */
 export interface CliCommand {
   /** As the user types it, in one or more words. */
   readonly name: string;
+  readonly access: HomeUse;
+  /** The first form that applies counts, in place of `access`. */
+  readonly accessWith?: readonly FormOfUse[];
   readonly summary: string;
   /** The arguments after the options: their text in the usage line, and their number. */
   readonly operands: { readonly usage: string; readonly min: number; readonly max: number };
@@ -51,6 +67,13 @@ export interface CliCommand {
 export interface CommandGroup {
   readonly title: string;
   readonly commands: readonly CliCommand[];
+}
+
+/** What this call of a command does with the home directory. */
+export function homeUseOf({ access, accessWith = [] }: CliCommand, args: CommandArguments): HomeUse {
+  const isGiven = (given: string): boolean =>
+    given === 'operands' ? args.operands.length > 0 : args.flag(given) || args.text(given) !== undefined;
+  return accessWith.find(({ given }) => isGiven(given))?.access ?? access;
 }
 
 export const NO_OPERANDS = { usage: '', min: 0, max: 0 } as const;

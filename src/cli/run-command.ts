@@ -9,6 +9,9 @@ import { turnpikeCommand } from './turnpike-command.js';
 
 const hasColours = isatty(1) && process.env['NO_COLOR'] === undefined && process.env['TERM'] !== 'dumb';
 
+// SQLite reads this when it is loaded, with the first database: a reader names its file by a URI (untouched-file.ts).
+process.env['SQLITE_USE_URI'] = '1';
+
 let stopping: AbortController | null = null;
 
 // Other users can list the arguments of a process: the title of the process replaces them.

@@ -3,7 +3,7 @@
 
 import { usageError } from '../errors.js';
 import { NOTHING_CONFIGURED, parseArguments, quoteArgument, type ConfiguredArguments } from './arguments.js';
-import type { CliCommand, CommandGroup, ExitCode } from './command.js';
+import { homeUseOf, type CliCommand, type CommandGroup, type ExitCode } from './command.js';
 import { actions } from './commands/policy/actions.js';
 import { approvals } from './commands/runs/approvals.js';
 import { approve } from './commands/runs/approve.js';
@@ -31,6 +31,7 @@ import { policyExplain } from './commands/policy/policy-explain.js';
 import { policyPin } from './commands/policy/policy-pin.js';
 import { policySimulate } from './commands/policy/policy-simulate.js';
 import { promote } from './commands/runs/promote.js';
+import { registrations } from './commands/policy/registrations.js';
 import { replayCommand } from './commands/ledger/replay.js';
 import { run } from './commands/runs/run.js';
 import { runs } from './commands/runs/runs.js';
@@ -48,6 +49,8 @@ import { configurationKeys } from './configuration/command-keys.js';
 import { configuredArguments, readConfiguration } from './configuration/read-configuration.js';
 import { errorJson, errorLine, exitCodeOf } from './exit-code.js';
 import { OutputClosedError, type Io } from './io.js';
+import { homeOf } from './options/folders.js';
+import { refuseTrackedKeys } from '../runtime/home/tracked-keys.js';
 import { nearestName } from '../runtime/configuration/nearest-name.js';
 
 /** Every command, in the order of the help. */
@@ -58,7 +61,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { title: 'sessions', commands: SESSION_COMMANDS },
   {
     title: 'policy',
-    commands: [actions, policyCheck, policyPin, policyDeny, policySimulate, policyExplain, upstreamList, upstreamPin],
+    commands: [actions, policyCheck, policyPin, policyDeny, policySimulate, policyExplain, registrations, upstreamList, upstreamPin],
   },
   {
     title: 'evidence',
@@ -107,6 +110,7 @@ async function dispatch(argv: readonly string[], io: Io): Promise<ExitCode> {
   const { command, rest } = findCommand(argv);
   if (rest.includes('--help') || rest.includes('-h')) return printHelp(command.name.split(' '), io);
   const args = parseArguments(command, rest, (file) => configure(command, file, io));
+  if (homeUseOf(command, args) !== 'none') await refuseTrackedKeys(homeOf(args, io));
   return command.run(args, io);
 }
 

@@ -22,6 +22,7 @@ describe('init', () => {
     expect(stdout).toContain('turnpike run proposals.jsonl');
     expect((statSync(join(folder, '.turnpike')).mode & 0o777).toString(8)).toBe('700');
     expect(readdirSync(join(folder, '.turnpike')).sort()).toEqual([
+      '.gitignore',
       'artifacts',
       'keys',
       'ledger.db',

@@ -1,20 +1,16 @@
 // Pins from a Git working tree (C45): the version of a policy file is the last commit that changed it, and the loaded
 // bytes must be those of that commit.
 //
-// The repository is untrusted: a user who can write its .git/config must not get a program executed by a user who only
-// reads a policy. So only plumbing commands are used (they start no pager, no signature check, no diff driver), with
-// settings that leave Git nothing to start: no file system monitor, no hooks, and no transport, with which it would
-// fetch a missing object. Only the pins depend on the answers, and an uncertain pin denies.
+// The repository is untrusted (git-command.ts). Only the pins depend on the answers, and an uncertain pin denies.
 
-import { execFile } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { sha256 } from '../../contract/hash.js';
 import type { Pin, PinProblem, PolicyFile } from '../../contract/policy/pins.js';
 import type { LoadedPolicyFile, PolicySource } from '../../ports/policy-source.js';
 import { readRegular } from '../files/open-file.js';
+import { runGit as runGitCommand, type GitAnswer } from '../git/git-command.js';
 import { POLICY_BYTES_MAX, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
 
-const GIT_MS_MAX = 10_000;
 /** Limit of the file that lists the boundary commits of a shallow clone. */
 const SHALLOW_BYTES_MAX = 16_777_216;
 
@@ -84,47 +80,5 @@ async function readShallowCommits(root: string): Promise<ReadonlySet<string> | n
   );
 }
 
-interface GitAnswer {
-  /** `refused`: git ran and failed. `not_run`: there is no git, it timed out, or its output was too long. */
-  readonly status: 'done' | 'refused' | 'not_run';
-  readonly stdout: Buffer;
-}
-
-const SETTINGS = [
-  'core.fsmonitor=false',
-  'core.hooksPath=/dev/null',
-  // Another user may own the repository (a container's volume). The owner can run nothing here, see above.
-  'safe.directory=*',
-  'safe.bareRepository=explicit',
-];
-
-function runGit(root: string, args: readonly string[]): Promise<GitAnswer> {
-  const options = {
-    encoding: 'buffer',
-    timeout: GIT_MS_MAX,
-    killSignal: 'SIGKILL',
-    maxBuffer: POLICY_BYTES_MAX + 1,
-    env: {
-      PATH: process.env['PATH'],
-      LC_ALL: 'C',
-      GIT_CONFIG_NOSYSTEM: '1',
-      GIT_CONFIG_GLOBAL: '/dev/null',
-      GIT_TERMINAL_PROMPT: '0',
-      GIT_OPTIONAL_LOCKS: '0',
-      GIT_NO_REPLACE_OBJECTS: '1',
-      GIT_GRAFT_FILE: '/dev/null',
-      GIT_NO_LAZY_FETCH: '1',
-      // The same for versions of Git without GIT_NO_LAZY_FETCH: no protocol is allowed.
-      GIT_ALLOW_PROTOCOL: 'none',
-    },
-  } as const;
-  const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
-  // -C instead of the working directory of the process, which could contain its own `git`.
-  const complete = ['-C', root, '--no-pager', '--literal-pathspecs', ...settings, ...args];
-  return new Promise((settle) => {
-    execFile('git', complete, options, (error, stdout) => {
-      const status = error === null ? 'done' : typeof error.code === 'number' ? 'refused' : 'not_run';
-      settle({ status, stdout });
-    });
-  });
-}
+const runGit = (root: string, args: readonly string[]): Promise<GitAnswer> =>
+  runGitCommand(root, args, { bytesMax: POLICY_BYTES_MAX + 1 });

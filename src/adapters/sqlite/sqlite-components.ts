@@ -1,7 +1,7 @@
 import type { CaseKeys } from '../keys/case-keys.js';
 import { SqliteArchives } from './content/sqlite-archives.js';
 import { SqliteArtifacts } from './content/sqlite-artifacts.js';
-import { asLedgerError, openDatabase, type SqliteConnection } from './sqlite-database.js';
+import { asLedgerError, openDatabase, openUntouchedDatabase, type SqliteConnection } from './sqlite-database.js';
 import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { SqliteReader } from './sqlite-reader.js';
 import { SqliteRunRecords } from './sqlite-run-records.js';
@@ -18,7 +18,12 @@ export interface SqliteComponents {
   readonly reader: SqliteReader;
   readonly runRecords: SqliteRunRecords;
   readonly trees: SqliteTrees;
+  /** False once these components must be opened again, because another process has changed the file. */
+  readonly isCurrent: () => boolean;
 }
+
+/** `untouched`: for reading, and without changing any file. */
+export type LedgerAccess = 'write' | 'read' | 'untouched';
 
 /** The directory of contents that are not in the database, and the keys that decrypt contents. */
 export interface ContentStorage {
@@ -27,8 +32,15 @@ export interface ContentStorage {
 }
 
 /** @throws LedgerError like `openDatabase` */
-export function openComponents(file: string, { directory, keys }: ContentStorage, readOnly: boolean): SqliteComponents {
-  const db = openDatabase(file, readOnly);
+export function openComponents(
+  file: string,
+  { directory, keys }: ContentStorage,
+  access: LedgerAccess,
+): SqliteComponents {
+  const { db, isCurrent } =
+    access === 'untouched'
+      ? openUntouchedDatabase(file)
+      : { db: openDatabase(file, access === 'read'), isCurrent: () => true };
   try {
     const tail = new SqliteTail(db);
     const markNumbers = new SqliteMarkNumbers(db, tail);
@@ -43,6 +55,7 @@ export function openComponents(file: string, { directory, keys }: ContentStorage
       reader,
       runRecords: new SqliteRunRecords(db),
       trees: new SqliteTrees(db, reader),
+      isCurrent,
     };
   } catch (error) {
     db.close();

@@ -11,6 +11,7 @@ import { OWN_PREFIX } from '../records/sql-table.js';
 import { APPLICATION_ID, FORMAT_OLDEST, FORMAT_VERSION, PAGE_BYTES, schemaSteps } from './sqlite-schema.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { fsyncDirectorySync } from '../files/fsync-directory.js';
+import { openUntouched, type UntouchedFile } from './untouched-file.js';
 
 /** How long a statement waits for another process, in ms. Only a foreign program can hold the lock. */
 const BUSY_MS = 2_000;
@@ -34,14 +35,36 @@ export type SqliteStatement = Database.Statement;
  * @throws LedgerError LEDGER_TAMPERED if the file is not a ledger, or its tables or triggers were changed
  */
 export function openDatabase(file: string, readOnly: boolean): SqliteConnection {
-  if (!existsSync(file))
-    throw ledgerUnavailableError(`there is no ledger at ${file}: name the right path, or make it first`);
+  if (!existsSync(file)) throw missingLedgerError(file);
   // Opens it for reading first: a foreign file is not touched, not even to recover it after its last writer.
   const reader = connect(file, true, (db) => checkIdentity(db, file));
   if (readOnly) return reader;
   reader.close();
   return connect(file, false, (db) => checkSchema(db, file));
 }
+
+/**
+ * Opens an existing ledger file for reading, and changes nothing (untouched-file.ts).
+ * @throws as `openDatabase`
+ */
+export function openUntouchedDatabase(file: string): UntouchedFile {
+  if (!existsSync(file)) throw missingLedgerError(file);
+  try {
+    refuseSpecialFile(file);
+    return openUntouched(file, (db) => {
+      configure(db, true);
+      checkIdentity(db, file);
+    });
+  } catch (cause) {
+    throw asLedgerError(cause, cannotOpen(file));
+  }
+}
+
+const missingLedgerError = (file: string): LedgerError =>
+  ledgerUnavailableError(`there is no ledger at ${file}: name the right path, or make it first`);
+
+const cannotOpen = (file: string): string =>
+  `the ledger ${file} cannot be opened: verify it, or restore it from a backup`;
 
 function connect(file: string, readonly: boolean, check: (db: SqliteConnection) => void): SqliteConnection {
   let db: SqliteConnection | null = null;
@@ -53,7 +76,7 @@ function connect(file: string, readonly: boolean, check: (db: SqliteConnection) 
     return db;
   } catch (cause) {
     db?.close();
-    throw asLedgerError(cause, `the ledger ${file} cannot be opened: verify it, or restore it from a backup`);
+    throw asLedgerError(cause, cannotOpen(file));
   }
 }
 

@@ -36,6 +36,15 @@ PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${FORMAT};
 `;
 
+/** In place of a file name: a cache in memory. */
+export const IN_MEMORY = ':memory:';
+
+/** @throws if the file is not a history cache of this format */
+export function checkFormat(db: Database.Database): void {
+  const [application, format] = ['application_id', 'user_version'].map((name) => db.pragma(name, { simple: true }));
+  if (application !== APPLICATION_ID || format !== FORMAT) throw new Error('another file');
+}
+
 /** The cache in `file`, created on first use; in memory if that fails. @param busy_ms wait for other processes */
 export const sqliteHistoryCache = (file: string, busy_ms = BUSY_MS): HistoryCache =>
   new SqliteHistoryCache(file, busy_ms);
@@ -162,6 +171,7 @@ class SqliteHistoryCache implements HistoryCache {
 const wipesOf = (db: Database.Database): number => Number(db.prepare('SELECT no FROM wipes').pluck().get());
 
 function openCache(file: string, busy_ms: number): Database.Database {
+  if (file === IN_MEMORY) return openInMemory();
   try {
     return openFile(file, busy_ms);
   } catch {
@@ -186,8 +196,8 @@ function openFile(file: string, busy_ms: number): Database.Database {
   closeSync(openSync(file, 'a', 0o600));
   const db = new Database(file, { timeout: busy_ms });
   try {
-    const [application, format] = ['application_id', 'user_version'].map((name) => db.pragma(name, { simple: true }));
-    if (application !== 0 && (application !== APPLICATION_ID || format !== FORMAT)) throw new Error('another file');
+    const application = db.pragma('application_id', { simple: true });
+    if (application !== 0) checkFormat(db);
     db.pragma('journal_mode = WAL');
     db.pragma('synchronous = OFF');
     db.pragma('secure_delete = ON');
@@ -200,7 +210,7 @@ function openFile(file: string, busy_ms: number): Database.Database {
 }
 
 function openInMemory(): Database.Database {
-  const db = new Database(':memory:');
+  const db = new Database(IN_MEMORY);
   db.exec(TABLES);
   return db;
 }

@@ -36,13 +36,16 @@ import type { BlockContent } from './sqlite-blocks.js';
 import { asLedgerError, checkWritable, createDatabase, truncateWal, type SqliteConnection } from './sqlite-database.js';
 import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
 import { CaseKeys } from '../keys/case-keys.js';
-import { openComponents, type ContentStorage, type SqliteComponents } from './sqlite-components.js';
+import { openComponents, type ContentStorage, type LedgerAccess, type SqliteComponents } from './sqlite-components.js';
 import { readPages, type PageReader, type SqliteReader } from './sqlite-reader.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
 import type { SqliteRunRecords } from './sqlite-run-records.js';
 import type { SqliteTrees } from './sqlite-trees.js';
 import { lockWriter, type WriterLock } from './writer-lock.js';
 import { SqliteWriter } from './sqlite-writer.js';
+
+/** How often a reader begins again while other processes change the file. */
+const READ_TRIES_MAX = 20;
 
 /** The paths of a ledger, and how to open it. */
 export interface SqliteStoreOptions {
@@ -54,6 +57,8 @@ export interface SqliteStoreOptions {
   readonly caseKeysDir?: string;
   /** Opens the ledger for reading only; another process may write. @default false */
   readonly readOnly?: boolean;
+  /** Opens the ledger for reading only, and changes no file, also on a read-only file system. @default false */
+  readonly untouched?: boolean;
   /** Returns what signs erasure records; null or absent: erasures are not signed. */
   readonly erasureSeal?: () => ErasureSeal | null;
   /** @internal Number of index rows in one stretch; tests set fewer. @default STRETCH_ROWS */
@@ -75,17 +80,18 @@ export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
  * @throws LedgerError LEDGER_TAMPERED if the file is not a ledger, or its tables or triggers were changed
  */
 export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
-  const { file, artifactsDir, readOnly = false, erasureSeal = () => null, stretchRows } = options;
+  const { file, artifactsDir, readOnly = false, untouched = false, erasureSeal = () => null, stretchRows } = options;
   // Not inside the artifacts directory: a copy of the contents must not include the keys that decrypt them.
   const { caseKeysDir = join(dirname(resolve(artifactsDir)), 'keys', 'cases') } = options;
   const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
-  return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, readOnly, stretchRows);
+  const access = untouched ? 'untouched' : readOnly ? 'read' : 'write';
+  return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, access, stretchRows);
 }
 
 /** An open ledger file. How a batch is committed: sqlite-writer.ts. */
 class SqliteLedgerStore implements LedgerStore {
   readonly #file: string;
-  readonly #readOnly: boolean;
+  readonly #access: LedgerAccess;
   readonly #contents: ContentStorage;
   readonly #stretchRows: number | undefined;
   readonly records: LedgerRecords | null;
@@ -94,14 +100,14 @@ class SqliteLedgerStore implements LedgerStore {
   /** The writer lock, and the writer; null after `reopen`, until `acquire` is called again. */
   #writerState: { readonly lock: WriterLock; readonly writer: SqliteWriter | null } | null = null;
 
-  constructor(file: string, contents: ContentStorage, readOnly: boolean, stretchRows?: number) {
+  constructor(file: string, contents: ContentStorage, access: LedgerAccess, stretchRows?: number) {
     this.#file = file;
     this.#stretchRows = stretchRows;
-    this.#readOnly = readOnly;
+    this.#access = access;
     this.#contents = contents;
-    this.#parts = openComponents(file, contents, readOnly);
+    this.#parts = openComponents(file, contents, access);
     const transaction = () => this.#writerState?.writer?.records ?? null;
-    this.records = readOnly ? null : new SqliteLedgerRecords(() => this.#db, transaction);
+    this.records = access === 'write' ? new SqliteLedgerRecords(() => this.#db, transaction) : null;
   }
 
   get #db(): SqliteConnection {
@@ -154,7 +160,7 @@ class SqliteLedgerStore implements LedgerStore {
 
   acquire(): Promise<number> {
     return this.#attempt(() => {
-      if (this.#readOnly) throw unavailableError('this ledger was opened only for reading');
+      if (this.#access !== 'write') throw unavailableError('this ledger was opened only for reading');
       if (this.#writerState?.writer != null) return this.#writerState.writer.beginEpoch();
       const lock = this.#writerState?.lock ?? lockWriter(this.#file);
       try {
@@ -176,7 +182,7 @@ class SqliteLedgerStore implements LedgerStore {
       if (this.#db.open) checkWritable(this.#file);
       this.#writerState = { lock: this.#writerState.lock, writer: null };
       this.#db.close();
-      this.#parts = openComponents(this.#file, this.#contents, this.#readOnly);
+      this.#parts = openComponents(this.#file, this.#contents, this.#access);
       truncateWal(this.#db);
       resolve();
     });
@@ -298,25 +304,50 @@ class SqliteLedgerStore implements LedgerStore {
     return new Promise((resolve) => {
       this.#refuseClosed();
       try {
-        resolve(work());
+        resolve(this.#access === 'untouched' ? this.#readCurrent(work) : work());
       } catch (cause) {
         throw this.#errorOf(cause);
       }
     });
   }
 
+  /** Reads again what was read while another process changed the file: it could be of two states. */
+  #readCurrent<T>(work: () => T): T {
+    for (let tries = 1; tries <= READ_TRIES_MAX; tries += 1) {
+      this.#refresh();
+      try {
+        const result = work();
+        if (this.#parts.isCurrent()) return result;
+      } catch (error) {
+        if (this.#parts.isCurrent()) throw error;
+      }
+    }
+    throw unavailableError('other processes change the ledger faster than it can be read: try again');
+  }
+
+  #refresh(): void {
+    if (this.#parts.isCurrent()) return;
+    const parts = openComponents(this.#file, this.#contents, this.#access);
+    this.#db.close();
+    this.#parts = parts;
+  }
+
   /** @param tree_id the tree of the content; if the read fails, the tree may have been archived in the meantime */
   async #attemptAsync<T>(work: () => Promise<T>, tree_id?: string): Promise<T> {
     this.#refuseClosed();
-    const db = this.#db;
+    if (this.#access === 'untouched') this.#refresh();
+    const parts = this.#parts;
     try {
-      return await work().catch((error: unknown) => {
+      const result = await work().catch((error: unknown) => {
         if (tree_id !== undefined) this.#archives.refuseTree(tree_id);
         throw error;
       });
+      if (parts.isCurrent()) return result;
     } catch (cause) {
-      throw this.#errorOf(cause, db);
+      if (parts.isCurrent()) throw this.#errorOf(cause, parts.db);
     }
+    this.#refuseClosed();
+    return this.#attemptAsync(work, tree_id);
   }
 
   #errorOf(cause: unknown, db = this.#db): unknown {

@@ -22,9 +22,12 @@ const LOCK_WAIT_MS = 5_000;
 export const lockWriter = (file: string): WriterLock =>
   lockWithin(file, 0, `another process writes to ${file}: go through it, or stop it first`);
 
+/** The path whose `.lock` file `lockFolder` locks. */
+export const folderLockOf = (folder: string): string => join(folder, 'state');
+
 /** Takes the lock `<folder>/state.lock`, so that one process at a time uses the folder. @throws like `lockWriter` */
 export const lockFolder = (folder: string): WriterLock =>
-  lockWithin(join(folder, 'state'), 0, `another process uses ${folder}: stop it first, or name another folder`);
+  lockWithin(folderLockOf(folder), 0, `another process uses ${folder}: stop it first, or name another folder`);
 
 /**
  * Runs `work` while no other process changes the file; waits at most 5 s for the lock.

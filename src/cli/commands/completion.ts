@@ -6,6 +6,7 @@ import { completionScript, SHELLS } from '../help/completion-script.js';
 export const completion = (commands: () => readonly CliCommand[]): CliCommand => {
   const command: CliCommand = {
     name: 'completion',
+    access: 'none',
     summary: 'Print the completion script of a shell',
     operands: { usage: SHELLS.join('|'), min: 1, max: 1 },
     options: [],

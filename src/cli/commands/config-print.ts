@@ -15,6 +15,7 @@ import { escapeText, jsonLine, table } from '../text/terminal.js';
 /** `turnpike config print`: every key that is set, its value, and where it is set. */
 export const configPrint = (commands: () => readonly CliCommand[]): CliCommand => ({
   name: 'config print',
+  access: 'none',
   summary: 'Print the configuration, with the origin of each value',
   operands: NO_OPERANDS,
   options: [{ name: 'all', help: 'also the keys that are not set' }],

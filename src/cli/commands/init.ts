@@ -17,6 +17,7 @@ const STORE_ONLY_OPTIONS = ['schema', 'keys', 'sandbox', 'volume'] as const;
 /** `turnpike init`: creates a home directory and a contract folder to edit. */
 export const init: CliCommand = {
   name: 'init',
+  access: 'write',
   summary: 'Create a home directory, and a contract folder to edit',
   operands: NO_OPERANDS,
   options: [

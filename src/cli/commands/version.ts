@@ -5,6 +5,7 @@ import { jsonLine } from '../text/terminal.js';
 /** `turnpike version`: prints the versions of the package and of Node. */
 export const version: CliCommand = {
   name: 'version',
+  access: 'none',
   summary: 'Print the version',
   operands: NO_OPERANDS,
   options: [],

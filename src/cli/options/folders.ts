@@ -5,6 +5,8 @@ import { relative, resolve } from 'node:path';
 import { gitPolicySource } from '../../adapters/policy/git-policy-source.js';
 import { policySource } from '../../adapters/policy/policy-source.js';
 import { sqliteHistoryCache } from '../../adapters/sqlite/sqlite-history-cache.js';
+import { historyReader } from '../../adapters/sqlite/sqlite-history-reader.js';
+import { folderLockOf } from '../../adapters/sqlite/writer-lock.js';
 import {
   createCatalogue,
   NO_REGISTRATIONS,
@@ -48,6 +50,9 @@ export function findContractFolder(args: CommandArguments, io: Io): ContractFold
   return existsSync(here) ? { path: here, isChosen: true } : { path: shippedContract(), isChosen: false };
 }
 
+/** The option with which `withLedger` may store replay points; without it, it changes no file. */
+export const STORE_POINTS = 'store-points';
+
 /** A ledger that was opened for reading only. */
 export interface OpenLedger extends HomeStores {
   readonly reader: LedgerReader;
@@ -55,7 +60,7 @@ export interface OpenLedger extends HomeStores {
 
 /**
  * Opens the ledger of a home directory for reading, also while another process writes to it, and closes it after
- * `work`.
+ * `work`. Changes no file of the home directory, except with the option `STORE_POINTS`.
  */
 export async function withLedger<T>(
   args: CommandArguments,
@@ -65,7 +70,8 @@ export async function withLedger<T>(
   const home = homeOf(args, io);
   const shared = findSharedHome(home, args.text('store'));
   const { store, anchor } = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
-  const history = sqliteHistoryCache(home.history);
+  const lockOf = shared === null ? home.ledger : folderLockOf(home.state);
+  const history = args.flag(STORE_POINTS) ? sqliteHistoryCache(home.history) : historyReader(home.history, lockOf);
   try {
     return await work({ store, anchor, reader: new LedgerReader(store, anchor, { history }) });
   } finally {

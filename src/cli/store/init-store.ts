@@ -15,6 +15,7 @@ import { isVacant, makeFolder } from '../../runtime/home/home.js';
 import { homePaths, keyFolder, type KeyFolder } from '../../runtime/home/home-paths.js';
 import { createHeadSeal, ensureLedgerKey, readLedgerSigner } from '../../runtime/home/ledger-key.js';
 import { drawId, openVolume, readVolume, writeStoreHome, type Volume } from '../../runtime/home/store-home.js';
+import { ignoreInGit } from '../../runtime/home/tracked-keys.js';
 import { withoutPassword } from '../../runtime/home/hide-passwords.js';
 import type { CommandArguments, ExitCode } from '../command.js';
 import { createContract } from '../create-contract.js';
@@ -60,6 +61,7 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
   const head = await openLedger(place, isNew);
   const { ledger_id, volume_id, volume } = await withCluster(place, (cluster) => install(cluster, place, vkey, head));
   makeFolder(home);
+  ignoreInGit(home);
   await writeHead(home, keys, head);
   if (isVacant(contract) || !existsSync(contract)) await createContract(contract, () => Promise.resolve());
   const stored = { version: 1, url: shownUrl, schema, ledger_id, volume_id } as const;
@@ -82,6 +84,7 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
 /** Existing keys are used: an earlier command may have been interrupted. @returns the public key */
 function createKeys(keys: KeyFolder, key: string | undefined): string {
   makeFolder(keys.keys);
+  ignoreInGit(keys.keys);
   return ensureLedgerKey(keys.ledgerKey, key ?? null).vkey;
 }
 

@@ -125,6 +125,28 @@ export class Target {
   }
 }
 
+/** What a definition defines. */
+export type DefinitionKind = 'action' | 'tool' | 'target';
+
+/**
+ * The command and a service load this module separately, so the command cannot recognize a definition of the service by
+ * its class. A registered symbol is the same in both.
+ */
+const KIND = Symbol.for('turnpike.definition');
+const KINDS = [
+  [Action, 'action'],
+  [Tool, 'tool'],
+  [Target, 'target'],
+] as const;
+for (const [made, kind] of KINDS) Object.defineProperty(made.prototype, KIND, { value: kind });
+
+/** The kind of a definition, also of one that another copy of this module made; null for anything else. */
+export function definitionKindOf(value: unknown): DefinitionKind | null {
+  if (typeof value !== 'object' || value === null) return null;
+  const found: unknown = Reflect.get(value, KIND);
+  return KINDS.find(([, kind]) => kind === found)?.[1] ?? null;
+}
+
 /** The code behind a definition. */
 export interface EffectCode {
   readonly run: EffectCallback<JsonObject>;
@@ -203,11 +225,18 @@ export interface RegistrationOptions {
   readonly targets?: readonly Target[];
 }
 
+/** Registrations without the code behind them. */
+export interface DefinedRegistrations {
+  readonly actions?: readonly Pick<Action, 'definition'>[];
+  readonly tools?: readonly Pick<Tool, 'definition'>[];
+  readonly targets?: readonly Pick<Target, 'definition'>[];
+}
+
 /**
  * The registrations of a service as the catalogue of its trees.
  * @throws UsageError for invalid registrations
  */
-export function catalogueFrom({ actions = [], tools = [], targets = [] }: RegistrationOptions): Catalogue {
+export function catalogueFrom({ actions = [], tools = [], targets = [] }: DefinedRegistrations): Catalogue {
   const registrations: Registrations = {
     actions: sortByName(actions.map(({ definition }) => definition)),
     tools: sortByName(tools.map(({ definition }) => definition)),

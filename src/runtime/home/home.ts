@@ -18,6 +18,7 @@ import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
 import type { ErasureSeal, ExternalHeadStore, HeadSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { refuseCopied, refuseUnfinishedCopy } from './copy/copy-marker.js';
 import { homePaths, type HomePaths, type KeyFolder, type LedgerFiles, type LocalState } from './home-paths.js';
+import { ignoreInGit, isIgnoringAll } from './tracked-keys.js';
 
 export { homePaths, type HomePaths, type KeyFolder, type LocalState } from './home-paths.js';
 
@@ -37,10 +38,14 @@ export const isVacant = (home: string): boolean =>
 
 const isLeftOver = (path: string, name: string): boolean =>
   name === 'keys'
-    ? readdirSync(path).every((key) => /^ledger\.v?key(?:\.new-[0-9a-f]+)?$/.test(key))
+    ? readdirSync(path).every((key) => /^ledger\.v?key(?:\.new-[0-9a-f]+)?$|^\.gitignore$/.test(key))
     : name === 'artifacts' || name === 'sandbox'
       ? readdirSync(path).length === 0
-      : /^ledger\.db\.new-\d+(?:-journal|-wal|-shm)?$|^unfinished-copy\.json\.new-[0-9a-f]+$/.test(name);
+      : name === '.gitignore'
+        ? isIgnoringAll(path)
+        : /^ledger\.db\.new-\d+(?:-journal|-wal|-shm)?$|^(?:unfinished-copy\.json|\.gitignore)\.new-[0-9a-f]+$/.test(
+            name,
+          );
 
 /** Creates a folder that only its owner can read, if it is missing. */
 export const makeFolder = (folder: string): void => void mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -55,6 +60,7 @@ export async function createHome(home: string, ledgerKey?: string): Promise<Home
   }
   const paths = homePaths(home);
   for (const folder of [paths.home, paths.artifacts, paths.sandbox, paths.keys]) makeFolder(folder);
+  ignoreInGit(home);
   const signer =
     (ledgerKey === undefined ? readLedgerSigner(paths.ledgerKey) : null) ??
     installLedgerKey(paths.ledgerKey, ledgerKey ?? generateLedgerKey());
@@ -66,7 +72,7 @@ export async function createHome(home: string, ledgerKey?: string): Promise<Home
   return paths;
 }
 
-/** Opens the stores of an existing home. A reader may read while another process writes. */
+/** Opens the stores of an existing home. A reader changes no file of it, and may read while another process writes. */
 export function openHome(
   paths: HomePaths,
   { readOnly, isCopySource = false }: { readonly readOnly: boolean; readonly isCopySource?: boolean },
@@ -77,7 +83,7 @@ export function openHome(
     throw usageError(`${paths.home} is no home: make one with \`turnpike init\``);
   }
   const erasureSeal = erasureSealOf(paths, { readOnly });
-  const store = openSqliteStore({ ...sqliteFiles(paths), readOnly, erasureSeal });
+  const store = openSqliteStore({ ...sqliteFiles(paths), untouched: readOnly, erasureSeal });
   const { anchor, signed } = openHead(paths, { readOnly });
   return readOnly || signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(paths, store, anchor) };
 }

@@ -112,6 +112,7 @@ test.each([2, 3, 4])('a home whose ledger has format %i opens with its keys and 
 test('a home that is opened for the first time has exactly the expected files', async () => {
   await (await opened()).close();
   expect(Object.keys(filesOf(home)).sort()).toEqual([
+    '.gitignore',
     'artifacts',
     'keys',
     'keys/ledger.key',

@@ -8,6 +8,7 @@ import { countText, createPainter, escapeText, jsonLine, table, type Paint } fro
 /** `turnpike cluster status`: the workers of a shared ledger, and what waits. */
 export const clusterStatus: CliCommand = {
   name: 'cluster status',
+  access: 'read',
   summary: 'List the workers of a shared ledger, their unfinished effects, and what waits',
   operands: NO_OPERANDS,
   options: [STORE_OPTION],

@@ -1,6 +1,11 @@
 import { copyHome, type CopyReport } from '../../../runtime/home/copy/copy-home.js';
-import { resolveLocation, type LocationOptions } from '../../../runtime/home/copy/copy-location.js';
+import {
+  resolveLocation,
+  type LedgerLocation,
+  type LocationOptions,
+} from '../../../runtime/home/copy/copy-location.js';
 import type { CopyCounts } from '../../../runtime/home/copy/copy-ledger.js';
+import { refuseTrackedKeys } from '../../../runtime/home/tracked-keys.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import type { Io } from '../../io.js';
@@ -13,6 +18,7 @@ const PROGRESS_ROWS = 50_000;
 /** `turnpike home copy`: copies a ledger between an SQLite home and PostgreSQL. */
 export const homeCopy: CliCommand = {
   name: 'home copy',
+  access: 'write',
   summary: 'Copy a closed ledger with its keys and files to another store, and verify the copy',
   operands: { usage: 'FROM TO', min: 2, max: 2 },
   options: [
@@ -37,8 +43,8 @@ export const homeCopy: CliCommand = {
 async function copy(args: CommandArguments, io: Io): Promise<ExitCode> {
   const [from = '', to = ''] = args.operands;
   const report = await copyHome({
-    from: resolveLocation(from, locationOptions(args, 'from'), io.cwd),
-    to: resolveLocation(to, locationOptions(args, 'to'), io.cwd),
+    from: await findLocation(from, args, 'from', io),
+    to: await findLocation(to, args, 'to', io),
     sandbox: !args.flag('no-sandbox'),
     replay: !args.flag('no-replay'),
     keepSource: args.flag('keep-source'),
@@ -53,8 +59,20 @@ async function copy(args: CommandArguments, io: Io): Promise<ExitCode> {
   return report.verdict.verdict === 'verified' ? 0 : report.verdict.verdict === 'refused' ? 1 : 4;
 }
 
+/** The location of an operand. @throws UsageError if a key of it is tracked by Git */
+export async function findLocation(
+  name: string,
+  args: CommandArguments,
+  end: 'from' | 'to',
+  io: Io,
+): Promise<LedgerLocation> {
+  const location = resolveLocation(name, locationOptions(args, end), io.cwd);
+  await refuseTrackedKeys(location.paths);
+  return location;
+}
+
 /** The options `--from-home` and `--from-schema`, or those of the target. */
-export function locationOptions(args: CommandArguments, end: 'from' | 'to'): LocationOptions {
+function locationOptions(args: CommandArguments, end: 'from' | 'to'): LocationOptions {
   const [home, schema] = [args.text(`${end}-home`), args.text(`${end}-schema`)];
   return { ...(home === undefined ? {} : { home }), ...(schema === undefined ? {} : { schema }) };
 }

@@ -1,12 +1,12 @@
 import { reopenHome } from '../../../runtime/home/copy/copy-home.js';
-import { resolveLocation } from '../../../runtime/home/copy/copy-location.js';
 import type { CliCommand } from '../../command.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
-import { locationOptions } from './home-copy.js';
+import { findLocation } from './home-copy.js';
 
 /** `turnpike home reopen`: lets a ledger be written again that was copied. */
 export const homeReopen: CliCommand = {
   name: 'home reopen',
+  access: 'write',
   summary: 'Let a ledger be written again that was copied',
   operands: { usage: 'FROM', min: 1, max: 1 },
   options: [
@@ -19,7 +19,7 @@ export const homeReopen: CliCommand = {
   ],
   async run(args, io) {
     const [name = ''] = args.operands;
-    const copy = await reopenHome(resolveLocation(name, locationOptions(args, 'from'), io.cwd));
+    const copy = await reopenHome(await findLocation(name, args, 'from', io));
     const text = copy === null ? `${name} was not copied` : `${name} is open again: never write to ${copy}`;
     await io.stdout.write(args.flag('json') ? jsonLine({ reopened: copy !== null, copy }) : `${escapeText(text)}\n`);
     return 0;

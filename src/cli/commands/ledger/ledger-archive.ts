@@ -20,6 +20,7 @@ import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike ledger archive`: moves the oldest entries of a ledger to a file that proves what they were. */
 export const ledgerArchive: CliCommand = {
   name: 'ledger archive',
+  access: 'write',
   summary: 'Move the oldest entries of the ledger to a signed archive file; the ledger continues from there',
   operands: { usage: 'FILE', min: 1, max: 1 },
   options: [

@@ -10,6 +10,7 @@ import { escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike ledger check-proof`: needs neither a home directory nor a ledger. */
 export const ledgerCheckProof: CliCommand = {
   name: 'ledger check-proof',
+  access: 'none',
   summary: 'Verify a proof with nothing but the public key of its ledger',
   operands: { usage: 'FILE', min: 1, max: 1 },
   options: [KEY_OPTION],

@@ -9,6 +9,7 @@ import { jsonLine } from '../../text/terminal.js';
 /** `turnpike ledger checkpoint`: prints a signed checkpoint of the ledger. */
 export const ledgerCheckpoint: CliCommand = {
   name: 'ledger checkpoint',
+  access: 'read',
   summary: 'Print the last signed checkpoint; a copy stored elsewhere exposes any later change of what it covers',
   operands: NO_OPERANDS,
   options: [{ name: 'out', value: 'FILE', help: 'write the checkpoint to FILE' }],

@@ -11,6 +11,7 @@ const ARCHIVED_NOTE = 'note: some run trees of this case are archived: the archi
 /** `turnpike ledger erase`: destroys the content of a case (D14). */
 export const ledgerErase: CliCommand = {
   name: 'ledger erase',
+  access: 'write',
   summary: 'Destroy the content of a case permanently; hashes, proofs and decisions remain',
   operands: { usage: 'CASE', min: 1, max: 1 },
   options: [

@@ -15,6 +15,7 @@ import { countText, jsonLine } from '../../text/terminal.js';
 /** `turnpike ledger export`: writes one file with all that a third party needs to verify the ledger. */
 export const ledgerExport: CliCommand = {
   name: 'ledger export',
+  access: 'read',
   summary: 'Write an evidence bundle: ledger, content, policies, machines, checkpoint and key in one verifiable file',
   operands: { usage: 'FILE', min: 1, max: 1 },
   options: [{ name: 'entries', help: 'write only the entries, one per line, unchanged and unsigned' }],

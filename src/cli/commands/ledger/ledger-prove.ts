@@ -26,6 +26,7 @@ import { type Io } from '../../io.js';
 /** `turnpike ledger prove`: writes an inclusion or consistency proof for anyone who has the public key. */
 export const ledgerProve: CliCommand = {
   name: 'ledger prove',
+  access: 'read',
   summary: 'Write a proof that an entry is in the ledger, or that the ledger extends a checkpoint',
   operands: { usage: '[SEQ]', min: 0, max: 1 },
   options: [

@@ -13,6 +13,8 @@ import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike ledger verify`: checks that the ledger is unchanged. */
 export const ledgerVerify: CliCommand = {
   name: 'ledger verify',
+  access: 'read',
+  accessWith: [{ given: 'operands', access: 'none' }],
   summary: 'Verify that the ledger is unchanged and complete; print every entry that is not',
   operands: { usage: '[FILE]', min: 0, max: 1 },
   options: [

@@ -11,6 +11,7 @@ import { escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike machines diff`: compares two versions of the machines. */
 export const machinesDiff: CliCommand = {
   name: 'machines diff',
+  access: 'read',
   summary: 'List the states and transitions that differ between two machine definitions',
   operands: { usage: 'A B', min: 2, max: 2 },
   options: [],

@@ -10,7 +10,7 @@ import { stateAt } from '../../../replay/state-at.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { isFileName, KEY_OPTION, withEvidenceBundle } from '../../options/evidence-file.js';
-import { withLedger } from '../../options/folders.js';
+import { STORE_POINTS, withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
 import { archivedNotice } from './ledger-verify.js';
 import { stateText } from '../../text/state-text.js';
@@ -25,6 +25,8 @@ const EXIT_CODES: Readonly<Record<ReplayVerdict, ExitCode>> = { replayed: 0, dif
 /** `turnpike replay`: checks that the machines would write the same ledger. */
 export const replayCommand: CliCommand = {
   name: 'replay',
+  access: 'read',
+  accessWith: [{ given: STORE_POINTS, access: 'write' }],
   summary: 'Replay the ledger through the state machines; print what was checked, or the first difference',
   operands: { usage: '[RUN_ID|FILE]', min: 0, max: 1 },
   options: [
@@ -34,6 +36,10 @@ export const replayCommand: CliCommand = {
       help: 'replay only up to this entry, and show the state of every run and session after it',
     },
     { name: 'all', help: 'with --until: also show the runs that had ended' },
+    {
+      name: STORE_POINTS,
+      help: 'with --until: store the points from which later queries begin, in the home directory',
+    },
     KEY_OPTION,
   ],
   notes: [
@@ -41,15 +47,16 @@ export const replayCommand: CliCommand = {
     'output of `ledger export`. Exits 1 at a difference, and 4 if nothing differs but not everything could be',
     'replayed: content was erased or withheld, or there was no input. SEQ is the index of an entry in the log, as',
     '`ledger verify` prints it; with RUN_ID, a seq of its tree. The entries of one input are committed together: a SEQ',
-    'among them means the last of them. `--until last` shows the present state; run in advance, it makes later queries',
-    'of a long ledger faster.',
+    'among them means the last of them. `--until last` shows the present state; with --store-points, run in advance, it',
+    'makes later queries of a long ledger faster. Without --store-points, the command changes nothing.',
   ],
   async run(args, io) {
     const [operand] = args.operands;
     const run_id = operand === undefined || isFileName(operand) ? undefined : operand;
     const until = args.text('until');
     if (until !== undefined) return showState(until, operand, args, io);
-    if (args.flag('all')) throw commandUsageError(replayCommand, '--all needs --until');
+    for (const name of ['all', STORE_POINTS])
+      if (args.flag(name)) throw commandUsageError(replayCommand, `--${name} needs --until`);
     // The number of entries before the replayed ones.
     let before = 0;
     const report =

@@ -16,6 +16,7 @@ import { escapeText, jsonLine, createPainter, table, type Paint } from '../../te
 /** `turnpike actions`: the actions that an agent may propose, with their arguments. */
 export const actions: CliCommand = {
   name: 'actions',
+  access: 'none',
   summary: 'List the actions that an agent may propose, with their arguments and limits',
   operands: NO_OPERANDS,
   options: [REGISTRATIONS_OPTION],

@@ -22,6 +22,7 @@ import { escapeText, jsonLine, createPainter, table, type Paint } from '../../te
 /** `turnpike policy check`: reports all findings in a policy, or all that it decides. */
 export const policyCheck: CliCommand = {
   name: 'policy check',
+  access: 'none',
   summary: 'Lint a policy: print each finding with file, line and rule; or print what it allows to each role',
   operands: NO_OPERANDS,
   options: [

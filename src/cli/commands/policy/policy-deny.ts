@@ -43,6 +43,8 @@ const MATCHER_OPTIONS = {
 /** `turnpike policy deny`: edits the emergency overlay, which takes effect in running trees at once (D1). */
 export const policyDeny: CliCommand = {
   name: 'policy deny',
+  access: 'write',
+  accessWith: [{ given: 'list', access: 'read' }],
   summary: 'Deny something at once, also to active runs; or list or lift such rules',
   operands: NO_OPERANDS,
   // Each may be given once. They are lists, so that a second one is reported and does not silently replace the first.

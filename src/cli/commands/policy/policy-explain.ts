@@ -13,6 +13,7 @@ const CHANGES_SHOWN = 8;
 /** `turnpike policy explain`: explains a decision, and which policy changes would reverse it. */
 export const policyExplain: CliCommand = {
   name: 'policy explain',
+  access: 'read',
   summary: 'Explain a recorded decision: its checks in order, and the smallest policy change that would flip it',
   operands: { usage: 'SEQ', min: 1, max: 1 },
   options: [],

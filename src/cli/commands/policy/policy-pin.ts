@@ -29,6 +29,7 @@ import { escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike policy pin`: writes pins.json, which gives runs the version of every policy file. */
 export const policyPin: CliCommand = {
   name: 'policy pin',
+  access: 'none',
   summary: 'Pin a policy: write pins.json into its contract folder',
   operands: NO_OPERANDS,
   options: [

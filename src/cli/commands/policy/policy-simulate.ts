@@ -39,6 +39,7 @@ const COLOURS = { 'new-allow': 'red', 'new-deny': 'yellow', 'other-rule': 'cyan'
 /** `turnpike policy simulate`: computes recorded decisions again under another policy. */
 export const policySimulate: CliCommand = {
   name: 'policy simulate',
+  access: 'read',
   summary: 'Evaluate every recorded decision again under another policy; list those that change',
   operands: { usage: '[RUN_ID]', min: 0, max: 1 },
   options: [

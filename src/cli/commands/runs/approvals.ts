@@ -12,6 +12,8 @@ import { escapeText, jsonLine, createPainter, table, type TextCell, type Paint }
 /** `turnpike approvals`: lists pending approvals and the votes so far (D7). */
 export const approvals: CliCommand = {
   name: 'approvals',
+  access: 'read',
+  accessWith: [{ given: 'operands', access: 'write' }],
   summary: 'List pending approvals: the exact request, who requested it, and the votes so far',
   operands: { usage: '[RUN_ID DIGEST]', min: 0, max: 2 },
   options: [...PERSON_OPTIONS],

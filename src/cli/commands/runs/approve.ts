@@ -16,6 +16,7 @@ const WAIT_SECONDS_MAX = 86_400;
 /** `turnpike approve`: records a person's yes or no to exact requests of one run (D7). */
 export const approve: CliCommand = {
   name: 'approve',
+  access: 'write',
   summary: 'Approve or reject requests of a run',
   operands: { usage: 'RUN_ID DIGEST...', min: 2, max: 1 + BALLOT_DIGESTS_MAX },
   options: [

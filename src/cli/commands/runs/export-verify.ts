@@ -13,6 +13,7 @@ import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike export verify`: checks that a bag is complete and every file matches its manifests. */
 export const exportVerify: CliCommand = {
   name: 'export verify',
+  access: 'none',
   summary: 'Check that a bag is complete (BagIt 1.0), and that a Turnpike export matches its manifest and log',
   operands: { usage: 'BAG', min: 1, max: 1 },
   options: [KEY_OPTION],

@@ -20,6 +20,7 @@ const KINDS: readonly NonNullable<ExportOptions['kind']>[] = [
 /** `turnpike export`: exports all that the ledger records of a case as a BagIt bag (S4 §10.2). */
 export const exportCase: CliCommand = {
   name: 'export',
+  access: 'write',
   summary: 'Export everything that the ledger records of a case, as a bag (BagIt 1.0)',
   operands: NO_OPERANDS,
   options: [

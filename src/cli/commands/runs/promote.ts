@@ -11,6 +11,7 @@ import { requireOption, reportHighRiskRun, parseStarter, STARTER_OPTIONS } from 
 /** `turnpike promote`: makes one record shared knowledge of all cases (S4 §10.1). */
 export const promote: CliCommand = {
   name: 'promote',
+  access: 'write',
   summary: 'Promote one sanitized record of a case to shared knowledge',
   operands: NO_OPERANDS,
   options: [

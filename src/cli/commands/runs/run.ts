@@ -5,6 +5,7 @@ import { linePayloads } from '../../payloads.js';
 /** `turnpike run`: each line is one raw payload. */
 export const run: CliCommand = {
   name: 'run',
+  access: 'write',
   summary: 'Submit each line of a file as a proposal of one agent run; prints one response line for each',
   operands: { usage: 'FILE.jsonl', min: 1, max: 1 },
   options: AGENT_OPTIONS,

@@ -11,6 +11,7 @@ const NOTE_CHARS_MAX = 400;
 /** `turnpike runs resolve`: records what an operator found out about an action with an unknown outcome (D8). */
 export const runsResolve: CliCommand = {
   name: 'runs resolve',
+  access: 'write',
   summary: 'Settle an action with an unknown outcome: record what you found out',
   operands: { usage: 'RUN_ID', min: 1, max: 1 },
   options: [

@@ -14,6 +14,7 @@ const LIMIT_DEFAULT = 20;
 /** `turnpike runs`: shows the outcomes of agents and their proposals. */
 export const runs: CliCommand = {
   name: 'runs',
+  access: 'read',
   summary: 'List the run trees, or print one run record with its events',
   operands: { usage: '[RUN_ID]', min: 0, max: 1 },
   options: [

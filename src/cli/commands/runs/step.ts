@@ -5,6 +5,7 @@ import { filePayloads } from '../../payloads.js';
 /** `turnpike step`: each file is one raw payload. */
 export const step: CliCommand = {
   name: 'step',
+  access: 'write',
   summary: 'Submit each file as a proposal of one agent run; prints one response line for each',
   operands: { usage: 'FILE...', min: 1, max: 10_000 },
   options: AGENT_OPTIONS,

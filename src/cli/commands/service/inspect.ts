@@ -4,22 +4,23 @@ import { createPrivateFile } from '../../../adapters/files/private-file.js';
 import { readBuiltPage, readBuiltTemplate, type PageFile } from '../../../adapters/page-folder.js';
 import { errorCode } from '../../../adapters/system/error-code.js';
 import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
-import type { Turnpike } from '../../../runtime/turnpike.js';
-import type { AccessAudit } from '../../../service/http/http-service.js';
+import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { InspectorSource } from '../../../service/inspector/inspector-source.js';
 import { parsePort, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
-import { withHomeAccess } from '../../home-access.js';
+import { homeOf, withLedger } from '../../options/folders.js';
 import { type Io } from '../../io.js';
 
 const PORT_DEFAULT = '7392';
 /** Size limit of an HTML file, because a browser parses it in one piece. */
 const HTML_MIB_DEFAULT = '64';
 
-/** `turnpike inspect`: opens the inspector on a bundle, or on a home that no other process owns. */
+/** `turnpike inspect`: opens the inspector on a bundle, or on a home, and changes nothing. */
 export const inspectCommand: CliCommand = {
   name: 'inspect',
+  access: 'read',
+  accessWith: [{ given: 'operands', access: 'none' }],
   summary: 'Show a ledger in the inspector page: an evidence bundle, or a home directory',
   operands: { usage: '[FILE]', min: 0, max: 1 },
   options: [
@@ -30,21 +31,22 @@ export const inspectCommand: CliCommand = {
       value: 'N',
       help: `size limit of that file in MiB (default ${HTML_MIB_DEFAULT}): content beyond it is omitted`,
     },
-    { name: 'actor', value: 'NAME', help: 'for a home directory: your name; the ledger records who was shown content' },
-    { name: 'role', value: 'ID', help: 'for a home directory: your role' },
+    { name: 'actor', value: 'NAME', help: 'your name, as the page shows it' },
+    { name: 'role', value: 'ID', help: 'your role, as the page shows it' },
     KEY_OPTION,
   ],
   notes: [
-    'FILE is the output of `ledger export`. The command needs no other data and changes nothing. Without --key, it',
-    'trusts the key in FILE. Without FILE, it shows the home directory, which no other process can use meanwhile; if',
-    '`turnpike serve` already serves that home directory, open its page instead. The page is read-only.',
+    'FILE is the output of `ledger export`. The command needs no other data. Without --key, it trusts the key in FILE.',
+    'Without FILE, it shows the home directory, also while another process uses it. The page is read-only, and the',
+    'command changes nothing: it recovers no run and does not record readers, so it shows what `ledger export` would',
+    'write. `turnpike serve` records who was shown content.',
   ],
   async run(args, io) {
     const [file] = args.operands;
     if (file !== undefined) return inspectBundle(resolve(io.cwd, file), args, io);
     if (args.text('html') !== undefined)
       throw commandUsageError(inspectCommand, '--html needs a FILE: write one with `turnpike ledger export`');
-    return withHomeAccess(args, io, ({ localTurnpike: here }) => inspectHome(here, args, io), { localOnly: true });
+    return withLedger(args, io, ({ reader }) => inspectHome(reader, args, io));
   },
 };
 
@@ -58,7 +60,7 @@ async function inspectBundle(file: string, args: CommandArguments, io: Io): Prom
         'verified with the key in the bundle itself: compare it with a key from another source (--key)',
       );
     const out = args.text('html');
-    if (out === undefined) await serveInspector(source, undefined, args, io);
+    if (out === undefined) await serveInspector(source, args, io);
     else await writeHtml(resolve(io.cwd, out), source, args, io);
   } finally {
     await source.close();
@@ -66,35 +68,27 @@ async function inspectBundle(file: string, args: CommandArguments, io: Io): Prom
   return 0;
 }
 
-async function inspectHome(turnpike: Turnpike | null, args: CommandArguments, io: Io): Promise<ExitCode> {
-  if (turnpike === null) return 0;
+async function inspectHome(reader: LedgerReader, args: CommandArguments, io: Io): Promise<ExitCode> {
   const { homeInspectorSource: homeSource } = await import('../../../service/inspector/ledger-inspector-source.js');
-  const { ledgerAudit } = await import('../../../service/http/routes/ledger-audit.js');
-  const source = homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys, false);
+  const source = homeSource(reader, homeOf(args, io), false);
   try {
-    await serveInspector(source, ledgerAudit(turnpike, source), args, io);
+    await serveInspector(source, args, io);
   } finally {
     await source.close();
   }
   return 0;
 }
 
-async function serveInspector(
-  source: InspectorSource,
-  audit: AccessAudit | undefined,
-  args: CommandArguments,
-  io: Io,
-): Promise<void> {
+async function serveInspector(source: InspectorSource, args: CommandArguments, io: Io): Promise<void> {
   const { serveSource } = await import('../../../service/http/index.js');
   const reader = { actor: args.text('actor') ?? AGENT_DEFAULTS.actor, role: args.text('role') ?? AGENT_DEFAULTS.role };
-  const options = {
+  const server = await serveSource({
     source,
     page: readPage(),
     port: parsePort(inspectCommand, args, 'port', PORT_DEFAULT),
     reader,
     log: io.log,
-  };
-  const server = await serveSource(audit === undefined ? options : { ...options, audit });
+  });
   try {
     await io.stderr.writeLine(`${server.url}/#token=${server.token}`);
     const stop = io.stop();

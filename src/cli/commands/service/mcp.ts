@@ -17,6 +17,7 @@ const ADDRESS_DEFAULT = '127.0.0.1:7390';
 /** `turnpike mcp`: lets agents propose and work through specs over the Model Context Protocol. */
 export const mcp: CliCommand = {
   name: 'mcp',
+  access: 'write',
   section: 'mcp',
   operandKey: 'address',
   summary: 'Serve agents over MCP: one on stdin and stdout, or many over HTTP',

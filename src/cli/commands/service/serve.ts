@@ -39,6 +39,8 @@ interface Address {
 /** `turnpike serve`: serves the whole API over HTTP, and the inspector page. */
 export const serve: CliCommand = {
   name: 'serve',
+  access: 'write',
+  accessWith: [{ given: 'demo', access: 'none' }],
   section: 'serve',
   summary: 'Serve the HTTP API, MCP and the inspector page',
   operands: NO_OPERANDS,

@@ -16,6 +16,7 @@ const DAYS_MAX = 3_650;
 /** `turnpike token`: creates a token that identifies a caller over HTTP. */
 export const token: CliCommand = {
   name: 'token',
+  access: 'write',
   summary: 'Create a bearer token for the HTTP service, and print it once',
   operands: NO_OPERANDS,
   options: [
@@ -31,7 +32,7 @@ export const token: CliCommand = {
     'token. A running service accepts a new token at once.',
   ],
   async run(args, io) {
-    const tokens = openTokenFile(args, io);
+    const tokens = openForWriting(args, io);
     const days = parseDays(args);
     const case_id = args.text('case');
     const grant = {
@@ -53,6 +54,7 @@ export const token: CliCommand = {
 /** `turnpike token list`: lists tokens and their rights. */
 export const tokenList: CliCommand = {
   name: 'token list',
+  access: 'read',
   summary: 'List the tokens with their actors, roles and rights',
   operands: NO_OPERANDS,
   options: [],
@@ -78,12 +80,13 @@ export const tokenList: CliCommand = {
 /** `turnpike token revoke`: makes a token invalid at once. */
 export const tokenRevoke: CliCommand = {
   name: 'token revoke',
+  access: 'write',
   summary: 'Revoke a token: a running service rejects it at once',
   operands: { usage: 'ID', min: 1, max: 1 },
   options: [],
   async run(args, io) {
     const [id = ''] = args.operands;
-    if (!openTokenFile(args, io).revoke(id))
+    if (!openForWriting(args, io).revoke(id))
       throw usageError(`there is no token ${quoteArgument(id)}: \`turnpike token list\` prints all tokens`);
     await io.stderr.writeLine(`${id} is revoked`);
     return 0;
@@ -94,8 +97,13 @@ function openTokenFile(args: CommandArguments, io: Io): TokenFile {
   const paths = homeOf(args, io);
   if (isVacant(paths.home))
     throw usageError(`${paths.home} is not a home directory: create one with \`turnpike init\``);
-  makeFolder(paths.keys);
   return new TokenFile(paths.tokens, systemClock());
+}
+
+function openForWriting(args: CommandArguments, io: Io): TokenFile {
+  const tokens = openTokenFile(args, io);
+  makeFolder(homeOf(args, io).keys);
+  return tokens;
 }
 
 const toShownRecord = (record: TokenRecord): object =>

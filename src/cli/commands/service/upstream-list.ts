@@ -8,6 +8,7 @@ const DESCRIPTION_CHARS = 80;
 /** `turnpike upstream list`: lists the tools of upstream servers, and which of them are pinned. */
 export const upstreamList: CliCommand = {
   name: 'upstream list',
+  access: 'none',
   summary: 'Connect to the upstream MCP servers, and list their tools and whether they are pinned',
   operands: NO_OPERANDS,
   options: [],

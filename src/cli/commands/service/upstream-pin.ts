@@ -12,6 +12,7 @@ type PinnedTools = UpstreamPins['pins'];
 /** `turnpike upstream pin`: accepts the present definitions of tools of upstream servers. */
 export const upstreamPin: CliCommand = {
   name: 'upstream pin',
+  access: 'none',
   summary: 'Pin the present definitions of tools of upstream MCP servers: write upstream-pins.json',
   operands: { usage: ' [NAME[=SHA256]...]', min: 0, max: 1_000 },
   options: [],

@@ -15,6 +15,7 @@ import { STORE_OPTION } from '../../store/shared-home.js';
 /** `turnpike worker`: a worker of a shared ledger without an HTTP service. */
 export const worker: CliCommand = {
   name: 'worker',
+  access: 'write',
   section: 'worker',
   summary: 'Run a worker of a shared ledger without an HTTP service',
   operands: NO_OPERANDS,

@@ -5,6 +5,7 @@ import { runSessionCommand, parseId, splitOperands, callerOptions } from '../../
 /** `turnpike session ack`: records a person's decision on the pending gate; the session continues from it (C72). */
 export const sessionAck: CliCommand = {
   name: 'session ack',
+  access: 'write',
   summary: 'Pass or fail a gate that waits for a person, and resume its session',
   operands: { usage: '[SESSION] ATTEMPT pass|fail', min: 2, max: 3 },
   options: callerOptions('maintainer'),

@@ -15,6 +15,7 @@ import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike session check`: checks whether a session can work through this spec to its end. */
 export const sessionCheck: CliCommand = {
   name: 'session check',
+  access: 'none',
   summary: 'Lint a spec: print each finding with file, line and rule',
   operands: { usage: 'SPEC', min: 1, max: 1 },
   options: [REGISTRATIONS_OPTION],

@@ -4,6 +4,7 @@ import { runSessionCommand, OVERRIDE_OPTIONS, parseOverride, callerOptions } fro
 /** `turnpike session end`: ends a session permanently. */
 export const sessionEnd: CliCommand = {
   name: 'session end',
+  access: 'write',
   summary: 'End a session permanently, even if tasks are left',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [...OVERRIDE_OPTIONS, ...callerOptions('maintainer')],

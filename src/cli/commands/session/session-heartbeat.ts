@@ -4,6 +4,7 @@ import { runSessionCommand, parseNumber, callerOptions } from '../../session-com
 /** `turnpike session heartbeat`: records that the agent is still working on a long step. */
 export const sessionHeartbeat: CliCommand = {
   name: 'session heartbeat',
+  access: 'write',
   summary: 'Record that the agent of a session is alive',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [

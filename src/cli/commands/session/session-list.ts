@@ -6,6 +6,7 @@ import { jsonLine, createPainter, table } from '../../text/terminal.js';
 /** `turnpike session list`: lists sessions. */
 export const sessionList: CliCommand = {
   name: 'session list',
+  access: 'read',
   summary: 'List the sessions with their specs and status',
   operands: NO_OPERANDS,
   options: [

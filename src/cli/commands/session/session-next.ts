@@ -6,6 +6,7 @@ import { readReport, runSessionCommand, parseNumber, callerOptions } from '../..
 /** `turnpike session next`: reports the previous step and prints the next one (S3-06). */
 export const sessionNext: CliCommand = {
   name: 'session next',
+  access: 'write',
   summary: 'Print the next step of a session, and report the previous one',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [

@@ -8,6 +8,7 @@ import { escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike session packets`: prints the summary for the end of the loop, an escalation or success (S3-38, S3-40). */
 export const sessionPackets: CliCommand = {
   name: 'session packets',
+  access: 'read',
   summary: 'Print the exit packet of a session, which the agent passes on when its loop stops, as JSON',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [],

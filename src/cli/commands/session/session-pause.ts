@@ -4,6 +4,7 @@ import { runSessionCommand, parseNote, callerOptions } from '../../session-comma
 /** `turnpike session pause`: makes the agent's loop stop at its next request. */
 export const sessionPause: CliCommand = {
   name: 'session pause',
+  access: 'write',
   summary: 'Pause a session',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [

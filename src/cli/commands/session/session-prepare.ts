@@ -8,6 +8,7 @@ import { jsonLine, createPainter } from '../../text/terminal.js';
 /** `turnpike session prepare`: prints all that the spec says about a task (S3-20). */
 export const sessionPrepare: CliCommand = {
   name: 'session prepare',
+  access: 'write',
   summary: 'Print everything that the spec says about a task',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [{ name: 'task', value: 'ID', help: 'the task (default: the task of the outstanding step)' }],

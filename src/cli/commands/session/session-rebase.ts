@@ -5,6 +5,7 @@ import { readSpecFromStdin, runSessionCommand, splitOperands, callerOptions } fr
 /** `turnpike session rebase`: continues a paused or failed session with a changed spec. */
 export const sessionRebase: CliCommand = {
   name: 'session rebase',
+  access: 'write',
   summary: 'Continue a paused or failed session with another version of its spec',
   operands: { usage: '[SESSION] SPEC', min: 1, max: 2 },
   options: [

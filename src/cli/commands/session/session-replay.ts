@@ -4,6 +4,7 @@ import { runSessionCommand, callerOptions } from '../../session-command.js';
 /** `turnpike session replay`: prints the outstanding step and its step proof again, for an agent that has lost them. */
 export const sessionReplay: CliCommand = {
   name: 'session replay',
+  access: 'write',
   summary: 'Print the outstanding step of a session again, with its proof',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: callerOptions('autonomy_runner'),

@@ -4,6 +4,7 @@ import { readReport, runSessionCommand, parseNumber, splitOperands, callerOption
 /** `turnpike session report`: submits a complete last_step_result, as the step loop requires (S3-04, S3-06). */
 export const sessionReport: CliCommand = {
   name: 'session report',
+  access: 'write',
   summary: 'Report the outstanding step of a session, and print the next one',
   operands: { usage: '[SESSION] FILE', min: 1, max: 2 },
   options: [

@@ -4,6 +4,7 @@ import { runSessionCommand, callerOptions } from '../../session-command.js';
 /** `turnpike session resume`: resumes a paused session; with --force, a failed one (C74). */
 export const sessionResume: CliCommand = {
   name: 'session resume',
+  access: 'write',
   summary: 'Resume a paused session, or with --force a failed one',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [{ name: 'force', help: 'also resume a failed session' }, ...callerOptions('maintainer')],

@@ -4,6 +4,7 @@ import { runSessionCommand, NO_STEP, callerOptions } from '../../session-command
 /** `turnpike session review`: runs the review of the outstanding gate, as its phase defines it (S3-29). */
 export const sessionReview: CliCommand = {
   name: 'session review',
+  access: 'write',
   summary: 'Review the outstanding gate, and print its gate_attempt_id',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: callerOptions('autonomy_runner'),

@@ -55,6 +55,7 @@ const OPTIONS: readonly CommandOption[] = [
 /** `turnpike session start`: starts a session that works through a spec (S3). */
 export const sessionStart: CliCommand = {
   name: 'session start',
+  access: 'write',
   summary: 'Start a session that works through a spec, one step at a time',
   operands: { usage: 'SPEC', min: 1, max: 1 },
   options: [...OPTIONS, ...callerOptions('maintainer')],

@@ -7,6 +7,7 @@ import { createPainter } from '../../text/terminal.js';
 /** `turnpike session status`: prints the status of a session. */
 export const sessionStatus: CliCommand = {
   name: 'session status',
+  access: 'read',
   summary: 'Print the status of a session',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [],

@@ -4,6 +4,7 @@ import { runSessionCommand, parseId, NO_STEP, callerOptions } from '../../sessio
 /** `turnpike session verify`: the platform runs the command of the outstanding verification (S3-23, C68). */
 export const sessionVerify: CliCommand = {
   name: 'session verify',
+  access: 'write',
   summary: 'Run the command of the outstanding verification, and print its receipt',
   operands: { usage: '[SESSION]', min: 0, max: 1 },
   options: [

@@ -11,6 +11,7 @@ import {
 /** `turnpike session waive`: marks a gate as satisfied although nothing has passed it. */
 export const sessionWaive: CliCommand = {
   name: 'session waive',
+  access: 'write',
   summary: 'Waive the gate of a phase',
   operands: { usage: '[SESSION] PHASE', min: 1, max: 2 },
   options: [...OVERRIDE_OPTIONS, ...callerOptions('maintainer')],

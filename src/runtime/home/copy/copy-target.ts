@@ -13,6 +13,7 @@ import type { LedgerCopyTarget } from '../../../ports/ledger/ledger-copy.js';
 import type { LedgerStore } from '../../../ports/ledger/ledger-store.js';
 import { erasureSealOf, isVacant, makeFolder, sqliteFiles } from '../home.js';
 import { sharedExports, storeFile, volumeFiles } from '../store-home.js';
+import { ignoreInGit } from '../tracked-keys.js';
 import type { LedgerLocation } from './copy-location.js';
 import { createCopyMarker, readCopyMarker } from './copy-marker.js';
 
@@ -33,6 +34,7 @@ export function claimTarget({ paths, postgres }: LedgerLocation, source: string)
   if (marker === null) {
     if (!isVacant(paths.home)) throw usageError(`${paths.home} is not empty: name a new folder for the copy`);
     makeFolder(paths.home);
+    ignoreInGit(paths.home);
     createCopyMarker(paths.home, source);
   } else if (marker.source !== source) {
     throw usageError(
