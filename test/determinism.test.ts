@@ -38,10 +38,12 @@ const DRAFT = 'the name of a draft, which another process must not share';
 /** Reads outside the adapters, each with its reason. One that is no longer there fails the test. */
 const READS: Readonly<Record<string, string>> = {
   'src/cli/main.ts process.argv': 'the command reads its own arguments',
-  'src/cli/main.ts process.cwd': 'the command resolves paths as its caller means them',
-  'src/cli/main.ts process.env': 'colours, as the terminal wants them, and a setting of SQLite',
+  'src/cli/run-command.ts process.argv': 'the command reads its own arguments',
+  'src/cli/run-command.ts process.cwd': 'the command resolves paths as its caller means them',
+  'src/cli/run-command.ts process.env': 'colours, as the terminal wants them, and a setting of SQLite',
   'src/cli/create-contract.ts process.pid': DRAFT,
   'src/cli/create-contract.ts readdir': 'sorted',
+  'src/cli/templates.ts readdir': 'sorted',
   'src/cli/commands/policy/policy-pin.ts process.pid': DRAFT,
   'src/cli/commands/policy/policy-pin.ts readdir': 'sorted',
   'src/cli/proposal-loop.ts node:timers/promises': WAIT,

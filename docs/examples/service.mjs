@@ -1,6 +1,7 @@
 // A service with a tool, two tables, a promotion that waits for a second person, and an export.
 //
-//   turnpike init && cp contract/policy/actions.service.yaml contract/policy/actions.yaml && turnpike policy pin
+//   turnpike init --template reference
+//   cp contract/policy/actions.service.yaml contract/policy/actions.yaml && turnpike policy pin
 //   node service.mjs
 
 import Type from 'typebox';

@@ -61,7 +61,17 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { title: 'sessions', commands: SESSION_COMMANDS },
   {
     title: 'policy',
-    commands: [actions, policyCheck, policyPin, policyDeny, policySimulate, policyExplain, registrations, upstreamList, upstreamPin],
+    commands: [
+      actions,
+      policyCheck,
+      policyPin,
+      policyDeny,
+      policySimulate,
+      policyExplain,
+      registrations,
+      upstreamList,
+      upstreamPin,
+    ],
   },
   {
     title: 'evidence',

@@ -15,11 +15,10 @@ import { initialised, linesOf, put, tempFolder, think, turnpike, write } from '.
 const json = (text: string): unknown => JSON.parse(text);
 
 describe('init', () => {
-  test('D19 creates a home directory only for its owner, and a contract folder with the shipped policies and pins', async () => {
+  test('D19 creates a home directory only for its owner, and a contract folder with the policies of a template and pins', async () => {
     const folder = tempFolder();
-    const { code, stdout, stderr } = await turnpike(folder, ['init']);
+    const { code, stderr } = await turnpike(folder, ['init', '--template', 'reference']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toContain('turnpike run proposals.jsonl');
     expect((statSync(join(folder, '.turnpike')).mode & 0o777).toString(8)).toBe('700');
     expect(readdirSync(join(folder, '.turnpike')).sort()).toEqual([
       '.gitignore',
@@ -64,10 +63,12 @@ describe('init', () => {
     expect(existsSync(join(folder, 'contract'))).toBe(false);
   });
 
-  test('--json names the two folders', async () => {
+  test('--json names the folders, the template and the files of the example', async () => {
     expect(json((await turnpike(tempFolder(), ['init', '--json'])).stdout)).toEqual({
       home: '.turnpike',
       contract: 'contract',
+      template: 'documents',
+      files: ['TURNPIKE.md', 'proposals.jsonl', 'proposals.test.mjs'].map((name) => ({ name, state: 'created' })),
     });
   });
 });
@@ -134,7 +135,7 @@ describe('policy', () => {
     expect(json(stdout)).toMatchObject({ decision: 'ALLOW' });
   });
 
-  test('D20 the other action policy can be used as init describes', async () => {
+  test('D20 the other action policy can be used', async () => {
     put(folder, 'contract/policy/actions.yaml', readFileSync(join(folder, 'contract/policy/actions.coding.yaml')));
     expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 0 });
     const { stdout } = await turnpike(folder, ['run', '-'], { stdin: write('/sandbox/a.py', 'x') });

@@ -78,10 +78,10 @@ function stdinOf(input: Readable | string | Uint8Array): Readable {
   return stream;
 }
 
-/** A folder in which `turnpike init` was run. */
+/** A folder in which `turnpike init` was run, with the policy of the contract. */
 export async function initialised(): Promise<string> {
   const folder = tempFolder();
-  const { code, stderr } = await turnpike(folder, ['init']);
+  const { code, stderr } = await turnpike(folder, ['init', '--template', 'reference']);
   if (code !== 0) throw new Error(stderr);
   return folder;
 }

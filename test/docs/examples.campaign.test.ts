@@ -108,7 +108,7 @@ test(
   async () => {
     const at = installed(join(folder, 'with-tools'));
     const turnpike = join(at, 'node_modules/turnpike/dist/src/cli/main.js');
-    expect(await run(turnpike, ['init'], at)).toMatchObject({ status: 0 });
+    expect(await run(turnpike, ['init', '--template', 'reference'], at)).toMatchObject({ status: 0 });
     cpSync(join(at, 'contract/policy/actions.service.yaml'), join(at, 'contract/policy/actions.yaml'));
     expect(await run(turnpike, ['policy', 'pin'], at)).toMatchObject({ status: 0 });
     const { status, stdout, stderr } = await run(put('service.mjs', at), [], at);

@@ -57,7 +57,18 @@ export class CommandCluster {
   }
 
   initHome(home: string, ...options: readonly string[]): Promise<Ended> {
-    return this.run('init', '--store', this.url, '--schema', this.schema, '--home', home, ...options);
+    return this.run(
+      'init',
+      '--template',
+      'reference',
+      '--store',
+      this.url,
+      '--schema',
+      this.schema,
+      '--home',
+      home,
+      ...options,
+    );
   }
 
   async token(actor: string, role: string, ...rights: readonly string[]): Promise<string> {

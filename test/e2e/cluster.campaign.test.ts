@@ -64,7 +64,7 @@ campaign('turnpike init --store', () => {
     async () => {
       const url = cluster.url.replace('postgres@', 'postgres:unsaid-password@');
       const place = ['--store', url, '--schema', cluster.schema];
-      const created = await cluster.run('init', ...place, '--home', 'a', '--volume', 'main');
+      const created = await cluster.run('init', '--template', 'reference', ...place, '--home', 'a', '--volume', 'main');
       expect(created).toMatchObject({ status: 0, stdout: expect.stringContaining('created the ledger') });
       const refused = await cluster.run('init', ...place, '--home', 'b');
       expect(refused).toMatchObject({

@@ -7,9 +7,19 @@ import { generateLedgerKey } from '../../runtime/home/ledger-key.js';
 import { commandUsageError } from '../arguments.js';
 import { createContract } from '../create-contract.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../command.js';
-import { CONTRACT_DEFAULT, homeOf, displayPath } from '../options/folders.js';
+import { CONTRACT_DEFAULT, displayPath, HOME_DEFAULT, homeOf } from '../options/folders.js';
 import { SCHEMA_DEFAULT } from '../store/shared-home.js';
 import { type Io } from '../io.js';
+import {
+  NEXT_COMMANDS,
+  parseTemplate,
+  TEMPLATE_DEFAULT,
+  TEMPLATES,
+  writeExample,
+  type ExampleFile,
+  type ExamplePlaces,
+  type TemplateName,
+} from '../templates.js';
 import { escapeText, jsonLine } from '../text/terminal.js';
 
 const STORE_ONLY_OPTIONS = ['schema', 'keys', 'sandbox', 'volume'] as const;
@@ -21,6 +31,11 @@ export const init: CliCommand = {
   summary: 'Create a home directory, and a contract folder to edit',
   operands: NO_OPERANDS,
   options: [
+    {
+      name: 'template',
+      value: 'NAME',
+      help: `the starter policy and example: ${Object.keys(TEMPLATES).join(', ')} (default ${TEMPLATE_DEFAULT})`,
+    },
     { name: 'ledger-key', value: 'FILE', help: 'sign checkpoints with the private key in FILE instead of a new one' },
     { name: 'ledger-name', value: 'NAME', help: 'the name of the log in its checkpoints, e.g. example.org/turnpike' },
     { name: 'store', value: 'URL', help: 'store the ledger in this PostgreSQL database, for one or more workers' },
@@ -32,10 +47,12 @@ export const init: CliCommand = {
     { name: 'without-volume', help: 'with --store: join without the volume; other workers execute the steps' },
   ],
   notes: [
-    'The contract folder is a pinned copy of the policies that this package ships. If either folder exists and is not',
-    'empty, the command changes nothing and fails. With --store, a contract folder that exists is left as it is. If the',
-    'database has a ledger already, the home joins it: --keys must then name its key folder. The home stores the URL',
-    'without its password: give that with --store, PGPASSWORD or a .pgpass file.',
+    ...Object.entries(TEMPLATES).map(([name, use]) => `  ${name.padEnd(9)}  ${use}`),
+    'The contract folder is a pinned copy of the policy of a template. If either folder exists and is not empty, the',
+    'command changes nothing and fails. It writes the example into the working directory, and replaces no file there.',
+    'With --store, a contract folder that exists is left as it is, and there is no example. If the database has a ledger',
+    'already, the home joins it: --keys must then name its key folder. The home stores the URL without its password:',
+    'give that with --store, PGPASSWORD or a .pgpass file.',
   ],
   async run(args, io) {
     const { home } = homeOf(args, io);
@@ -53,10 +70,12 @@ export const init: CliCommand = {
       if (!isVacant(folder))
         throw usageError(`${folder} is not empty, and nothing was created: name another folder, or use it as it is`);
     }
+    const template = parseTemplate(args.text('template'));
     const key = readLedgerKey(args, io);
-    await createContract(contract, () => createHome(home, key));
+    await createContract(contract, template, () => createHome(home, key));
     const shown = { home: displayPath(home, io), contract: displayPath(contract, io) };
-    await io.stdout.write(args.flag('json') ? jsonLine(shown) : escapeLines(welcomeLines(shown.home, shown.contract)));
+    const created = { ...shown, template, files: await writeExample(template, io.cwd, shown) };
+    await io.stdout.write(args.flag('json') ? jsonLine(created) : escapeLines(welcomeLines(created)));
     return 0;
   },
 };
@@ -71,20 +90,44 @@ function readLedgerKey(args: CommandArguments, io: Io): string | undefined {
   return key;
 }
 
-const welcomeLines = (home: string, contract: string): readonly string[] => {
-  const where = `${home === '.turnpike' ? '' : ` --home ${home}`}${contract === 'contract' ? '' : ` --contract ${contract}`}`;
+interface Created extends ExamplePlaces {
+  readonly template: TemplateName;
+  readonly files: readonly ExampleFile[];
+}
+
+function welcomeLines({ home, contract, template, files }: Created): readonly string[] {
+  const where = [
+    ...(home === HOME_DEFAULT ? [] : ['--home', quoteForShell(home)]),
+    ...(contract === CONTRACT_DEFAULT ? [] : ['--contract', quoteForShell(contract)]),
+  ];
+  const commands = NEXT_COMMANDS[template].map(({ turnpike, rest, does }) => ({
+    does,
+    text: turnpike === null ? rest : [turnpike, ...where, rest].filter((word) => word !== '').join(' '),
+  }));
+  const width = Math.max(...commands.map(({ text }) => text.length));
+  const named = (state: ExampleFile['state']): string =>
+    files
+      .filter((file) => file.state === state)
+      .map(({ name }) => name)
+      .join(', ');
+  const [created, kept] = [named('created'), named('kept')];
   return [
     `created the home directory   ${home}/`,
     `created the contract folder  ${contract}/policy/{lanes,roles,actions}.yaml, pinned by ${contract}/${PIN_MANIFEST}`,
+    ...(created === '' ? [] : [`created the example          ${created}`]),
+    ...(kept === ''
+      ? []
+      : [`not replaced                 ${kept}: move it, and run \`turnpike init\` in a new folder`]),
     '',
     'next:',
-    `  turnpike actions${where}              list the actions that an agent may propose (--json: their schemas)`,
-    `  turnpike run${where} proposals.jsonl  submit proposals, one per line (- reads stdin)`,
-    `  turnpike runs${where}                 show the runs and their outcomes`,
+    ...commands.map(({ text, does }) => `  ${text.padEnd(width)}  # ${does}`),
     `after editing ${contract}/policy/*.yaml:`,
-    `  turnpike policy check${where} && turnpike policy pin${where}`,
-    `to work on source code instead of documents, copy ${contract}/policy/actions.coding.yaml over actions.yaml, and pin`,
+    `  ${['turnpike policy check', ...where].join(' ')} && ${['turnpike policy pin', ...where].join(' ')}`,
   ];
-};
+}
+
+/** A path as one word of a shell command. */
+const quoteForShell = (path: string): string =>
+  /^[\w./-]+$/u.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 
 const escapeLines = (lines: readonly string[]): string => lines.map((line) => `${escapeText(line)}\n`).join('');

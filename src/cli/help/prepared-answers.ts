@@ -12,7 +12,7 @@ export interface PreparedTexts {
   readonly commands: Readonly<Record<string, string>>;
 }
 
-/** The file of the build, beside the code; null in a checkout. */
+/** The file of the build, next to the code; null in a checkout. */
 export function readPreparedTexts(): PreparedTexts | null {
   const path = fileURLToPath(new URL('../../help.json', import.meta.url));
   return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as PreparedTexts) : null;

@@ -20,6 +20,7 @@ import { withoutPassword } from '../../runtime/home/hide-passwords.js';
 import type { CommandArguments, ExitCode } from '../command.js';
 import { createContract } from '../create-contract.js';
 import type { Io } from '../io.js';
+import { parseTemplate } from '../templates.js';
 import { escapeText, jsonLine } from '../text/terminal.js';
 import { SCHEMA_DEFAULT } from './shared-home.js';
 
@@ -63,7 +64,8 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
   makeFolder(home);
   ignoreInGit(home);
   await writeHead(home, keys, head);
-  if (isVacant(contract) || !existsSync(contract)) await createContract(contract, () => Promise.resolve());
+  if (isVacant(contract) || !existsSync(contract))
+    await createContract(contract, parseTemplate(args.text('template')), () => Promise.resolve());
   const stored = { version: 1, url: shownUrl, schema, ledger_id, volume_id } as const;
   const unsafe = isUnsafe ? ({ unsafe_shared: true } as const) : {};
   writeStoreHome(home, { ...stored, ...unsafe, keys: keys.keys, sandbox });
