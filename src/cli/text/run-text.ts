@@ -45,6 +45,9 @@ export function treeText({ runs, unknown }: RunTree, paint: Paint, childrenShown
   return table(rows, paint);
 }
 
+/** One run as one line. */
+export const runLineText = (run: RunRecord, paint: Paint): string => table([rowOf(run, '', undefined)], paint);
+
 const rowOf = (run: RunRecord, lead: string, settlement: Settlement | null | undefined): readonly TextCell[] => [
   { text: `${lead}${escapeText(run.run_id)}` },
   { text: escapeText(run.run_kind), colour: 'dim' },

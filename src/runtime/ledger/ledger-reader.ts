@@ -77,14 +77,28 @@ export class LedgerReader {
     this.#content = new ContentReader(store, pace);
   }
 
-  /** The run trees in the order in which they were opened; only the last `last` of them. */
-  async *trees(last = Infinity): AsyncIterable<RunTree> {
-    const latestTrees: string[] = [];
-    for await (const { tree_id } of this.#store.trees()) {
-      if (last === Infinity) yield await this.#trees.get(tree_id);
-      else if (latestTrees.push(tree_id) > last) latestTrees.shift();
+  /**
+   * The run trees in the order in which they were opened; only the last `last` of those that match.
+   * @param matches default: every tree
+   */
+  async *trees(last = Infinity, matches: (tree: RunTree) => boolean = () => true): AsyncIterable<RunTree> {
+    const ids: string[] = [];
+    for await (const { tree_id } of this.#store.trees()) ids.push(tree_id);
+    if (last === Infinity) {
+      for (const tree_id of ids) {
+        const tree = await this.#trees.get(tree_id);
+        if (matches(tree)) yield tree;
+      }
+      return;
     }
-    for (const tree_id of latestTrees) yield await this.#trees.get(tree_id);
+    // From the end, so that a long ledger is not folded for the few trees that are wanted.
+    const found: string[] = [];
+    while (found.length < last) {
+      const tree_id = ids.pop();
+      if (tree_id === undefined) break;
+      if (matches(await this.#trees.get(tree_id))) found.push(tree_id);
+    }
+    for (const tree_id of found.toReversed()) yield await this.#trees.get(tree_id);
   }
 
   /**
@@ -118,6 +132,11 @@ export class LedgerReader {
       return isProposal ? { seq: mark.seq, sha256: body.payload.hash_sha256 } : null;
     }
     return null;
+  }
+
+  /** The runs of a tree; none for a tree that does not exist. */
+  runTree(tree_id: string): Promise<RunTree> {
+    return this.#trees.get(tree_id);
   }
 
   /** The tree that a run belongs to, or null. */
