@@ -22,15 +22,16 @@ export async function followRuns(
   io: Io,
 ): Promise<void> {
   const stop = io.stop();
+  const isStopped = (): boolean => stop.aborted;
   const paint = createPainter(io.colours);
   const printed = new Map<string, string>();
   let next = from;
-  while (!stop.aborted) {
+  while (!isStopped()) {
     const touched = new Set<string>();
     for await (const { tree_id, log_index } of reader.log(next)) {
       touched.add(tree_id);
       next = log_index + 1;
-      if (stop.aborted) return;
+      if (isStopped()) return;
     }
     for (const tree_id of touched) {
       for (const run of await changedRuns(reader, tree_id, printed)) {

@@ -39,7 +39,7 @@ export const runs: CliCommand = {
     if (run_id !== undefined && args.flag('follow')) throw commandUsageError(runs, '--follow takes no RUN_ID');
     return withLedger(args, io, async ({ reader }) => {
       if (run_id !== undefined) return showRun(reader, run_id, args, io);
-      const { size } = await reader.begin();
+      const size = await reader.size();
       await listTrees(reader, { limit: Number(limit), filter }, args, io);
       if (args.flag('follow')) await followRuns(reader, { from: size, filter }, args, io);
       return 0;
