@@ -5,6 +5,8 @@ import { request } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { serveAdmin, type AdminServer } from '../../../../src/service/http/admin/serve-admin.js';
 import { winstonLog } from '../../../../src/adapters/system/winston-log.js';
+import { makeCertificate, withOpenssl } from '../../../fixtures/certificate.js';
+import { tempFolder } from '../../../fixtures/temp-folder.js';
 import { HttpBench } from '../http-harness.js';
 
 let http: HttpBench;
@@ -141,4 +143,15 @@ test('serveTurnpike opens a listener of its own at an address, and closes it', a
   expect(await (await fetch(`${listener?.url}/readyz`)).text()).toBe('ok');
   await own.close();
   await expect(fetch(`${listener?.url}/readyz`)).rejects.toThrow();
+});
+
+withOpenssl('a server with a certificate', () => {
+  test('is not ready while its certificate has expired', async () => {
+    const tls = makeCertificate(tempFolder('tls'), 'old', -1);
+    const own = await HttpBench.open({}, { tls, admin: { host: '127.0.0.1', port: 0 } });
+    const response = await fetch(`${own.server.admin?.url}/readyz`);
+    expect(response.status).toBe(503);
+    expect(await response.text()).toContain('[-]certificate failed: the TLS certificate has expired\n');
+    await own.close();
+  });
 });
