@@ -22,6 +22,7 @@ import {
   ONE_AUTHORISATION,
   PAYLOAD_PREFIX,
   REPEATABLE_ACTIONS,
+  RESTORES,
   RUN_INPUTS,
   SHARED_QUOTA,
   VISIBLE_NAMES,
@@ -110,6 +111,10 @@ export const FLAGS: readonly Flag[] = [
     what:
       'An error of an idempotent tool or action is a retryable failure, and a later request for the same has the same ' +
       'idempotency key until it succeeds (C95). Before, the outcome was unknown, and the same request was denied.',
+  },
+  {
+    number: RESTORES,
+    what: 'A tree records that the ledger was restored from a backup, and who acknowledged it (C99). Before, none did.',
   },
 ];
 

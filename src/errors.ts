@@ -38,6 +38,7 @@ export class RunError extends CodedError<
   | 'STORAGE_LOW' // the disk of the ledger is almost full
   | 'STORAGE_BUDGET' // the run, the case or the actor has used up its storage budget
   | 'VOLUME_ELSEWHERE' // the sandbox of the case is on a volume that this process does not have
+  | 'EXECUTION_SUSPENDED' // the ledger was restored from a backup, and no operator has acknowledged it
   | 'CLOSED' // the engine was closed
 > {}
 

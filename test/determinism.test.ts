@@ -61,6 +61,7 @@ const DEFAULT = 'the default of an option';
 const HOME = 'a home is opened from files; a ground without one has its own store and anchor';
 const PARTS = 'the parts of a store are opened from folders; a simulation brings a ground with its own anchor';
 const COPY = 'a copy reads and writes files, and runs no tree';
+const BACKUP = 'a backup reads one home and a restore writes another, and neither runs in an open Turnpike';
 const FILE = 'it reads or writes a file, whose draft has a drawn name';
 
 /**
@@ -78,6 +79,23 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/control/control-session.ts -> src/adapters/network/unix-socket.ts': CONTROL,
   'src/runtime/export/assemble-bag.ts -> src/adapters/bag/bag-zip.ts':
     'it queues a microtask between entries, and reads no time',
+  'src/runtime/home/backup/backup-files.ts -> src/adapters/files/small-file.ts': BACKUP,
+  'src/runtime/home/backup/backup-home.ts -> src/adapters/files/small-file.ts': BACKUP,
+  'src/runtime/home/backup/backup-home.ts -> src/adapters/keys/erasure-list.ts': BACKUP,
+  'src/runtime/home/backup/backup-home.ts -> src/adapters/ledger/head-file.ts': BACKUP,
+  'src/runtime/home/backup/backup-home.ts -> src/adapters/sqlite/sqlite-ledger-store.ts': BACKUP,
+  'src/runtime/home/backup/backup-manifest.ts -> src/adapters/files/small-file.ts': BACKUP,
+  'src/runtime/home/backup/backup-postgres.ts -> src/adapters/keys/case-keys.ts': BACKUP,
+  'src/runtime/home/backup/backup-postgres.ts -> src/adapters/postgres/copy/postgres-backup-source.ts': BACKUP,
+  'src/runtime/home/backup/backup-postgres.ts -> src/adapters/sqlite/copy/sqlite-copy-target.ts': BACKUP,
+  'src/runtime/home/backup/record-restore.ts -> src/adapters/keys/session-key.ts': BACKUP,
+  'src/runtime/home/backup/record-restore.ts -> src/adapters/system/system-clock.ts': BACKUP,
+  'src/runtime/home/backup/record-restore.ts -> src/adapters/system/system-pace.ts': BACKUP,
+  'src/runtime/home/backup/restore-home.ts -> src/adapters/files/small-file.ts': BACKUP,
+  'src/runtime/home/backup/restore-home.ts -> src/adapters/keys/case-keys.ts': BACKUP,
+  'src/runtime/home/backup/restore-home.ts -> src/adapters/keys/erasure-list.ts': BACKUP,
+  'src/runtime/home/backup/restore-home.ts -> src/adapters/ledger/head-file.ts': BACKUP,
+  'src/runtime/home/backup/restore-home.ts -> src/adapters/sqlite/sqlite-ledger-store.ts': BACKUP,
   'src/runtime/home/copy/copy-marker.ts -> src/adapters/files/small-file.ts': COPY,
   'src/runtime/home/copy/copy-source.ts -> src/adapters/keys/case-keys.ts': COPY,
   'src/runtime/home/copy/copy-source.ts -> src/adapters/postgres/copy/postgres-copy-source.ts': COPY,

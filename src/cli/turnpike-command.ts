@@ -13,6 +13,9 @@ import { configPrint } from './commands/config-print.js';
 import { completion } from './commands/completion.js';
 import { helpText, overviewText } from './help/help-text.js';
 import { clusterStatus } from './commands/cluster/cluster-status.js';
+import { backup } from './commands/home/backup.js';
+import { restore } from './commands/home/restore.js';
+import { restoreAcknowledge } from './commands/home/restore-acknowledge.js';
 import { homeCopy } from './commands/home/home-copy.js';
 import { homeReopen } from './commands/home/home-reopen.js';
 import { init } from './commands/init.js';
@@ -92,6 +95,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     title: 'services',
     commands: [serve, mcp, worker, clusterStatus, token, tokenList, tokenRevoke, homeCopy, homeReopen],
   },
+  { title: 'backups', commands: [backup, restore, restoreAcknowledge] },
 ];
 
 export const COMMANDS: readonly CliCommand[] = COMMAND_GROUPS.flatMap(({ commands }) => commands);

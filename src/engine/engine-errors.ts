@@ -19,6 +19,14 @@ export const sandboxElsewhereError = (): RunError =>
     message: 'this process has no sandbox volume: send the request to a worker that has it (`turnpike cluster status`)',
   });
 
+export const executionSuspendedError = (): RunError =>
+  new RunError({
+    code: 'EXECUTION_SUSPENDED',
+    message:
+      'this ledger was restored from a backup, and effects may have happened after it: nothing is executed until an ' +
+      'operator has checked them and run `turnpike restore acknowledge`',
+  });
+
 export const caseChangedError = (): RunError =>
   new RunError({
     code: 'CASE_CHANGED',

@@ -32,7 +32,8 @@ import type { Reservations } from './reservations/quota-reservations.js';
 import { findCompletedStep, type CompletedStep } from './trees/completed-step.js';
 import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
 import { waitForQuiescence, Restarts } from './restarts.js';
-import { refuseSandboxInput } from './sandbox-inputs.js';
+import { refuseInput } from './refuse-input.js';
+import type { SuspendableParts } from './suspension.js';
 import { lostInputs } from './tick/lost-inputs.js';
 import { resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/submissions.js';
 import type { QueuedInput } from './tick/input-outcome.js';
@@ -40,7 +41,7 @@ import { reportMissed } from './tick/report-missed.js';
 import { Tick, type TickOptions } from './tick/tick.js';
 import { Timestamps } from './timestamps.js';
 import { DRAIN_MS, Timers, waitAtMost, type LoadedTimers } from './timers.js';
-import type { SubmissionResult, EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
+import type { SubmissionResult, Recovery, Submission, TreeEngine } from './tree-engine.js';
 import { ParkedInputs } from './parked-inputs.js';
 import { IntegrationWaiters } from './writers/integration-waiters.js';
 import type { CommittedTick, LedgerWriter, SharedEngineAccess } from './writers/ledger-writer.js';
@@ -49,7 +50,7 @@ const NO_TREES: ReadonlySet<string> = new Set();
 const NOTHING = Promise.resolve(null);
 
 export class LedgerEngine implements TreeEngine {
-  readonly #options: EngineParts;
+  readonly #options: SuspendableParts;
   readonly #writer: LedgerWriter;
   readonly #effectRunner: EffectRunner;
   readonly #effectStarter: EffectStarter;
@@ -69,7 +70,7 @@ export class LedgerEngine implements TreeEngine {
   #stopped = false;
   readonly #timestamps: Timestamps;
 
-  constructor(options: EngineParts, writer: LedgerWriter) {
+  constructor(options: SuspendableParts, writer: LedgerWriter) {
     this.#options = options;
     this.#timestamps = new Timestamps(options.clock);
     this.#writer = writer;
@@ -147,10 +148,9 @@ export class LedgerEngine implements TreeEngine {
   submit(tree_id: string, submission: Submission): Promise<SubmissionResult> {
     if (this.#stopped) return Promise.reject(closedError());
     if (this.hasFailed) return Promise.reject(ledgerUnavailableError(this.#restarts.rejectionCause));
-    const refused = refuseSandboxInput(this.#options.effects, submission.input);
-    if (refused !== null) return Promise.reject(refused);
-    if (this.#queue.size < QUEUE_MAX) return this.#enqueue(tree_id, submission);
-    return Promise.reject(queueFullError(QUEUE_MAX));
+    const isFull = this.#queue.size >= QUEUE_MAX;
+    const refused = refuseInput(this.#options.effects, submission.input) ?? (isFull ? queueFullError(QUEUE_MAX) : null);
+    return refused === null ? this.#enqueue(tree_id, submission) : Promise.reject(refused);
   }
 
   peek(tree_id: string): Promise<Tree | null> {
@@ -224,7 +224,7 @@ export class LedgerEngine implements TreeEngine {
 
   /** Becomes the writer, with empty memory, and recovers. */
   async #becomeWriter(reopenStores: () => Promise<void>): Promise<Recovery> {
-    const { store, externalHeadStore, beforeRecovery } = this.#options;
+    const { store, externalHeadStore, beforeRecovery, effects } = this.#options;
     const before = this.#heads?.head ?? null;
     const heads: HeadWriter = new HeadWriter({
       store,
@@ -239,6 +239,7 @@ export class LedgerEngine implements TreeEngine {
       this.#trees.clear();
       this.#effectRunner.startEpoch();
       await this.#writer.acquire();
+      await effects.readSuspension(store);
       this.#heads = heads;
     });
     // Nothing that this process has acknowledged may be missing, even if no head file covers it yet.
@@ -291,7 +292,7 @@ export class LedgerEngine implements TreeEngine {
 
   #fire(tree_id: string, run_id: string, at: string): Promise<unknown> {
     // A timer may start an effect. A worker that can execute it claims the tree when its timer is due.
-    if (this.#options.effects.isElsewhere === true) return NOTHING;
+    if (this.#options.effects.isElsewhere) return NOTHING;
     const createWake = this.#writer.sharesTrees ? sharedWakeSubmission : wakeSubmission;
     return this.#submitOwn(tree_id, createWake(run_id, at));
   }

@@ -2,6 +2,7 @@ import { InvariantError } from '../errors.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import type { SharedLedgerStore } from '../ports/ledger/shared-store.js';
 import { LedgerEngine } from './ledger-engine.js';
+import { withSuspension } from './suspension.js';
 import type { EngineFactory } from './tree-engine.js';
 import { SharedWriter } from './writers/shared-writer.js';
 
@@ -9,7 +10,8 @@ import { SharedWriter } from './writers/shared-writer.js';
 export const sharedEngine: EngineFactory = (parts) => {
   const { store } = parts;
   if (!isShared(store)) throw new InvariantError('this store has one writer: use the embedded engine');
-  return new LedgerEngine(parts, new SharedWriter(store, parts));
+  const suspendable = withSuspension(parts);
+  return new LedgerEngine(suspendable, new SharedWriter(store, suspendable));
 };
 
 /** Whether several workers can write to a store at once. */

@@ -62,6 +62,7 @@ export function toMachineEvent(
       throw new InvariantError('a session command needs the state of the tree: use `commandEvent`');
     case 'resolve':
     case 'access':
+    case 'restore':
       throw new InvariantError(`\`${recorded.kind}\` changes no run, so it has no machine event`);
   }
 }

@@ -1,9 +1,9 @@
-// Audit events that change no run: an input was refused, or content was read.
+// Audit events that change no run: an input was refused, content was read, or the ledger was restored.
 
-import type { AccessInput, RecordedInput } from '../contract/run/entry.js';
+import type { AccessInput, RecordedInput, RestoreInput } from '../contract/run/entry.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
-import { accessEvent, illegalTransitionEvent } from '../run/audit-events.js';
+import { accessEvent, illegalTransitionEvent, restoreEvent } from '../run/audit-events.js';
 import type { DecisionBuilder } from './decision-builder.js';
 
 /**
@@ -39,5 +39,13 @@ export function recordAccess(
     run_id === tree_id || run_id.startsWith(`${tree_id}.`) ? (builder.findNearest(run_id) ?? sessionContext) : null;
   if (run === null) return false;
   builder.record({ type: 'audit_event', body: accessEvent(run, access) });
+  return true;
+}
+
+/** Attributes a restore to the root of the tree that was opened for it. @returns false in any other tree */
+export function recordRestore(builder: DecisionBuilder, tree_id: string, restore: RestoreInput): boolean {
+  const run = restore.run_id === tree_id ? builder.run(tree_id) : null;
+  if (run === null) return false;
+  builder.record({ type: 'audit_event', body: restoreEvent(run.context, restore) });
   return true;
 }

@@ -9,11 +9,18 @@ import {
   type AuditTarget,
 } from '../contract/run/audit-event.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
-import type { AccessInput, ResolveInput, RunCreated, VoteInput } from '../contract/run/entry.js';
+import type { AccessInput, ResolveInput, RestoreInput, RunCreated, VoteInput } from '../contract/run/entry.js';
 import type { OverlayFact } from '../contract/policy/overlay.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { PolicyVersions } from '../contract/shapes.js';
-import { CONTENT_READ, TRANSITION_REFUSED, OUTCOME_RESOLVED, type TerminalState } from '../contract/run/run-state.js';
+import {
+  CONTENT_READ,
+  LEDGER_RESTORED,
+  OUTCOME_RESOLVED,
+  RESTORE_ACKNOWLEDGED,
+  TRANSITION_REFUSED,
+  type TerminalState,
+} from '../contract/run/run-state.js';
 
 /**
  * An event as a machine emits it. Every member exists, with `undefined` where the event has none. The kernel sets place
@@ -247,6 +254,20 @@ export function accessEvent(run: RunContext, access: AccessInput): AuditDraft {
     operation: `read entry ${entry}`,
     artifact_ref: { artifact_id: `sha256:${hash_sha256}`, artifact_kind, hash_sha256 },
   };
+  return event;
+}
+
+/** The ledger was restored from a backup, or an operator has acknowledged that. */
+export function restoreEvent(run: RunContext, restore: RestoreInput): AuditDraft {
+  const { event: kind, kept, lost, lineage, backup_sha256, actor, role_id } = restore;
+  const event = newEvent(run, 'system', 'success');
+  event.outcome_reason = kind === 'restored' ? LEDGER_RESTORED : RESTORE_ACKNOWLEDGED;
+  event.severity = kind === 'restored' ? 'critical' : undefined;
+  event.actor = actor;
+  event.role_id = role_id;
+  event.target = { target_type: 'system', name: 'ledger', operation: `restore ${lineage}` };
+  const end = lost === null ? 'an unknown end' : `entry ${lost.size} (root ${lost.root})`;
+  event.notes = `backup ${backup_sha256} ends before entry ${kept.size} (root ${kept.root}); lost: from there to ${end}`;
   return event;
 }
 

@@ -29,6 +29,10 @@ export const PROBLEMS = {
   STORAGE_LOW: [503, 'There is not enough free space to record this: try again later'],
   STORAGE_BUDGET: [507, 'What may be stored for this run, case or actor is used up'],
   VOLUME_ELSEWHERE: [421, 'Another process has the sandbox of this case: Turnpike-Worker names one, if it is known'],
+  EXECUTION_SUSPENDED: [
+    503,
+    'The ledger was restored from a backup: nothing is executed until an operator acknowledges it',
+  ],
   CLOSED: [503, 'The service is about to end: try again later'],
   PLACE_AHEAD: [409, 'The ledger has not come so far: it is another one than it was, or was put back'],
   LEDGER_ARCHIVED: [410, 'This was moved to an archive'],

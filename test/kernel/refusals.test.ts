@@ -87,6 +87,21 @@ const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
     },
     materials: [],
   }),
+  restore: (run_id) => ({
+    recorded: {
+      ...envelope,
+      kind: 'restore',
+      run_id,
+      event: 'restored',
+      lineage: 1,
+      kept: { size: 10, root: 'a'.repeat(64) },
+      lost: { size: 12, root: 'b'.repeat(64) },
+      backup_sha256: 'c'.repeat(64),
+      actor: { actor_type: 'human', actor_id: 'anna' },
+      role_id: 'operator',
+    },
+    materials: [],
+  }),
   end: (run_id) => ({ recorded: { ...envelope, kind: 'end', run_id }, materials: [] }),
   cancel: (run_id) => ({ recorded: { ...envelope, kind: 'cancel', run_id, reason: 'stop' }, materials: [] }),
   interrupt: (run_id) => ({ recorded: { ...envelope, kind: 'interrupt', run_id }, materials: [] }),
@@ -137,6 +152,7 @@ const KINDS = (Object.keys(INPUTS) as RecordedInput['kind'][]).filter((kind) => 
 
 // What each run accepts in its state. Every other input is rejected.
 const TAKES: Record<string, readonly string[]> = {
+  // A restore needs flag 19, which this tree does not have: test/replay/restore-history.test.ts.
   [TREE]: ['start_agent', 'start_run', 'cancel'],
   [AGENT]: ['end', 'cancel', 'interrupt', 'wake', 'vote'],
   [GATEWAY]: ['cancel'],

@@ -9,6 +9,8 @@ import { fsyncDirectory } from './fsync-directory.js';
 /** Which names of a folder are not copied. */
 export interface CopyFolderOptions {
   readonly skip?: RegExp;
+  /** Whether files may be removed meanwhile: then they are left out. @default false */
+  readonly acceptMissing?: boolean;
 }
 
 /**
@@ -23,7 +25,11 @@ export async function copyFolder(from: string, to: string, options: CopyFolderOp
   await mkdir(to, { recursive: true, mode: 0o700 });
   let files = 0;
   for (const name of names.filter((one) => options.skip?.test(one) !== true)) {
-    files += await copyEntry(join(from, name), join(to, name), options);
+    try {
+      files += await copyEntry(join(from, name), join(to, name), options);
+    } catch (error) {
+      if (options.acceptMissing !== true || errorCode(error) !== 'ENOENT') throw error;
+    }
   }
   await chmod(to, mode & 0o7777);
   await utimes(to, atime, mtime);

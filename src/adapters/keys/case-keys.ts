@@ -7,6 +7,7 @@
 //       create files there could destroy content.
 //   K3. A key number is used once, also by several processes: the first one to make a key wins. After an erasure the
 //       case continues with the next number.
+//   K4. A signed list names all erasures (erasure-list.ts). It is durable before the key is destroyed, too.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -24,6 +25,7 @@ import { dirname, join } from 'node:path';
 import { LedgerError, PolicyError } from '../../errors.js';
 import type { Erasure, ErasureSeal } from '../../ports/ledger/ledger-store.js';
 import { CASE_KEY_BYTES, caseCipher, type CaseCipher } from './case-cipher.js';
+import { appendErasures, ERASURE_LIST, type ListedErasure } from './erasure-list.js';
 import { isCaseId } from '../ledger/check-batch.js';
 import { errorCode } from '../system/error-code.js';
 import { createFile, readSmallFile, replaceFile } from '../files/small-file.js';
@@ -36,7 +38,7 @@ const KNOWN_MAX = 1_024;
 const FILE_BYTES_MAX = 2_048;
 const KEY = /^turnpike-case-key ([A-Za-z0-9+/]{43}=)\n$/;
 /** The rest of an erasure note: number of contents, time, and who requested it. */
-const ERASED = /^(\d{1,15})\n[^\n]*\n[^\n]*\n$/;
+const ERASED = /^(\d{1,15})\n([^\n]*)\n([^\n]*)\n$/;
 const ERASURE_FILE = /^(.+)\.([1-9]\d*)\.erased$/;
 
 /** A key of a case; numbers start at 1. */
@@ -48,6 +50,11 @@ export interface CaseKey {
 /** A destroyed key. It encrypted only contents whose number is below `erased_below`. */
 export interface ErasedKey {
   readonly erased_below: number;
+}
+
+interface ErasureNote extends ErasedKey {
+  readonly at: string;
+  readonly by: string;
 }
 
 export class CaseKeys {
@@ -91,7 +98,7 @@ export class CaseKeys {
     const known = this.#known.get(id);
     // Another process may have erased it in the meantime: then this process must not use it either.
     if (known !== undefined && ('erased_below' in known || existsSync(this.#path(case_id, no, 'key')))) return known;
-    const found = this.#readErasure(case_id, no) ?? this.#keyOrNote(case_id, no);
+    const found = erasedKeyOf(this.#readErasure(case_id, no)) ?? this.#keyOrNote(case_id, no);
     this.#known.set(id, found);
     return found;
   }
@@ -102,11 +109,11 @@ export class CaseKeys {
       const cipher = this.#read(case_id, no);
       if (cipher !== null) return cipher;
     } catch (error) {
-      const erased = this.#readErasure(case_id, no);
+      const erased = erasedKeyOf(this.#readErasure(case_id, no));
       if (erased !== null) return erased;
       throw error;
     }
-    const erased = this.#readErasure(case_id, no);
+    const erased = erasedKeyOf(this.#readErasure(case_id, no));
     if (erased !== null) return erased;
     throw tamperedError(`the key ${this.#path(case_id, no, 'key')} is missing: restore it from a backup`);
   }
@@ -141,6 +148,7 @@ export class CaseKeys {
     this.forget();
     this.#makeFolder();
     replaceFile(this.#path(case_id, no, 'erased'), this.#seal()?.seal(statement) ?? statement, 0o600);
+    this.#listErasures();
     for (let old = 1; old <= no; old += 1) this.#shred(this.#path(case_id, old, 'key'));
     return no;
   }
@@ -150,11 +158,26 @@ export class CaseKeys {
     const names = new Set(this.#names());
     // A killed writer may not have made the names durable on which K1 and K2 rely.
     if (names.size > 0) fsyncDirectorySync(this.#directory);
+    this.#listErasures();
     for (const name of names) {
       const [, case_id = '', no = ''] = ERASURE_FILE.exec(name) ?? [];
       if (!names.has(`${case_id}.${no}.key`) || !this.#isErased(case_id, Number(no))) continue;
       this.#shred(this.#path(case_id, Number(no), 'key'));
     }
+  }
+
+  /** K4. Notes that are not valid are left out: reading that content reports them. */
+  #listErasures(): void {
+    const seal = this.#seal();
+    if (seal === null) return;
+    const found: ListedErasure[] = [];
+    for (const name of this.#names()) {
+      const [, case_id, no] = ERASURE_FILE.exec(name) ?? [];
+      if (case_id === undefined || !this.#isErased(case_id, Number(no))) continue;
+      const erased = this.#readErasure(case_id, Number(no));
+      if (erased !== null) found.push({ case_id, key_no: Number(no), at: erased.at, by: erased.by });
+    }
+    appendErasures(join(this.#directory, ERASURE_LIST), seal, found);
   }
 
   /** False also for a note with an invalid signature; reading that content reports it. */
@@ -177,15 +200,16 @@ export class CaseKeys {
   }
 
   /** @throws LedgerError LEDGER_TAMPERED for an erasure note with an invalid signature */
-  #readErasure(case_id: string, no: number): ErasedKey | null {
+  #readErasure(case_id: string, no: number): ErasureNote | null {
     const path = this.#path(case_id, no, 'erased');
     const note = readText(path);
     if (note === null) return null;
     const seal = this.#seal();
     const statement = seal === null ? note : seal.open(note);
     const prefix = statementOf(case_id, no);
-    const [, contents] = ERASED.exec(statement?.startsWith(prefix) ? statement.slice(prefix.length) : '') ?? [];
-    if (contents !== undefined) return { erased_below: Number(contents) };
+    const rest = statement?.startsWith(prefix) ? statement.slice(prefix.length) : '';
+    const [, contents, at = '', by = ''] = ERASED.exec(rest) ?? [];
+    if (contents !== undefined) return { erased_below: Number(contents), at, by };
     throw tamperedError(`${path} does not say, under the key of this ledger, that this content was erased`);
   }
 
@@ -239,6 +263,9 @@ export class CaseKeys {
     return join(this.#directory, `${case_id}.${no}.${what}`);
   }
 }
+
+const erasedKeyOf = (note: ErasureNote | null): ErasedKey | null =>
+  note === null ? null : { erased_below: note.erased_below };
 
 /** @returns null if there is no file @throws LedgerError LEDGER_TAMPERED if other users have access to it */
 function readText(path: string): string | null {

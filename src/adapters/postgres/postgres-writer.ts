@@ -6,7 +6,7 @@
 //   P3. If the server answers with an error, nothing was committed. Except after errors that can be repeated at once,
 //       nothing more is committed then before `reopen`.
 
-import { InvariantError, LedgerError } from '../../errors.js';
+import { LedgerError } from '../../errors.js';
 import type {
   Batch,
   CommitResult,
@@ -20,12 +20,11 @@ import type { RecordBatch } from '../../ports/ledger/run-records.js';
 import { checkBatch } from '../ledger/check-batch.js';
 import { unavailableError, writerReplacedError } from '../ledger/store-errors.js';
 import type { QueryConfig } from 'pg';
-import { errorCode } from '../system/error-code.js';
 import type { ProcessIdentity } from '../system/process-identity.js';
 import { createLruMap } from '../system/lru-map.js';
-import { ByteColumn } from './byte-column.js';
 import { commitParameters } from './postgres-batch.js';
 import { asLedgerError, isServerAnswer, isTransient, type ReaderPool, type Row } from './postgres-connection.js';
+import { integrateAppends } from './postgres-integrate.js';
 import type { CaseContents, PostgresContents, SealedSnapshot } from './postgres-contents.js';
 import { eraseCase } from './postgres-erase-case.js';
 import type { PostgresReader } from './postgres-reader.js';
@@ -39,9 +38,6 @@ const TREES_MAX = 10_000;
 /** How often a commit is sent that the server could not execute now. */
 const ATTEMPTS_MAX = 3;
 const COMMIT_PARAMETERS = 47;
-
-/** The errors of functions and triggers: see postgres-functions.ts. */
-const NOT_NEXT = 'TP001';
 
 const COMMIT = {
   name: 'turnpike_commit',
@@ -57,7 +53,6 @@ const LOCK_TREES = `SELECT set_config('idle_in_transaction_session_timeout', $1,
   FROM (SELECT FROM trees WHERE tree_id = ANY ($2::text[]) ORDER BY tree_id FOR UPDATE) AS locked`;
 const LOCK_CASES = `SELECT FROM cases WHERE case_id IN (SELECT case_id FROM trees WHERE tree_id = ANY ($1::text[]))
   ORDER BY case_id FOR UPDATE`;
-const INTEGRATE = 'SELECT integrate_appends($1, $2, $3, $4, $5, $6, $7, $8, $9) AS integrated';
 const SAVE_RECORDS = 'SELECT save_run_records($1, $2, $3, $4, $5, $6, $7) AS saved';
 
 /** A batch as parameters of its commit. */
@@ -271,29 +266,8 @@ export class PostgresWriter {
   }
 
   /** See `LogStore.integrate`. The compare-and-set on the size of the log needs no session of its own. */
-  async integrate({ from, appends, head }: Integration): Promise<boolean> {
-    const leaves = new ByteColumn();
-    for (const { leaf_hashes } of appends) leaves.add(Buffer.from(leaf_hashes.join(''), 'hex'));
-    const values = [
-      from,
-      appends.map(({ tree_id }) => tree_id),
-      appends.map(({ seq }) => seq),
-      appends.map(({ leaf_hashes }) => leaf_hashes.length),
-      leaves.at,
-      leaves.toBuffer(),
-      head.size,
-      Buffer.from(head.root, 'hex'),
-      Buffer.from(head.frontier.join(''), 'hex'),
-    ];
-    try {
-      const [row] = await this.#parts.pool.send(INTEGRATE, values);
-      return row?.['integrated'] === 't';
-    } catch (cause) {
-      if (errorCode(cause) === NOT_NEXT) throw new InvariantError('an append is not what is integrated next', cause);
-      if (isServerAnswer(cause) || cause instanceof LedgerError) throw asLedgerError(cause, 'the log was not extended');
-      const message = 'the connection broke before the server answered whether it extended the log';
-      throw new LedgerError({ code: 'LEDGER_COMMIT_UNKNOWN', message, cause });
-    }
+  integrate(integration: Integration): Promise<boolean> {
+    return integrateAppends(this.#parts.pool, integration);
   }
 
   /** See `RunRecordTable.save`. */

@@ -26,6 +26,7 @@ import { AGENT_LINKS, RecordedInput } from './input.js';
 
 export {
   AccessInput,
+  RestoreInput,
   AGENT_LINKS,
   CancelInput,
   EndInput,

@@ -275,6 +275,34 @@ export const AccessInput = Type.Object(
 );
 export type AccessInput = Static<typeof AccessInput>;
 
+/** Size and root of a log. */
+const LogSize = Type.Object({ size: Type.Integer({ minimum: 0 }), root: Sha256 }, closed);
+
+/**
+ * The ledger was restored from a backup, or an operator has acknowledged that. Effects of the lost entries may have
+ * happened, so nothing is executed in between.
+ */
+export const RestoreInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('restore'),
+    run_id: RunId,
+    event: OneOf(['restored', 'acknowledged']),
+    /** The number of restores in the history of this log, this one included. */
+    lineage: Type.Integer({ minimum: 1 }),
+    /** The log that the backup contains. */
+    kept: LogSize,
+    /** The newest known head of the lost log: the entries from `kept.size` to its size are lost. Null: unknown. */
+    lost: Nullable(LogSize),
+    /** The manifest of the backup. */
+    backup_sha256: Sha256,
+    actor: Actor,
+    role_id: Identifier,
+  },
+  closed,
+);
+export type RestoreInput = Static<typeof RestoreInput>;
+
 export const INPUT_SCHEMAS = {
   open: OpenInput,
   start_agent: StartAgentInput,
@@ -291,6 +319,7 @@ export const INPUT_SCHEMAS = {
   access: AccessInput,
   open_session: OpenSessionInput,
   session: SessionInput,
+  restore: RestoreInput,
 } as const;
 export type InputKind = keyof typeof INPUT_SCHEMAS;
 
@@ -311,6 +340,7 @@ export const RecordedInput = Type.Union([
   AccessInput,
   OpenSessionInput,
   SessionInput,
+  RestoreInput,
 ]);
 /** An input that conforms to the schema `RecordedInput`. */
 export type RecordedInput = Static<typeof RecordedInput>;

@@ -38,9 +38,13 @@ export type RunKind = (typeof RUN_KINDS)[number];
 export const TRANSITION_REFUSED = 'INVALID_STATE_TRANSITION';
 export const OUTCOME_RESOLVED = 'OUTCOME_RESOLVED:';
 export const CONTENT_READ = 'CONTENT_READ';
+export const LEDGER_RESTORED = 'LEDGER_RESTORED';
+export const RESTORE_ACKNOWLEDGED = 'RESTORE_ACKNOWLEDGED';
 
 /** Whether a system event with this reason leaves the state of its run unchanged. */
 export const isStatePreserving = (outcome_reason = ''): boolean =>
   outcome_reason === TRANSITION_REFUSED ||
   outcome_reason === CONTENT_READ ||
+  outcome_reason === LEDGER_RESTORED ||
+  outcome_reason === RESTORE_ACKNOWLEDGED ||
   outcome_reason.startsWith(OUTCOME_RESOLVED);

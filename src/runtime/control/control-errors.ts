@@ -56,6 +56,7 @@ const ERROR_FACTORIES: ReadonlyMap<string, ErrorFactory> = new Map([
     'INVALID_STATE_TRANSITION',
     'CASE_IN_USE',
     'VOLUME_ELSEWHERE',
+    'EXECUTION_SUSPENDED',
     'CASE_CHANGED',
     'CLOSED',
   ]),

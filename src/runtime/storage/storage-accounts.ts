@@ -175,6 +175,7 @@ function personIn(input: RecordedInput): string | null {
       return input.approver.actor.actor_id;
     case 'access':
     case 'resolve':
+    case 'restore':
       return input.actor.actor_id;
     default:
       return null;

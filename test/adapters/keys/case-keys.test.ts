@@ -83,7 +83,7 @@ describe('the keys of cases', () => {
     const line = readFileSync(join(folder, 'case-1.1.key'), 'utf8');
     const sealed = cipher.seal(TEXT, HASH);
     expect(keys.destroy('case-1', 12, ERASURE)).toBe(1);
-    expect(readdirSync(folder)).toEqual(['case-1.1.erased']);
+    expect(readdirSync(folder)).toEqual(['case-1.1.erased', 'erasures.list', 'erasures.list.lock']);
     expect(readFileSync(join(folder, 'case-1.1.erased'), 'utf8')).not.toContain(line.split(' ')[1]!.trim());
     for (const reader of [keys, open()]) {
       expect(reader.get('case-1', 1)).toEqual({ erased_below: 12 });

@@ -32,7 +32,10 @@ export interface PostgresCopySourceOptions extends Omit<PostgresPlace, 'readOnly
 
 /** Reads a ledger whose writer lock the caller has, on connections of its own. */
 export const openPostgresCopySource = ({ keys, ...place }: PostgresCopySourceOptions): LedgerCopySource =>
-  new PostgresCopySource(new ReaderPool({ ...place, readOnly: true }), keys);
+  copySourceOn(new ReaderPool({ ...place, readOnly: true }), keys);
+
+/** The source closes `pool`. */
+export const copySourceOn = (pool: ReaderPool, keys: CaseKeys): LedgerCopySource => new PostgresCopySource(pool, keys);
 
 class PostgresCopySource implements LedgerCopySource {
   readonly #pool: ReaderPool;

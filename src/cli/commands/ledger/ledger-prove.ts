@@ -14,6 +14,7 @@ import {
   type JoinedLog,
   type OpenedArchive,
 } from '../../../runtime/evidence/joined-log.js';
+import { explainFork } from '../../../runtime/home/backup/record-restore.js';
 import { readLedgerVerifier } from '../../../runtime/home/ledger-key.js';
 import { proveEntry, proveConsistency } from '../../../runtime/ledger/ledger-proofs.js';
 import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archives.js';
@@ -89,7 +90,7 @@ async function proveEntryAt({ anchor }: OpenLedger, log: JoinedLog, seq: string)
 }
 
 async function proveFromCheckpoint(
-  { anchor }: OpenLedger,
+  { anchor, store }: OpenLedger,
   log: JoinedLog,
   file: string,
   args: CommandArguments,
@@ -105,5 +106,11 @@ async function proveFromCheckpoint(
       ledgerProve,
       `${quoteArgument(file)} is not a checkpoint signed with the key of this ledger`,
     );
-  return proveConsistency(log, await anchor.read(), { ...older, note: Buffer.from(note).toString('utf8') });
+  try {
+    return await proveConsistency(log, await anchor.read(), { ...older, note: Buffer.from(note).toString('utf8') });
+  } catch (error) {
+    if (!(error instanceof LedgerError) || error.code !== 'LEDGER_TAMPERED') throw error;
+    const message = await explainFork(store, older);
+    throw message === null ? error : new LedgerError({ code: 'LEDGER_TAMPERED', message, cause: error });
+  }
 }

@@ -20,13 +20,13 @@ export type CopyProgress = (counts: Readonly<CopyCounts>, entries: number) => vo
 
 /**
  * Copies all rows of a ledger in pages, in the order of its log. Holds one page in memory.
- * @param store the store of the source, for trees that must be folded
+ * @param store the store of the source, for trees that must be folded; null if the target needs no duties
  * @returns the counts and the head
  * @throws LedgerError LEDGER_TAMPERED if the log of the source has not the root that the source states
  */
 export async function copyLedger(
   source: LedgerCopySource,
-  store: LedgerStore,
+  store: LedgerStore | null,
   target: LedgerCopyTarget,
   onProgress: CopyProgress,
 ): Promise<CopyCounts & { readonly head: LogHead }> {
@@ -57,7 +57,7 @@ export async function copyLedger(
   await copyPages(source.marks(), (page) => target.addMarks(page));
   await copyPages(source.records(), (page) => target.addRecords(page));
   await copyPages(source.unrecorded(), (page) => target.addUnrecorded(page));
-  await copyRecovery(store, target);
+  if (store !== null) await copyRecovery(store, target);
   await target.finish(head);
   return { ...counts, head };
 }

@@ -12,6 +12,8 @@ import { LedgerError } from '../../../errors.js';
 const FILE = 'unfinished-copy.json';
 const FILE_BYTES_MAX = 65_536;
 const MODE = 0o600;
+/** Begins the name of a source that is a backup. */
+export const BACKUP_PREFIX = 'the backup ';
 
 /** What the mark says. */
 export interface CopyMarker {
@@ -62,9 +64,10 @@ export async function removeCopyMarker(folder: string): Promise<void> {
 export function refuseUnfinishedCopy(folder: string): void {
   const marker = readCopyMarker(folder);
   if (marker === null) return;
+  const command = marker.source.startsWith(BACKUP_PREFIX) ? 'turnpike restore' : 'turnpike home copy';
   const message =
     `${folder} is an unfinished copy of ${marker.source}: ` +
-    'run `turnpike home copy` with the same source again, or remove the folder';
+    `run \`${command}\` with the same source again, or remove the folder`;
   throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
 }
 

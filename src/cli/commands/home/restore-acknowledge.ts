@@ -1,0 +1,67 @@
+import { acknowledgeRestores, openEngine } from '../../../runtime/home/backup/record-restore.js';
+import { openHead, openHome, type HomePaths, type HomeStores } from '../../../runtime/home/home.js';
+import { lockFolder } from '../../../adapters/sqlite/writer-lock.js';
+import type { CliCommand } from '../../command.js';
+import { homeOf } from '../../options/folders.js';
+import { PERSON_OPTIONS, requireOption } from '../../options/person-options.js';
+import { findSharedHome, openSharedStore, STORE_OPTION, type SharedHome } from '../../store/shared-home.js';
+import { commandUsageError } from '../../arguments.js';
+import { escapeText, jsonLine } from '../../text/terminal.js';
+
+/** `turnpike restore acknowledge`: lets a restored ledger execute effects again. */
+export const restoreAcknowledge: CliCommand = {
+  name: 'restore acknowledge',
+  summary: 'Acknowledge a restore: effects are executed again',
+  operands: { usage: '', min: 0, max: 0 },
+  options: [
+    ...PERSON_OPTIONS.filter(({ name }) => name === 'actor'),
+    { name: 'yes', help: 'confirm: the effects that may have happened after the backup were checked' },
+    STORE_OPTION,
+  ],
+  notes: [
+    'First find out what happened after the backup: in the systems that tools and records reach, and in the sandbox. A',
+    'caller that repeats a request of the lost entries executes it again, because the ledger does not know its',
+    'idempotency key any more. No other process may have the home directory open.',
+  ],
+  async run(args, io) {
+    const actor = requireOption(restoreAcknowledge, args, 'actor');
+    if (!args.flag('yes'))
+      throw commandUsageError(restoreAcknowledge, 'effects can happen a second time after this: confirm with --yes');
+    const paths = homeOf(args, io);
+    const shared = findSharedHome(paths, args.text('store'));
+    const ledger = await openLedger(paths, shared);
+    const engine = openEngine(ledger.store, ledger.anchor, io.log);
+    try {
+      await engine.start();
+      const trees = await acknowledgeRestores(engine, ledger.store, actor);
+      const text =
+        trees.length === 0
+          ? 'no restore waits to be acknowledged'
+          : `acknowledged, recorded in ${trees.join(', ')}: effects run again`;
+      await io.stdout.write(args.flag('json') ? jsonLine({ acknowledged: trees }) : `${escapeText(text)}\n`);
+      return 0;
+    } finally {
+      await engine.stop();
+      await ledger.store.close();
+      await ledger.anchor.close();
+      ledger.release();
+    }
+  },
+};
+
+interface OpenedLedger extends Pick<HomeStores, 'store' | 'anchor'> {
+  readonly release: () => void;
+}
+
+/** Opens the ledger for writing, in a process that has the home to itself. */
+async function openLedger(paths: HomePaths, shared: SharedHome | null): Promise<OpenedLedger> {
+  if (shared === null) return { ...openHome(paths, { readOnly: false }), release: () => undefined };
+  const lock = lockFolder(paths.state);
+  try {
+    const { anchor } = openHead(paths, { readOnly: false });
+    return { store: await openSharedStore(shared), anchor, release: () => lock.release() };
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}

@@ -1,0 +1,27 @@
+import type { RunError } from '../errors.js';
+import { executionSuspendedError, sandboxElsewhereError } from './engine-errors.js';
+import type { SuspendableEffects } from './suspension.js';
+import type { NewInput } from './tree-engine.js';
+
+/** Inputs that start no effect: they start or end runs, or record who reads content, or that the ledger was restored. */
+const WITHOUT_EFFECTS: ReadonlySet<NewInput['kind']> = new Set([
+  'open',
+  'start_agent',
+  'end',
+  'cancel',
+  'interrupt',
+  'access',
+  'restore',
+]);
+
+/** Also accepted after a restore: people find out what has happened. */
+const WHILE_SUSPENDED: ReadonlySet<NewInput['kind']> = new Set([...WITHOUT_EFFECTS, 'resolve']);
+
+/**
+ * @returns why a process that executes no effects does not accept this input; null if it does. Its ledger was restored,
+ * or its sandbox is elsewhere.
+ */
+export function refuseInput(effects: SuspendableEffects, { kind }: NewInput): RunError | null {
+  if (effects.isSuspended) return WHILE_SUSPENDED.has(kind) ? null : executionSuspendedError();
+  return effects.isElsewhere && !WITHOUT_EFFECTS.has(kind) ? sandboxElsewhereError() : null;
+}

@@ -1,0 +1,83 @@
+// The files of a backup, and the list that names them with their hashes.
+
+import { createHash } from 'node:crypto';
+import { lstat, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { folderNames } from '../../../adapters/files/folder-names.js';
+import { openRegular, readPieces } from '../../../adapters/files/open-file.js';
+import { replaceFile, readSmallFile } from '../../../adapters/files/small-file.js';
+import { sha256 } from '../../../contract/hash.js';
+import { changedError, type BackupManifest } from './backup-manifest.js';
+
+/** The parts of a backup folder. */
+export const backupPaths = (folder: string) => ({
+  folder,
+  /** A home without scratch files; without keys unless they were asked for. */
+  data: join(folder, 'data'),
+  contract: join(folder, 'contract'),
+  list: join(folder, 'backup.files'),
+  mark: join(folder, 'unfinished-backup'),
+});
+export type BackupPaths = ReturnType<typeof backupPaths>;
+
+const LISTED = ['data', 'contract'] as const;
+const LIST_BYTES_MAX = 512 * 1_024 * 1_024;
+const MODE = 0o600;
+
+/** Writes the list of all files durably. */
+export async function writeFileList(paths: BackupPaths): Promise<Pick<BackupManifest, 'files' | 'files_sha256'>> {
+  const lines = await listFiles(paths.folder);
+  const text = lines.map((line) => `${line}\n`).join('');
+  replaceFile(paths.list, text, MODE);
+  return { files: lines.length, files_sha256: sha256(text) };
+}
+
+/** Compares every file with the list, and the list with the manifest. @throws LedgerError LEDGER_TAMPERED */
+export async function checkFiles(paths: BackupPaths, manifest: BackupManifest): Promise<void> {
+  const bytes = readSmallFile(paths.list, { bytesMax: LIST_BYTES_MAX });
+  if (bytes === null || sha256(bytes) !== manifest.files_sha256) throw changedError(`${paths.list} is another list`);
+  const listed = new Set(Buffer.from(bytes).toString('utf8').trimEnd().split('\n'));
+  const found = await listFiles(paths.folder);
+  for (const line of found) {
+    if (!listed.delete(line)) throw changedError(`${nameIn(line)} was added, or has another content`);
+  }
+  const [missing] = listed;
+  if (missing !== undefined) throw changedError(`${nameIn(missing)} is missing`);
+}
+
+/** One line for each file or link: its path, and its hash or target. */
+async function listFiles(folder: string): Promise<readonly string[]> {
+  const lines: string[] = [];
+  const visit = async (name: string): Promise<void> => {
+    const path = join(folder, name);
+    const stat = await lstat(path);
+    if (stat.isDirectory()) {
+      for (const child of folderNames(path)) await visit(`${name}/${child}`);
+    } else if (stat.isSymbolicLink()) {
+      lines.push(JSON.stringify([name, 'link', await readlink(path)]));
+    } else {
+      lines.push(JSON.stringify([name, stat.size, stat.isFile() ? await hashFile(path) : 'special']));
+    }
+  };
+  for (const part of LISTED) if (await exists(join(folder, part))) await visit(part);
+  return lines;
+}
+
+async function hashFile(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  const file = await openRegular(path);
+  try {
+    for await (const piece of readPieces(file)) hash.update(piece);
+  } finally {
+    await file.close();
+  }
+  return hash.digest('hex');
+}
+
+const exists = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  );
+
+const nameIn = (line: string): string => String((JSON.parse(line) as readonly unknown[])[0]);

@@ -1,0 +1,193 @@
+// Brings a restored ledger into a defined state, and records what was lost. The engine executes nothing here.
+
+import { scheduleNextTurn } from '../../../adapters/system/system-pace.js';
+import { ephemeralKey } from '../../../adapters/keys/session-key.js';
+import { systemClock } from '../../../adapters/system/system-clock.js';
+import { createCatalogue, NO_REGISTRATIONS } from '../../../contract/policy/catalogue.js';
+import type { Entry } from '../../../contract/run/entry.js';
+import { embeddedEngine } from '../../../engine/embedded.js';
+import { isShared, sharedEngine } from '../../../engine/shared.js';
+import { ACKNOWLEDGED, readRestoreHistory, RESTORED, restoreTreeId } from '../../../engine/suspension.js';
+import type { EngineListener, Effects, NewInput, Recovery, TreeEngine } from '../../../engine/tree-engine.js';
+import { InvariantError } from '../../../errors.js';
+import type { ExternalHeadStore, LedgerStore, LogHead } from '../../../ports/ledger/ledger-store.js';
+import type { Log } from '../../../ports/log.js';
+import type { PolicySource } from '../../../ports/policy-source.js';
+import { PolicyCache } from '../../policy-cache.js';
+
+type Head = Pick<LogHead, 'size' | 'root'>;
+type RestoreInput = Extract<NewInput, { kind: 'restore' }>;
+
+interface RestoredLedger {
+  /** Closed by the caller. */
+  readonly store: LedgerStore;
+  readonly anchor: ExternalHeadStore;
+  readonly policies: PolicySource;
+  readonly log: Log;
+}
+
+/** What the record names. */
+interface RestoreFacts {
+  readonly kept: Head;
+  readonly lost: Head | null;
+  readonly backup_sha256: string;
+  readonly actor: string;
+  /** Cases whose trees must end, because their content is erased next. */
+  readonly erased: readonly string[];
+}
+
+export interface RecordedRestore {
+  /** The tree that records the restore. */
+  readonly tree_id: string;
+  /** The number of restores in the history of the log. */
+  readonly lineage: number;
+  readonly recovery: Recovery;
+}
+
+const OPERATOR_ROLE = 'operator';
+
+/** Settles all open effects as unknown, ends trees that lose their content, and records the restore. @throws LedgerError */
+export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts): Promise<RecordedRestore> {
+  const { store, anchor, policies, log } = ledger;
+  const { erased, actor, ...restored } = facts;
+  const engine = openEngine(store, anchor, log);
+  try {
+    const recovery = await engine.start();
+    for (const case_id of erased) await endTrees(engine, await store.treesOf(case_id));
+    const lineage = (await readRestoreHistory(store)).restores + 1;
+    const tree_id = restoreTreeId(lineage);
+    const { pins, machines, materials } = await new PolicyCache(
+      policies,
+      systemClock(),
+      createCatalogue(NO_REGISTRATIONS),
+    ).current();
+    const open = {
+      kind: 'open',
+      run_id: tree_id,
+      input_id: `${tree_id}/open`,
+      correlation_id: `restore-${lineage}`,
+      case_id: null,
+      taxonomy_versions: null,
+      scope: {},
+      policies: pins,
+      machines,
+    } as const;
+    await engine.submit(tree_id, { input: open, materials, external: false });
+    await submitRestore(engine, { ...recordOf(tree_id, RESTORED, actor), lineage, ...restored });
+    const end = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/end`, reason: 'no_longer_needed' } as const;
+    await engine.submit(tree_id, { input: end, materials: [], external: false });
+    return { tree_id, lineage, recovery };
+  } finally {
+    await engine.stop();
+  }
+}
+
+const recordOf = (tree_id: string, event: RestoreInput['event'], actor: string) =>
+  ({
+    kind: 'restore',
+    run_id: tree_id,
+    input_id: event,
+    event,
+    actor: { actor_type: 'human', actor_id: actor },
+    role_id: OPERATOR_ROLE,
+  }) as const;
+
+async function submitRestore(engine: Pick<TreeEngine, 'submit'>, input: RestoreInput): Promise<void> {
+  const { refused } = await engine.submit(input.run_id, { input, materials: [], external: true });
+  if (refused) throw new InvariantError('the tree of a restore has refused its record');
+}
+
+/** A tree without its content cannot be folded, so it could never end later. Sessions are left as they are. */
+async function endTrees(
+  engine: TreeEngine,
+  trees: readonly { readonly tree_id: string; readonly ended: boolean }[],
+): Promise<void> {
+  for (const { tree_id, ended } of trees) {
+    if (ended) continue;
+    const input = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/erased`, reason: 'operator' } as const;
+    await engine.submit(tree_id, { input, materials: [], external: false });
+  }
+}
+
+/**
+ * Records that an operator has checked what a restored ledger may have lost. From then on effects run again.
+ * @returns the trees of the restores that were not acknowledged before
+ * @throws LedgerError
+ */
+export async function acknowledgeRestores(
+  engine: Pick<TreeEngine, 'submit'>,
+  store: LedgerStore,
+  actor: string,
+): Promise<readonly string[]> {
+  const acknowledged: string[] = [];
+  for (;;) {
+    const { unacknowledged } = await readRestoreHistory(store);
+    if (unacknowledged === null) return acknowledged;
+    const tree_id = restoreTreeId(unacknowledged);
+    const restored = await readRecord(store, tree_id);
+    await submitRestore(engine, { ...restored, ...recordOf(tree_id, ACKNOWLEDGED, actor) });
+    acknowledged.push(tree_id);
+  }
+}
+
+/** The facts of a recorded restore. */
+async function readRecord(store: Pick<LedgerStore, 'marks' | 'tree'>, tree_id: string): Promise<RestoreInput> {
+  const [mark] = await store.marks([{ tree_id, input_id: RESTORED }]);
+  for await (const { text } of store.tree(tree_id, mark?.seq ?? 0)) {
+    const { body } = JSON.parse(text) as Entry;
+    if (!('kind' in body) || body.kind !== 'restore') break;
+    const { kind, run_id, input_id, event, lineage, kept, lost, backup_sha256, actor, role_id } = body;
+    return { kind, run_id, input_id, event, lineage, kept, lost, backup_sha256, actor, role_id };
+  }
+  throw new InvariantError(`the tree ${tree_id} does not contain the restore that its mark names`);
+}
+
+/**
+ * Why a ledger does not continue an older checkpoint of itself: it was restored from a backup that ends before it.
+ * @returns null if no restore explains it
+ */
+export async function explainFork(
+  store: Pick<LedgerStore, 'marks' | 'tree'>,
+  checkpoint: Head,
+): Promise<string | null> {
+  const { restores } = await readRestoreHistory(store);
+  for (let lineage = 1; lineage <= restores; lineage += 1) {
+    const tree_id = restoreTreeId(lineage);
+    const { kept } = await readRecord(store, tree_id);
+    if (kept.size >= checkpoint.size) continue;
+    return (
+      `this ledger was restored from a backup of ${kept.size} entries (restore ${lineage}, recorded in ${tree_id}): ` +
+      `it does not have the entries ${kept.size} to ${checkpoint.size - 1} of the checkpoint`
+    );
+  }
+  return null;
+}
+
+/** Opens the engine without executors. The caller stops it. */
+export function openEngine(store: LedgerStore, externalHeadStore: ExternalHeadStore, log: Log): TreeEngine {
+  return (isShared(store) ? sharedEngine : embeddedEngine)({
+    store,
+    externalHeadStore,
+    clock: systemClock(),
+    log,
+    effects: NO_EFFECTS,
+    secrets: ephemeralKey(),
+    listener: NO_LISTENER,
+    defer: scheduleNextTurn,
+  });
+}
+
+const refuse = (): never => {
+  throw new InvariantError('nothing is executed in a restore');
+};
+
+/** X3: the engine takes a throw for an unknown outcome. */
+const NO_EFFECTS: Effects = { gather: refuse, run: refuse, settle: refuse, isElsewhere: true };
+
+const nothing = (): void => undefined;
+const NO_LISTENER: EngineListener = {
+  onReply: nothing,
+  onEnded: nothing,
+  onFailed: nothing,
+  onRestarted: nothing,
+};
