@@ -16,6 +16,7 @@ import { clusterStatus } from './commands/cluster/cluster-status.js';
 import { backup } from './commands/home/backup.js';
 import { restore } from './commands/home/restore.js';
 import { restoreAcknowledge } from './commands/home/restore-acknowledge.js';
+import { doctor } from './commands/home/doctor.js';
 import { homeCopy } from './commands/home/home-copy.js';
 import { homeReopen } from './commands/home/home-reopen.js';
 import { init } from './commands/init.js';
@@ -95,7 +96,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     title: 'services',
     commands: [serve, mcp, worker, clusterStatus, token, tokenList, tokenRevoke, homeCopy, homeReopen],
   },
-  { title: 'backups', commands: [backup, restore, restoreAcknowledge] },
+  { title: 'backups', commands: [backup, restore, restoreAcknowledge, doctor] },
 ];
 
 export const COMMANDS: readonly CliCommand[] = COMMAND_GROUPS.flatMap(({ commands }) => commands);

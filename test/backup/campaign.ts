@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
 import { policySource } from '../../src/adapters/policy/policy-source.js';
 import { winstonLog } from '../../src/adapters/system/winston-log.js';
 import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
@@ -44,9 +45,14 @@ export interface BackupTally {
   slowest: { with: number; without: number };
 }
 
+/** Time in which steps are measured without a backup, and before it, in ms. */
+const SETTLE_MS = 700;
+
 interface Service {
   readonly child: ChildProcess;
   readonly lines: Interface;
+  /** Rejects when the process ends. */
+  readonly ended: Promise<never>;
 }
 
 interface ServiceReport {
@@ -69,10 +75,12 @@ async function runLedger(options: BackupCampaign, ledger: number, tally: BackupT
   const home = await newHome(`home-${ledger}`);
   const service = await startService(options, home);
   try {
-    const begun = performance.now();
-    await backUp(options, { home, service, name: `${ledger}-whole`, killAfterMs: null }, tally);
-    const wholeMs = performance.now() - begun;
+    const wholeMs = await backUp(options, { home, service, name: `${ledger}-whole`, killAfterMs: null }, tally);
     for (let round = 0; round < killsPerLedger && tally.killed < kills; round += 1) {
+      // Without the steps that have waited while the service was stopped.
+      await delay(SETTLE_MS);
+      await report(service);
+      await delay(SETTLE_MS);
       tally.slowest.without = Math.max(tally.slowest.without, (await report(service)).max);
       // Later than a whole backup, too: the end is where a manifest could be wrong.
       const killAfterMs = random() * wholeMs * 1.3;
@@ -93,12 +101,15 @@ interface BackupRun {
   readonly killAfterMs: number | null;
 }
 
-async function backUp(options: BackupCampaign, run: BackupRun, tally: BackupTally): Promise<void> {
+/** @returns how long the backup took, in ms */
+async function backUp(options: BackupCampaign, run: BackupRun, tally: BackupTally): Promise<number> {
   const { folder, say = () => undefined } = options;
   const { home, service, name, killAfterMs } = run;
   const to = join(folder, `backup-${name}`);
   const { acknowledged } = await report(service);
+  const begun = performance.now();
   const wasKilled = await runVictim(options, [home, to], killAfterMs, tally, name);
+  const tookMs = performance.now() - begun;
   tally.slowest.with = Math.max(tally.slowest.with, (await report(service)).max);
   tally.backups += 1;
   tally.killed += wasKilled ? 1 : 0;
@@ -116,6 +127,7 @@ async function backUp(options: BackupCampaign, run: BackupRun, tally: BackupTall
     `${name}: killed after ${killAfterMs === null ? 'the end' : `${Math.round(killAfterMs)} ms`}: ${JSON.stringify(tally)}`,
   );
   rmSync(to, { recursive: true, force: true });
+  return tookMs;
 }
 
 /** @returns whether it was killed before it ended */
@@ -213,16 +225,16 @@ async function readHome(home: string) {
 
 async function startService({ service: program }: BackupCampaign, home: string): Promise<Service> {
   const child = spawn(process.execPath, [program, home], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const service = { child, lines: createInterface(child.stdout) };
+  const ended = once(child, 'exit').then(() => Promise.reject(new Error('the service has ended')));
+  ended.catch(() => undefined);
+  const service: Service = { child, lines: createInterface(child.stdout), ended };
   // Until there is something to back up.
   while ((await report(service)).acknowledged < 64);
   return service;
 }
 
-async function report({ child, lines }: Service): Promise<ServiceReport> {
+async function report({ child, lines, ended }: Service): Promise<ServiceReport> {
   const line = once(lines, 'line') as Promise<[string]>;
-  const ended = once(child, 'exit').then(() => Promise.reject(new Error('the service has ended')));
-  ended.catch(() => undefined);
   child.stdin?.write('report\n');
   return JSON.parse((await Promise.race([line, ended]))[0]) as ServiceReport;
 }

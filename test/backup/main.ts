@@ -50,7 +50,7 @@ for (const store of values.store.split(',')) {
     service: program('./backup-service.js'),
     victim: program('./backup-victim.js'),
     kills: Number(values.kills),
-    killsPerLedger: 20,
+    killsPerLedger: 8,
     newHome,
     random: randomFrom(Number(values.seed)),
     say: (line) => void process.stderr.write(`${line}\n`),

@@ -66,6 +66,16 @@ const missingLedgerError = (file: string): LedgerError =>
 const cannotOpen = (file: string): string =>
   `the ledger ${file} cannot be opened: verify it, or restore it from a backup`;
 
+/** The format of a ledger file, and the newest one that this version knows. @throws LedgerError for a foreign file */
+export function sqliteFormat(file: string): { readonly found: number; readonly newest: number } {
+  const { db } = openUntouchedDatabase(file);
+  try {
+    return { found: formatOf(db), newest: FORMAT_VERSION };
+  } finally {
+    db.close();
+  }
+}
+
 function connect(file: string, readonly: boolean, check: (db: SqliteConnection) => void): SqliteConnection {
   let db: SqliteConnection | null = null;
   try {

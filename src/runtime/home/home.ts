@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
 import { createSqliteStore, openSqliteStore } from '../../adapters/sqlite/sqlite-ledger-store.js';
 import { usageError } from '../../errors.js';
@@ -107,6 +107,8 @@ export async function signHeads(
   store: LedgerStore,
   anchor: HeadFile,
 ): Promise<void> {
+  // The key folder of a home whose heads are not signed is empty, and a copy may have left it out.
+  makeFolder(dirname(ledgerKey.privateKey));
   const { signer, settle } = draftLedgerKey(ledgerKey);
   anchor.sealWith(createHeadSeal(signer));
   const head = await store.head();

@@ -11,6 +11,7 @@ import { escapeText, jsonLine } from '../../text/terminal.js';
 /** `turnpike restore acknowledge`: lets a restored ledger execute effects again. */
 export const restoreAcknowledge: CliCommand = {
   name: 'restore acknowledge',
+  access: 'write',
   summary: 'Acknowledge a restore: effects are executed again',
   operands: { usage: '', min: 0, max: 0 },
   options: [

@@ -13,6 +13,7 @@ import { printVerdict } from '../ledger/ledger-verify.js';
 /** `turnpike restore`: makes a home from a backup, and records what was lost. */
 export const restore: CliCommand = {
   name: 'restore',
+  access: 'write',
   summary: 'Restore a backup into a new home directory; suspend execution until `restore acknowledge`',
   operands: { usage: 'DIR', min: 1, max: 1 },
   options: [

@@ -1,0 +1,100 @@
+// Permissions, keys, disk and machine of an installation. Nothing is written.
+
+import { inspectPath, machineFacts } from '../../../adapters/system/machine-facts.js';
+import { diskSpace } from '../../../adapters/files/disk-space.js';
+import { folderNames } from '../../../adapters/files/folder-names.js';
+import { ERASURE_LIST, readErasureList } from '../../../adapters/keys/erasure-list.js';
+import { join } from 'node:path';
+import { UsageError } from '../../../errors.js';
+import { refuseTrackedKeys } from '../tracked-keys.js';
+import type { HomePaths } from '../home-paths.js';
+import { createErasureSeal, readLedgerSigner, readLedgerVerifier } from '../ledger-key.js';
+import { waterMarksOf } from '../../storage/storage-options.js';
+import { doctorFinding, type DoctorFinding } from './finding.js';
+
+const NODE_MIN = [20, 19] as const;
+const OTHERS = 0o077;
+
+/** @param version of this package */
+export function examineMachine(version: string): readonly DoctorFinding[] {
+  const { node, platform, isRoot } = machineFacts();
+  const [major = 0, minor = 0] = node.split('.').map(Number);
+  const isOld = major < NODE_MIN[0] || (major === NODE_MIN[0] && minor < NODE_MIN[1]);
+  return [
+    doctorFinding('versions', 'ok', `turnpike ${version}`),
+    isOld
+      ? doctorFinding('versions', 'problem', `Node ${node} is too old: install Node ${NODE_MIN.join('.')} or later`)
+      : doctorFinding('versions', 'ok', `Node ${node}`),
+    platform === 'linux'
+      ? doctorFinding('settings', 'ok', 'the file sandbox is safe on this platform')
+      : doctorFinding('settings', 'problem', `the file sandbox is not safe on ${platform}: run on Linux`),
+    ...(isRoot
+      ? [doctorFinding('settings', 'note', 'commands run as root here: give the service a user of its own')]
+      : []),
+  ];
+}
+
+/** Files and folders that other users can reach. */
+export function examinePermissions(paths: HomePaths): readonly DoctorFinding[] {
+  const secrets = [paths.ledgerKey.privateKey, paths.sessionKey, paths.tokens, join(paths.keys, 'overlay.key')];
+  const cases = folderNames(paths.caseKeys).map((name) => join(paths.caseKeys, name));
+  const found: DoctorFinding[] = [];
+  for (const path of [paths.home, paths.keys, paths.caseKeys, paths.ledger, ...secrets, ...cases]) {
+    const stat = inspectPath(path);
+    if (stat === null) continue;
+    if ((stat.mode & OTHERS) !== 0) {
+      const fix = `run chmod go-rwx ${path}`;
+      found.push(doctorFinding('permissions', 'problem', `other users have access to ${path}: ${fix}`));
+    }
+    if (!stat.isOwn) found.push(doctorFinding('permissions', 'problem', `${path} belongs to another user: chown it`));
+  }
+  return found.length > 0 ? found : [doctorFinding('permissions', 'ok', 'only the owner has access')];
+}
+
+/** The keys of the ledger, the list of erasures, and whether Git tracks any of them. */
+export async function examineKeys(paths: HomePaths): Promise<readonly DoctorFinding[]> {
+  const found: DoctorFinding[] = [];
+  const attempt = (text: string, work: () => string | null): void => {
+    try {
+      const problem = work();
+      found.push(doctorFinding('keys', problem === null ? 'ok' : 'problem', problem ?? text));
+    } catch (error) {
+      found.push(doctorFinding('keys', 'problem', error instanceof Error ? error.message : String(error)));
+    }
+  };
+  attempt('the ledger key signs heads and erasures', () => {
+    const signer = readLedgerSigner(paths.ledgerKey);
+    if (signer === null)
+      return `${paths.ledgerKey.privateKey} is missing: restore it, or open the ledger once for writing`;
+    const vkey = readLedgerVerifier(paths.ledgerKey)?.vkey;
+    return vkey === signer.vkey
+      ? null
+      : `${paths.ledgerKey.publicKey} is not the public half of the ledger key: restore it`;
+  });
+  attempt('the list of erasures is signed and complete', () => {
+    const seal = createErasureSeal(readLedgerVerifier(paths.ledgerKey));
+    if (seal !== null) readErasureList(join(paths.caseKeys, ERASURE_LIST), seal);
+    return null;
+  });
+  try {
+    await refuseTrackedKeys(paths);
+    found.push(doctorFinding('keys', 'ok', 'Git tracks no key'));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    found.push(doctorFinding('keys', 'problem', error.message));
+  }
+  return found;
+}
+
+/** Free space of the disk of the ledger. */
+export function examineDisk({ reserve }: HomePaths): readonly DoctorFinding[] {
+  const space = diskSpace(reserve).measure();
+  if (space === null) return [doctorFinding('disk', 'unchecked', 'the free space cannot be measured')];
+  const { low } = waterMarksOf({}, space);
+  const text = `${mebibytes(space.free)} of ${mebibytes(space.total)} MiB are free`;
+  return space.free < low
+    ? [doctorFinding('disk', 'problem', `${text}, less than ${mebibytes(low)} MiB: free space, or no run starts`)]
+    : [doctorFinding('disk', 'ok', text)];
+}
+
+const mebibytes = (bytes: number): number => Math.floor(bytes / 1_048_576);
