@@ -3,11 +3,12 @@
 // Backups of a ledger under 64 callers, killed at random points (campaign.ts). Ends with 1 and the violations.
 
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { createHome } from '../../src/runtime/home/home.js';
 import { startPostgres } from '../fixtures/postgres.js';
 import { runBackups } from './campaign.js';
 
@@ -35,14 +36,18 @@ for (const store of values.store.split(',')) {
   const server = store === 'sqlite' ? null : await startPostgres({ isDurable: true });
   if (store !== 'sqlite' && server === null) continue;
   const at = join(folder, store);
-  const newHome = (name: string): Promise<string> => {
+  const newHome = async (name: string): Promise<string> => {
     const home = join(at, name);
-    const url = server === null ? [] : ['--store', server.url, '--schema', name.replace('-', '_')];
+    if (server === null) return (await createHome(home)).home;
+    const url = ['--store', server.url, '--schema', name.replace('-', '_')];
+    // `init` also creates a contract folder there.
+    const cwd = join(folder, `init-${name}`);
+    mkdirSync(cwd);
     execFileSync(process.execPath, [program('../../src/cli/main.js'), 'init', '--home', home, ...url], {
-      cwd: folder,
+      cwd,
       stdio: ['ignore', 'ignore', 'inherit'],
     });
-    return Promise.resolve(home);
+    return home;
   };
   const begun = Date.now();
   const { violations, slowest, ...tally } = await runBackups({

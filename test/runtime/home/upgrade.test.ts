@@ -30,7 +30,9 @@ interface PackedHome {
 }
 
 let folder: string;
-beforeEach(() => (folder = tempFolder('upgrade')));
+beforeEach(() => {
+  folder = tempFolder('upgrade');
+});
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const home = (): string => join(folder, 'home');
