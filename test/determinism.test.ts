@@ -61,6 +61,7 @@ const DEFAULT = 'the default of an option';
 const HOME = 'a home is opened from files; a ground without one has its own store and anchor';
 const PARTS = 'the parts of a store are opened from folders; a simulation brings a ground with its own anchor';
 const COPY = 'a copy reads and writes files, and runs no tree';
+const DOCTOR = 'an examination measures the disk and reads files, and runs no tree';
 const BACKUP = 'a backup reads one home and a restore writes another, and neither runs in an open Turnpike';
 const FILE = 'it reads or writes a file, whose draft has a drawn name';
 
@@ -96,6 +97,8 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/home/backup/restore-home.ts -> src/adapters/keys/erasure-list.ts': BACKUP,
   'src/runtime/home/backup/restore-home.ts -> src/adapters/ledger/head-file.ts': BACKUP,
   'src/runtime/home/backup/restore-home.ts -> src/adapters/sqlite/sqlite-ledger-store.ts': BACKUP,
+  'src/runtime/home/doctor/examine-files.ts -> src/adapters/files/disk-space.ts': DOCTOR,
+  'src/runtime/home/doctor/examine-files.ts -> src/adapters/keys/erasure-list.ts': DOCTOR,
   'src/runtime/home/copy/copy-marker.ts -> src/adapters/files/small-file.ts': COPY,
   'src/runtime/home/copy/copy-source.ts -> src/adapters/keys/case-keys.ts': COPY,
   'src/runtime/home/copy/copy-source.ts -> src/adapters/postgres/copy/postgres-copy-source.ts': COPY,

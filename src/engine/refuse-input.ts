@@ -3,7 +3,7 @@ import { executionSuspendedError, sandboxElsewhereError } from './engine-errors.
 import type { SuspendableEffects } from './suspension.js';
 import type { NewInput } from './tree-engine.js';
 
-/** Inputs that start no effect: they start or end runs, or record who reads content, or that the ledger was restored. */
+/** Inputs that start no effect: they start or end runs, or record a reading of content or a restore. */
 const WITHOUT_EFFECTS: ReadonlySet<NewInput['kind']> = new Set([
   'open',
   'start_agent',

@@ -175,10 +175,9 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     const reader = new LedgerReader(store, anchor, { history, pace: components.pace });
     const erase = (erasure: EraseOptions): Promise<ErasureReport> =>
       eraseCase({ engine, archives: store.archives, history, replayPoints }, erasure);
-    const contentAccess = contentAccessOf({ engine, store, ids, clock, reader });
     const actions = {
       ...agentActionsOf(components, reader),
-      ...contentAccess,
+      ...contentAccessOf({ engine, store, ids, clock, reader }),
       erase,
       remoteAgents: remoteAgents(agents, reader),
     };

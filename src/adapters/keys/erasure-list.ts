@@ -1,5 +1,5 @@
-// The list of all erasures of a ledger, next to the keys of its cases. It is kept outside of backups: a restore destroys
-// again what was erased after its backup, so that no backup brings erased content back.
+// The list of all erasures of a ledger, next to the keys of its cases. It is kept outside of backups: a restore
+// destroys again what was erased after its backup, so that no backup brings erased content back.
 //
 //   L1. Each record is signed with the ledger key, and has its number and the hash of the record before it. So a record
 //       cannot be changed, left out or moved. That the last records are missing shows in comparison with an older list.

@@ -46,7 +46,7 @@ export interface RecordedRestore {
 
 const OPERATOR_ROLE = 'operator';
 
-/** Settles all open effects as unknown, ends trees that lose their content, and records the restore. @throws LedgerError */
+/** Settles open effects as unknown, ends trees that lose their content, and records the restore. @throws LedgerError */
 export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts): Promise<RecordedRestore> {
   const { store, anchor, policies, log } = ledger;
   const { erased, actor, ...restored } = facts;

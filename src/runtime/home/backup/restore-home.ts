@@ -141,7 +141,7 @@ async function removeAllBut({ home, ...paths }: HomePaths): Promise<void> {
 
 type TextList = ErasureList & { readonly text: string | null };
 
-/** X2. @throws LedgerError LEDGER_TAMPERED unless the list continues the one of the backup; UsageError without a list */
+/** X2. @throws LedgerError LEDGER_TAMPERED unless the list continues that of the backup; UsageError without a list */
 function readLists({ erasures, keys }: RestoreOptions, copy: HomePaths, seal: ErasureSeal | null): TextList {
   if (seal === null) throw usageError('a ledger without a key has no list of erasures');
   const own = join(copy.caseKeys, ERASURE_LIST);

@@ -1,8 +1,8 @@
 // What an examination of an installation reports.
 
 /**
- * `ok`: as it should be. `note`: worth knowing. `unchecked`: it could not be examined. `problem`: something is wrong, and
- * the text says what to do.
+ * `ok`: as it should be. `note`: worth knowing. `unchecked`: it could not be examined. `problem`: something is wrong,
+ * and the text says what to do.
  */
 export type DoctorLevel = 'ok' | 'note' | 'unchecked' | 'problem';
 
