@@ -14,7 +14,7 @@ import { printVerdict } from '../ledger/ledger-verify.js';
 /** `turnpike backup`: copies a ledger that may be in use, and verifies the copy. */
 export const backup: CliCommand = {
   name: 'backup',
-  access: 'read',
+  access: 'write',
   summary: 'Back up the ledger, also while it is served, and verify the backup',
   operands: { usage: 'DIR', min: 1, max: 1 },
   options: [
