@@ -9,5 +9,7 @@ const data = JSON.parse(document.getElementById('turnpike-data')?.textContent ??
 const feed = new InlineFeed(data);
 // A file on the reader's own disk records no readings.
 isReadingAllowed.value = true;
-const createProver: ProverFactory = (onState) => new PartProver((from, to) => feed.entries(from, to), onState);
+const recorded = async (at: number): Promise<string | null> => (await feed.event(at))?.leaf_hash ?? null;
+const createProver: ProverFactory = (onState) =>
+  new PartProver((from, to) => feed.entries(from, to), onState, recorded);
 openPage(feed, createProver);

@@ -74,18 +74,19 @@ describe('turnpike inspect FILE', () => {
       expect(made.stderr).toContain(`${info.size} entries, ${Buffer.byteLength(html)} bytes`);
       expect(await command('inspect', 'bundle', '--html', 'out.html')).toMatchObject({ status: 2 });
       expect(readFileSync(join(folder, 'out.html'), 'utf8')).toBe(html);
-      // A changed bundle is neither served nor written.
+      // A changed bundle is served and written, flagged.
       const bundle = readFileSync(join(folder, 'bundle'), 'utf8');
       const forged = bundle.replace('authz_decision', 'authz_decisiom');
       expect(forged).not.toBe(bundle);
       put(folder, 'forged', forged);
-      for (const how of [
-        ['--port', '0'],
-        ['--html', 'forged.html'],
-      ]) {
-        expect(await command('inspect', 'forged', ...how)).toMatchObject({ status: 3 });
-      }
-      expect(() => readFileSync(join(folder, 'forged.html'))).toThrow();
+      const flagged = { status: 1, stderr: expect.stringContaining('NOT VERIFIED') };
+      expect(await command('inspect', 'forged', '--html', 'forged.html')).toMatchObject(flagged);
+      expect(readFileSync(join(folder, 'forged.html'), 'utf8')).toContain('"flaw":');
+      const shown = new Command(['inspect', 'forged', '--port', '0'], folder);
+      await shown.says(/NOT VERIFIED[^]*#token=/);
+      expect(await shown.stop()).toMatchObject({ status: 1 });
+      // Another file is not.
+      expect(await command('inspect', 'out.html', '--port', '0')).toMatchObject({ status: 3 });
     },
     MS_MAX,
   );

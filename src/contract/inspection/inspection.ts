@@ -29,6 +29,8 @@ export interface LedgerInfo {
   readonly approvals: boolean;
   /** The title on the page: the home directory, or the file name of the bundle. */
   readonly title: string;
+  /** Why the file is not the one that was signed. Then nothing of it is shown as verified. Absent: no such reason. */
+  readonly flaw?: string;
 }
 
 /** The colour of an entry's mark, which also shows whether the entry is a problem. */

@@ -2,6 +2,7 @@
 
 import { unpackRows } from '../../contract/inspection/event-row.js';
 import type { EventRow } from '../../contract/inspection/inspection.js';
+import type { RunState } from '../../contract/run/run-state.js';
 import { FeedError } from './feed.js';
 import type { HttpFeed } from './http-feed.js';
 
@@ -65,15 +66,20 @@ export class ApprovalsClient {
     }
   }
 
-  /** Calls back after every change that may affect the pending approvals, until the subscription is cancelled. */
-  onChange(notify: () => void): () => void {
+  /**
+   * Calls back after every change that may affect the pending approvals, until the subscription is cancelled.
+   * @param onState receives each state that a run enters, with the event that says so
+   */
+  onChange(notify: () => void, onState: (run_id: string, state: RunState, event: string) => void): () => void {
     const until = new AbortController();
     const { soon: schedule, off: cancel } = throttle(notify);
     let timer: ReturnType<typeof setInterval> | undefined;
     void this.#feed.follow(
       {
         onPage: (page) => {
-          if (unpackRows(page).some(canChangeApprovals)) schedule();
+          const rows = unpackRows(page);
+          for (const { run_id, state, label } of rows) if (state !== null) onState(run_id, state, label);
+          if (rows.some(canChangeApprovals)) schedule();
           return Promise.resolve();
         },
         onConnection: (state) => {

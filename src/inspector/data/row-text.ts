@@ -16,11 +16,15 @@ export async function isTextOfRow(
   { row, leaf }: { readonly row: EventRow; readonly leaf: string | null },
   hash: Hash = browserSha256,
 ): Promise<boolean> {
-  const computed = hex(await hash(leafBytes(text)));
+  const computed = await leafHashOf(text, hash);
   const rowOfText = toEventRow(text, row.log_index, computed);
   const isProved = leaf === null ? rowOfText.hash === row.hash : computed === leaf;
   return computed === leaf_hash && isProved && isSameRow(rowOfText, row);
 }
+
+/** The leaf hash of a text. */
+export const leafHashOf = async (text: string, hash: Hash = browserSha256): Promise<string> =>
+  hex(await hash(leafBytes(text)));
 
 /** Whether an entry, by its canonical text, names content of this hash. */
 export const hasContentHash = (text: string, sha256: string): boolean => text.includes(`"hash_sha256":"${sha256}"`);

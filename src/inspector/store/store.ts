@@ -3,7 +3,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import type { EventDetails, LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
 import { toAccessProblem, type FeedConnection, type Feed, type AccessProblem } from '../data/feed.js';
-import { isTextOfRow } from '../data/row-text.js';
+import { isTextOfRow, leafHashOf } from '../data/row-text.js';
 import { fetchEarlierRows, loadNewest, applyLivePage } from '../data/load-rows.js';
 import { FIRST_VIEW, type Tab, type PageView } from './address.js';
 import { Courses } from './courses.js';
@@ -16,6 +16,7 @@ import { Rows } from './rows/rows.js';
 import { kindOf, Runs, type Run } from './rows/runs.js';
 import { SessionViews } from './session-views.js';
 import { trackSignals } from './track-signals.js';
+import type { ChangedEntry } from '../worker/ledger-proof.js';
 
 /** New rows are drawn at most ten times a second. */
 const DRAW_MS = 100;
@@ -24,6 +25,12 @@ const PREPARE_MS_MAX = 5_000;
 /** Pause before earlier rows are requested again after a failure, in milliseconds. It doubles with each failure. */
 const FILL_MS = 1_000;
 const FILL_MS_MAX = 60_000;
+
+/** An entry; `changed` if its text is not the recorded one. */
+export interface InspectedEvent {
+  readonly details: EventDetails;
+  readonly changed: ChangedEntry | null;
+}
 
 export class Store {
   readonly feed: Feed;
@@ -147,12 +154,22 @@ export class Store {
     );
   }
 
-  /** An entry in full. @throws Error if it differs from the listed one: the page displays only what was proved */
+  /** An entry in full. @throws Error if it differs from the listed one */
   async event(at: number): Promise<EventDetails | null> {
-    const [details, row] = [await this.feed.event(at), this.rows.row(at)];
-    if (details === null || row === null || this.proof.phase.value === 'impossible') return details;
-    if (await isTextOfRow(details, { row, leaf: await this.proof.leafOf(at) })) return details;
+    const found = await this.inspectEvent(at);
+    if (found?.changed == null) return found?.details ?? null;
     throw new Error('the service returned a different entry than the list has.');
+  }
+
+  /** An entry in full, also one with another text than the recorded one: then with the hashes of both. */
+  async inspectEvent(at: number): Promise<InspectedEvent | null> {
+    const [details, row] = [await this.feed.event(at), this.rows.row(at)];
+    if (details === null) return null;
+    if (row === null || this.proof.phase.value === 'impossible') return { details, changed: null };
+    const leaf = await this.proof.leafOf(at);
+    if (await isTextOfRow(details, { row, leaf })) return { details, changed: null };
+    const computed = await leafHashOf(details.text);
+    return { details, changed: { at, computed, recorded: leaf ?? details.leaf_hash } };
   }
 
   pause(): void {
@@ -351,7 +368,11 @@ export class Store {
     const { end } = this.#received;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise((resolve) => (timer = setTimeout(resolve, PREPARE_MS_MAX)));
-    await Promise.race([this.#prepare(), late]);
+    // The reader may have chosen another run meanwhile: then that one is prepared.
+    for (let view: PageView | null = null; view !== this.view.value;) {
+      view = this.view.value;
+      await Promise.race([this.#prepare(), late]);
+    }
     clearTimeout(timer);
     batch(() => {
       this.#received.show(end);

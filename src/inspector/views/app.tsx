@@ -38,12 +38,14 @@ function Body() {
   if (store.runs.size === 0) return <EmptyNotice />;
   return (
     <>
-      <RunTreePanel />
-      <Center />
-      <section class="side" aria-label="Events">
-        <EventList />
-        <EntryDetails />
-      </section>
+      <main class="panels">
+        <RunTreePanel />
+        <Center />
+        <section class="side" aria-label="Events">
+          <EventList />
+          <EntryDetails />
+        </section>
+      </main>
       <Scrubber />
     </>
   );
@@ -58,6 +60,14 @@ function Banner() {
         <button type="button" onClick={() => location.reload()}>
           Load the page again
         </button>
+      </div>
+    );
+  }
+  const flaw = info.value?.flaw;
+  if (flaw !== undefined) {
+    return (
+      <div class="banner" role="alert">
+        <span>Nothing on this page is verified: {flaw}.</span>
       </div>
     );
   }

@@ -8,7 +8,8 @@ import { formatIsoTime, VisibleText } from './common/text.js';
 import { requestLines } from '../text/text-authors.js';
 import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
 import { toAccessProblem, type AccessProblem } from '../data/feed.js';
-import type { ApprovalsClient, ApprovalItem } from '../data/approvals-client.js';
+import type { RunState } from '../../contract/run/run-state.js';
+import type { ApprovalsClient, ApprovalItem, CountedVote } from '../data/approvals-client.js';
 
 type LoadState =
   | { readonly open: readonly ApprovalItem[] }
@@ -17,6 +18,9 @@ type LoadState =
 
 export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClient }) {
   const [loaded, setLoaded] = useState<LoadState>(null);
+  /** What became of the votes of this page, newest first. A request that was decided is no longer in the list. */
+  const [votes, setVotes] = useState<readonly SentVote[]>([]);
+  const [states, setStates] = useState<ReadonlyMap<string, RunEvent>>(new Map());
   const load = (): void => {
     approvals.list().then(
       (open) => setLoaded({ open }),
@@ -25,7 +29,9 @@ export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClie
   };
   useEffect(() => {
     load();
-    return approvals.onChange(load);
+    return approvals.onChange(load, (run_id, state, event) =>
+      setStates((before) => new Map(before).set(run_id, { state, event })),
+    );
   }, []);
   return (
     <div class="approvals-page">
@@ -42,6 +48,9 @@ export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClie
           A vote is for exactly the displayed request, counts once, and expires. Requesters cannot approve their own
           requests. A request without enough votes is denied.
         </p>
+        {votes.map((vote) => (
+          <VoteNotice vote={vote} event={states.get(vote.run_id) ?? null} key={`${vote.run_id}/${vote.digest}`} />
+        ))}
         {loaded === null && <p class="quiet">Reading the pending approvals…</p>}
         {loaded !== null && 'failed' in loaded && <FailureNotice {...loaded} retry={load} />}
         {loaded !== null && 'open' in loaded && loaded.open.length === 0 && (
@@ -53,7 +62,10 @@ export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClie
             <ApprovalCard
               approval={approval}
               approvals={approvals}
-              load={load}
+              onVoted={(vote) => {
+                setVotes((before) => [vote, ...before.filter(({ digest }) => digest !== vote.digest)]);
+                load();
+              }}
               key={`${approval.run_id}/${approval.digest}`}
             />
           ))}
@@ -92,10 +104,10 @@ const errorText = (error: unknown): string => {
 interface ApprovalProps {
   readonly approval: ApprovalItem;
   readonly approvals: ApprovalsClient;
-  readonly load: () => void;
+  readonly onVoted: (vote: SentVote) => void;
 }
 
-function ApprovalCard({ approval, approvals, load }: ApprovalProps) {
+function ApprovalCard({ approval, approvals, onVoted }: ApprovalProps) {
   const [isSeen, setSeen] = useState(false);
   const { name, run_id, case_id, requested_by, requested_at, expires_at, digest, votes, quorum, approver_roles } =
     approval;
@@ -145,10 +157,55 @@ function ApprovalCard({ approval, approvals, load }: ApprovalProps) {
           <JsonView value={approval.request} author={requestLines(name)} onWhole={() => setSeen(true)} />
         )}
       </div>
-      <VoteForm approval={approval} approvals={approvals} load={load} seen={isSeen} />
+      <VoteForm approval={approval} approvals={approvals} onVoted={onVoted} seen={isSeen} />
     </article>
   );
 }
+
+/** A vote that this page has sent, and its result; `problem` if the service did not accept it. */
+interface SentVote {
+  readonly run_id: string;
+  readonly digest: string;
+  readonly name: string;
+  readonly decision: VoteDecision;
+  readonly votes: readonly CountedVote[];
+  readonly problem: string | null;
+}
+
+interface RunEvent {
+  readonly state: RunState;
+  readonly event: string;
+}
+
+/** The result of a vote, and what became of the run that it decided: a promotion or export may still fail. */
+function VoteNotice({ vote, event }: { readonly vote: SentVote; readonly event: RunEvent | null }) {
+  const { run_id, name, decision, votes, problem } = vote;
+  const isCounted = problem === null && votes.every(({ counted }) => counted);
+  const isRun = name === 'export' || name === 'promotion';
+  const isFailed =
+    !isCounted || (isRun && decision === 'approve' && event !== null && FAILED_STATES.includes(event.state));
+  return (
+    <div class={`vote-notice ${isFailed ? 'h-failed' : 'h-completed'}`} role={isFailed ? 'alert' : 'status'}>
+      <b class="strong">
+        {problem === null
+          ? votes.map(({ counted, rule_id }) => `${counted ? 'counted' : 'not counted'} (${rule_id})`).join(', ')
+          : `The vote was not recorded: ${problem}`}
+      </b>
+      <span>
+        Your {decision === 'approve' ? 'approval' : 'rejection'} of {name} for{' '}
+        <a href={`./#run=${encodeURIComponent(run_id)}`}>{run_id}</a>.
+      </span>
+      {isCounted && isRun && event !== null && (
+        <span>
+          The {name} is <b class="strong">{event.state}</b>
+          {event.event !== event.state && ` (${event.event})`}.
+        </span>
+      )}
+      {isCounted && !isRun && decision === 'approve' && <span>The agent has to propose it again.</span>}
+    </div>
+  );
+}
+const FAILED_STATES: readonly RunState[] = ['failed', 'denied', 'cancelled'];
 
 const NOT_SEEN = 'You must see the whole request before you vote: expand the shortened parts above first.';
 const NOT_SHOWN = 'A request that is not shown here cannot be decided here. Without a vote it expires as denied.';
@@ -156,19 +213,15 @@ const NOT_SHOWN = 'A request that is not shown here cannot be decided here. With
 type VoteDecision = 'approve' | 'reject';
 
 /** Asks for confirmation before it sends a vote, because a vote cannot be withdrawn. */
-function VoteForm({ approval, approvals, load, seen: isSeen }: ApprovalProps & { readonly seen: boolean }) {
+function VoteForm({ approval, approvals, onVoted, seen: isSeen }: ApprovalProps & { readonly seen: boolean }) {
   const [decision, setDecision] = useState<VoteDecision | null>(null);
-  const [outcomeText, setOutcomeText] = useState<string | null>(null);
   const send = (sent: VoteDecision): void => {
     setDecision(null);
-    approvals.vote(approval.run_id, approval.digest, sent).then(
-      (votes) => {
-        setOutcomeText(
-          votes.map(({ counted, rule_id }) => `${counted ? 'counted' : 'not counted'} (${rule_id})`).join(', '),
-        );
-        load();
-      },
-      (error: unknown) => setOutcomeText(errorText(error)),
+    const { run_id, digest, name } = approval;
+    const vote = { run_id, digest, name, decision: sent };
+    approvals.vote(run_id, digest, sent).then(
+      (votes) => onVoted({ ...vote, votes, problem: null }),
+      (error: unknown) => onVoted({ ...vote, votes: [], problem: errorText(error) }),
     );
   };
   return (
@@ -197,7 +250,6 @@ function VoteForm({ approval, approvals, load, seen: isSeen }: ApprovalProps & {
           </button>
         </>
       )}
-      {outcomeText !== null && <span role="status">{outcomeText}</span>}
     </footer>
   );
 }

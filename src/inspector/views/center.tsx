@@ -21,7 +21,7 @@ export function Center() {
   if (run === null) return <NoRunNotice />;
   const tab = store.tab.value;
   return (
-    <main class="center">
+    <section class="center" aria-label="Run">
       <Crumbs run={run} />
       <Tabs run={run} />
       {(tab === 'step' || tab === 'story') && <PhaseRail run={run} />}
@@ -37,16 +37,16 @@ export function Center() {
         {tab === 'time' && <Waterfall run={run} />}
         {tab === 'session' && <SessionPanel run={run} />}
       </div>
-    </main>
+    </section>
   );
 }
 
 function NoRunNotice() {
   const { run } = useStore().view.value;
   return (
-    <main class="center">
+    <section class="center" aria-label="Run">
       <div class="note">{run === null ? 'Choose a run.' : `There is no run ${run} in this ledger.`}</div>
-    </main>
+    </section>
   );
 }
 

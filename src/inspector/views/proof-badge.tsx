@@ -4,6 +4,7 @@ import type { ProofState } from '../worker/ledger-proof.js';
 import { openPanel, togglePanel, useStore } from './common/context.js';
 import { Icon } from './common/icons.js';
 import { formatCount, shortenHash } from './common/text.js';
+import { provableText } from '../worker/provable-text.js';
 import { trackSignals } from '../store/track-signals.js';
 
 export function ProofBadge() {
@@ -73,7 +74,12 @@ function ProofPanel() {
   return (
     <div class="popover" role="dialog" aria-label="What was verified">
       <h2>What this browser recomputed</h2>
-      {state?.broken != null && <p class="h-failed strong">{brokenText(state)}</p>}
+      {state?.broken != null && (
+        <>
+          <p class="h-failed strong">{brokenText(state)}</p>
+          <p>{provableText(state)}</p>
+        </>
+      )}
       {state?.root == null || state.verified <= begin ? (
         <p>Nothing{state?.broken == null && ' yet'}.</p>
       ) : (
@@ -109,7 +115,8 @@ function ProofPanel() {
 
 function brokenTitle(state: ProofState | null): string {
   if (state?.broken?.at != null) return `Chain broken at #${state.broken.at}`;
-  return state?.root === null ? 'Chain broken at its start' : 'Checkpoint does not match';
+  if (state?.root === null) return 'Chain broken at its start';
+  return state?.checkpoint?.fits === true ? 'File is not intact' : 'Checkpoint does not match';
 }
 
 const brokenText = ({ broken }: ProofState): string =>

@@ -45,8 +45,8 @@ export function TopBar() {
 function ApprovalsLink() {
   if (useStore().info.value?.approvals !== true) return null;
   return (
-    <a class="plain nav" href="approvals">
-      <Icon name="people" /> Approvals
+    <a class="plain nav" href="approvals" aria-label="Approvals" title="Approvals">
+      <Icon name="people" /> <span class="nav-text">Approvals</span>
     </a>
   );
 }

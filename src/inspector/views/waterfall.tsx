@@ -90,6 +90,10 @@ function SpanLine({
   const about = store.rows.creations.get(run.key)?.request ?? '';
   const selected = store.view.value.run === run.id;
   const [left, width] = [((span.from - from) / all) * 100, ((span.to - span.from) / all) * 100];
+  // After the bar, or before it where the bar ends too late, or in it where the bar also begins too early.
+  const isInside = left + width > 80 && left < 45;
+  const before = isInside ? { left: `calc(${left}% + 6px)` } : { right: `${100 - left}%` };
+  const labelPlace = left + width > 80 ? before : { left: `calc(${left + width}% + 6px)` };
   const duration = formatDuration(span.to - span.from);
   const took = span.ended ? duration : `open for ${duration}${isNow ? '' : ` at #${store.cursor.value.at}`}`;
   return (
@@ -109,7 +113,7 @@ function SpanLine({
       </span>
       <span class={`track h-${hueOf(state ?? 'plain')}`}>
         <i class={span.ended ? 'bar' : 'bar open'} style={{ left: `${left}%`, width: `max(3px, ${width}%)` }} />
-        <small style={left + width > 80 ? { right: `${100 - left}%` } : { left: `calc(${left + width}% + 6px)` }}>
+        <small class={isInside ? 'inside' : ''} style={labelPlace}>
           {took}
         </small>
       </span>

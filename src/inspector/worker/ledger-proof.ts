@@ -1,14 +1,21 @@
 // The proof. It hashes every entry, adds it to the Merkle tree, and compares it with its displayed row and with its
-// predecessor in its run tree. It compares the root with the signed checkpoint. It stops at the first invalid entry and
-// names it.
+// predecessor in its run tree. It compares the root with the signed checkpoint. It names the first entry that
+// does not fit. It goes on with the recorded hash of such an entry, to find out what the signed root still proves.
 
 import { toEventRow } from '../../contract/inspection/event-row.js';
 import type { EventRow, LedgerInfo } from '../../contract/inspection/inspection.js';
-import { CompactRange, hex, leafBytes, LeafHashes, browserSha256, type Hash } from './merkle.js';
+import { CompactRange, fromHex, hex, leafBytes, LeafHashes, browserSha256, type Hash } from './merkle.js';
 import { parseCheckpoint, verifySignature, type NoteCheckpoint, type SignatureState } from './checkpoint-note.js';
 
 /** The previous hash in the first entry of a run tree. */
 const NO_PREV = '0'.repeat(64);
+
+/** An entry with another text than the recorded one. */
+export interface ChangedEntry {
+  readonly at: number;
+  readonly computed: string;
+  readonly recorded: string;
+}
 
 export interface ProofBreak {
   /** The entry; null if the checkpoint does not match. */
@@ -18,7 +25,12 @@ export interface ProofBreak {
 
 /** The progress of the proof, and its findings. */
 export interface ProofState {
+  /** The number of verified entries of the log. Of a ledger that is broken anywhere, nothing counts as verified. */
   readonly verified: number;
+  /** The number of entries that were read. */
+  readonly read: number;
+  /** The entries whose text differs from what the ledger recorded, with the hash of the text and the recorded one. */
+  readonly changed: readonly ChangedEntry[];
   readonly root: string | null;
   readonly checkpoint: (NoteCheckpoint & { readonly signature: SignatureState; readonly fits: boolean }) | null;
   readonly broken: ProofBreak | null;
@@ -37,13 +49,17 @@ export class LedgerProof {
   #checkpoint: NoteCheckpoint | null = null;
   #signature: SignatureState = 'unknown';
   #fits = false;
+  readonly #changed: ChangedEntry[] = [];
+  /** The hash of the text at the next entry, which does not fit; null while everything does. */
+  #unfit: string | null = null;
   broken: ProofBreak | null = null;
 
-  constructor(info: Pick<LedgerInfo, 'begin' | 'frontier'>, hash: Hash = browserSha256) {
+  constructor(info: Pick<LedgerInfo, 'begin' | 'frontier' | 'flaw'>, hash: Hash = browserSha256) {
     this.#hash = hash;
     this.#begin = info.begin;
     this.#range = new CompactRange(hash, info.begin, info.frontier);
     this.#leaves = new LeafHashes(info.begin);
+    if (info.flaw !== undefined) this.broken = { at: null, why: info.flaw };
   }
 
   /** The next entry to prove. */
@@ -54,6 +70,26 @@ export class LedgerProof {
   /** The leaf hash of a proved entry; null for any other. */
   leafOf(at: number): string | null {
     return this.#leaves.at(at);
+  }
+
+  /** Whether the next entry does not fit: then reading goes on only with the hash that was recorded for it. */
+  hasUnfit(): boolean {
+    return this.#unfit !== null;
+  }
+
+  /**
+   * Continues after an entry that does not fit. Only the signed root can confirm the recorded hash.
+   * @param text the entry as it was read
+   */
+  async skip(text: string, recorded: string): Promise<void> {
+    const computed = this.#unfit;
+    if (computed === null) return;
+    if (computed !== recorded) this.#changed.push({ at: this.next, computed, recorded });
+    const entry = envelopeOf(text);
+    if (entry !== null) this.#last.set(entry.tree_id, { hash: recorded, seq: entry.seq });
+    this.#unfit = null;
+    await this.#append([fromHex(recorded)]);
+    if (this.next === this.#checkpoint?.size) await this.#checkCheckpoint();
   }
 
   /** A checkpoint below the position already read cannot be compared any more, unless it is exactly there. */
@@ -77,7 +113,7 @@ export class LedgerProof {
     const stop = this.#checkpoint?.size ?? 0;
     const cut = stop > this.next && stop < this.next + texts.length ? stop - this.next : texts.length;
     await this.#takePart(texts.slice(0, cut), rowAt);
-    if (cut < texts.length && this.broken === null) await this.#takePart(texts.slice(cut), rowAt);
+    if (cut < texts.length && !this.hasUnfit()) await this.#takePart(texts.slice(cut), rowAt);
   }
 
   async #takePart(texts: readonly string[], rowAt: RowLookup): Promise<void> {
@@ -87,7 +123,8 @@ export class LedgerProof {
       const why = this.#findMismatch(text, from + place, hex(leaves[place] ?? new Uint8Array(0)), rowAt);
       if (why === null) continue;
       await this.#append(leaves.slice(0, place));
-      this.broken ??= { at: from + place, why };
+      this.#unfit = hex(leaves[place] ?? new Uint8Array(0));
+      if (this.broken?.at == null) this.broken = { at: from + place, why };
       return;
     }
     await this.#append(leaves);
@@ -133,7 +170,14 @@ export class LedgerProof {
   async state(): Promise<ProofState> {
     const checkpoint =
       this.#checkpoint === null ? null : { ...this.#checkpoint, signature: this.#signature, fits: this.#fits };
-    return { verified: this.next, root: await this.#range.root(), checkpoint, broken: this.broken };
+    return {
+      verified: this.broken === null ? this.next : this.#begin,
+      read: this.next,
+      changed: this.#changed,
+      root: await this.#range.root(),
+      checkpoint,
+      broken: this.broken,
+    };
   }
 }
 

@@ -7,9 +7,13 @@ import type { EventRow } from '../../contract/inspection/inspection.js';
 import { LedgerProof, type ProofState } from './ledger-proof.js';
 
 export type ReadEntries = (from: number, to: number) => Promise<readonly string[]>;
+/** The hash that the ledger recorded for an entry, as the service reports it; null if it is unavailable. */
+export type ReadRecordedHash = (at: number) => Promise<string | null>;
 
 type Growth = Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'>;
 
+/** Maximum number of entries that do not fit and are skipped. */
+const SKIPPED_MAX = 1_000;
 /** Number of entries per part: the page must stay responsive between two parts. */
 const PART_ENTRIES = 500;
 
@@ -20,9 +24,16 @@ export class PartProver {
   #proof: LedgerProof | null = null;
   #growth: Growth | null = null;
   #isWorking = false;
+  #skipped = 0;
+  readonly #readRecordedHash: ReadRecordedHash;
 
-  constructor(read: ReadEntries, onState: (state: ProofState | null) => void) {
+  constructor(
+    read: ReadEntries,
+    onState: (state: ProofState | null) => void,
+    readRecordedHash: ReadRecordedHash = () => Promise.resolve(null),
+  ) {
     this.#read = read;
+    this.#readRecordedHash = readRecordedHash;
     this.#onState = onState;
   }
 
@@ -31,7 +42,8 @@ export class PartProver {
       this.#proof = new LedgerProof(info);
     } catch {
       const why = `The hashes of the entries before #${info.begin} are invalid: nothing after them can be proved`;
-      this.#onState({ verified: info.begin, root: null, checkpoint: null, broken: { at: null, why } });
+      const broken = { at: null, why };
+      this.#onState({ verified: info.begin, read: info.begin, changed: [], root: null, checkpoint: null, broken });
     }
   }
 
@@ -57,7 +69,7 @@ export class PartProver {
       for (let done: Growth | null = null; this.#growth !== null && done !== this.#growth;) {
         const now: Growth = this.#growth;
         await proof.checkpoint(now.checkpoint, now.key);
-        if (proof.next < now.size && proof.broken === null) await this.#part(proof, now.size);
+        if (proof.next < now.size && !proof.hasUnfit()) await this.#part(proof, now.size);
         else done = now;
         this.#onState(await proof.state());
       }
@@ -70,11 +82,20 @@ export class PartProver {
   async #part(proof: LedgerProof, end: number): Promise<void> {
     const texts = await this.#read(proof.next, Math.min(end, proof.next + 10 * PART_ENTRIES));
     if (texts.length === 0) throw new Error('the entries are unavailable');
-    for (let at = 0; at < texts.length && proof.broken === null; at += PART_ENTRIES) {
+    const start = proof.next;
+    while (proof.next < start + texts.length && !proof.hasUnfit()) {
       const from = proof.next;
-      const part = texts.slice(at, at + PART_ENTRIES);
+      const part = texts.slice(from - start, from - start + PART_ENTRIES);
       await proof.take(part, (index) => this.#rows.get(index) ?? null);
-      for (let index = from; index < from + part.length; index += 1) this.#rows.delete(index);
+      for (let index = from; index < proof.next; index += 1) this.#rows.delete(index);
+      if (proof.hasUnfit()) await this.#skip(proof, texts[proof.next - start] ?? '');
     }
+  }
+
+  async #skip(proof: LedgerProof, text: string): Promise<void> {
+    if (this.#skipped >= SKIPPED_MAX) return;
+    this.#skipped += 1;
+    const recorded = await this.#readRecordedHash(proof.next).catch(() => null);
+    if (recorded !== null && /^[0-9a-f]{64}$/.test(recorded)) await proof.skip(text, recorded);
   }
 }

@@ -11,7 +11,8 @@ let prover: PartProver | null = null;
 self.addEventListener('message', ({ data }: MessageEvent<ProofRequest>) => {
   if ('begin' in data) {
     const feed = new HttpFeed(data.base, data.token);
-    prover = new PartProver((from, to) => feed.entries(from, to), post);
+    const recorded = async (at: number): Promise<string | null> => (await feed.event(at))?.leaf_hash ?? null;
+    prover = new PartProver((from, to) => feed.entries(from, to), post, recorded);
     prover.begin(data.begin);
   } else if ('shown' in data) prover?.addRows(data.shown);
   else if ('grown' in data) prover?.onGrowth(data.grown);

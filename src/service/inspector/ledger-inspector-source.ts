@@ -16,7 +16,16 @@ import type { Pause, ReadControl } from '../../ports/pace.js';
 import { CourseCache } from '../../replay/course-cache.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import { ChartCache } from './chart-cache.js';
-import { toArtifactInfo, openBundleView, createHomeView, type LedgerPlace, type LedgerView } from './ledger-view.js';
+import { LedgerError } from '../../errors.js';
+import { FlaggedSource } from './flagged-source.js';
+import {
+  toArtifactInfo,
+  openBundleView,
+  openFlaggedView,
+  createHomeView,
+  type LedgerPlace,
+  type LedgerView,
+} from './ledger-view.js';
 import { PastSessions } from './past-sessions.js';
 import { RowPages } from './row-pages.js';
 import { ENTRY_BYTES_MAX, type EntryReading, type InspectorSource } from './inspector-source.js';
@@ -43,6 +52,27 @@ export const homeInspectorSource = (
  */
 export const bundleInspectorSource = async (file: string, key: NoteVerifier | null): Promise<InspectorSource> =>
   new LedgerViewSource(await openBundleView(file, key));
+
+/** A bundle for a person to look at: `flaw` says why it is not a complete one, or is null. */
+export interface InspectedBundle {
+  readonly source: InspectorSource;
+  readonly flaw: string | null;
+}
+
+/**
+ * The source for a file that a person wants to look at. A changed or incomplete bundle is opened too, and flagged:
+ * nothing of it is verified, and what its changed entries do not allow to compute is refused.
+ * @throws LedgerError LEDGER_TAMPERED for a file of another kind; UsageError if the file does not exist
+ */
+export async function inspectedBundle(file: string, key: NoteVerifier | null): Promise<InspectedBundle> {
+  try {
+    return { source: await bundleInspectorSource(file, key), flaw: null };
+  } catch (error) {
+    if (!(error instanceof LedgerError) || error.code !== 'LEDGER_TAMPERED') throw error;
+    const source = new LedgerViewSource(await openFlaggedView(file, error.message));
+    return { source: new FlaggedSource(source), flaw: error.message };
+  }
+}
 
 class LedgerViewSource implements InspectorSource {
   readonly #ledger: LedgerView;

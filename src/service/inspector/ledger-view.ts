@@ -10,6 +10,7 @@ import { LedgerError } from '../../errors.js';
 import type { NoteVerifier } from '../../ledger/proof/signed-note.js';
 import type { CursorOptions, EntryPlace, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
+import { openFlaggedEvidence } from '../../runtime/evidence/flagged-evidence.js';
 import { openEvidence } from '../../runtime/evidence/open-evidence.js';
 import { OBSERVERS } from '../../runtime/content/audience.js';
 import { ContentReader } from '../../runtime/content/content-reader.js';
@@ -100,6 +101,39 @@ export async function openBundleView(path: string, trusted: NoteVerifier | null)
           { key: key.vkey, checkpoint, begin, size, live: false, approvals: false, title },
           bundle.log(begin.size),
         ),
+      close: () => file.close(),
+    };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/**
+ * The view of a file that is not a complete bundle, for a person who looks at what is left of it.
+ * @param flaw why the file is not one
+ * @throws LedgerError LEDGER_TAMPERED for a file of another kind
+ */
+export async function openFlaggedView(path: string, flaw: string): Promise<LedgerView> {
+  const file = await openLineFile(path);
+  try {
+    const evidence = await openFlaggedEvidence(file);
+    const { begin, size, key, note: checkpoint } = evidence;
+    const content = new ContentReader(evidence);
+    const facts = { key, checkpoint, begin, size, live: false, approvals: false, title: basename(path) };
+    return {
+      pace: systemPace(),
+      log: (from) => evidence.log(from),
+      tree: (tree_id, fromSeq) => evidence.tree(tree_id, fromSeq),
+      artifactsOf: (place) => evidence.artifactsOf(place),
+      // Whether a lane withholds content cannot be read from changed entries: then nothing is shown.
+      shownOf: (entry) => content.read(entry, OBSERVERS).catch(() => []),
+      // eslint-disable-next-line @typescript-eslint/require-await
+      trees: async function* () {
+        yield* evidence.trees();
+      },
+      size: () => Promise.resolve(size),
+      info: async () => ({ ...(await createLedgerInfo(facts, evidence.log(begin.size))), flaw }),
       close: () => file.close(),
     };
   } catch (error) {

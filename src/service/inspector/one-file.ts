@@ -94,7 +94,7 @@ async function collectLedger(source: InspectorSource, budget: SizeBudget): Promi
 /** Adds for every run its course, its steps, and the charts of its machines. */
 async function addCourses(source: InspectorSource, data: InlineData, budget: SizeBudget): Promise<void> {
   for (const run_id of runIdsOf(data)) {
-    const course = await source.course(run_id, 0);
+    const course = await nullIfGone(source.course(run_id, 0));
     if (course !== null && budget.reserve(course)) data.courses[run_id] = course;
     for (const hash of [course?.chart, course?.step_chart]) {
       if (hash == null || Object.hasOwn(data.charts, hash)) continue;

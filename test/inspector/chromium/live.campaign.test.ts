@@ -252,7 +252,7 @@ inChromium('the page while agents work', () => {
       await looker.see('article', 'CALL_TOOL');
       await looker.page.getByRole('button', { name: 'Approve' }).click();
       await looker.page.getByRole('button', { name: 'Yes, approve' }).click();
-      await looker.see('[role="status"]', 'no right to approve');
+      await looker.see('[role="alert"]', 'no right to approve');
       expect(await charge()).toMatchObject({ outcome: 'DENIED' });
       const tab = await open('', { path: '/approvals' });
       await tab.see('article', '0 of 1');

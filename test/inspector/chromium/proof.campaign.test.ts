@@ -8,9 +8,14 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import { homePaths, openHome } from '../../../src/runtime/home/home.js';
+import { leafHash } from '../../../src/ledger/proof/merkle.js';
 import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import { serveSource } from '../../../src/service/http/serve-source.js';
-import { bundleInspectorSource, homeInspectorSource } from '../../../src/service/inspector/ledger-inspector-source.js';
+import {
+  bundleInspectorSource,
+  homeInspectorSource,
+  inspectedBundle,
+} from '../../../src/service/inspector/ledger-inspector-source.js';
 import { renderOneFile } from '../../../src/service/inspector/one-file.js';
 import type { InspectorSource } from '../../../src/service/inspector/inspector-source.js';
 import { dropGuards, withDatabase } from '../../adapters/sqlite/sqlite-harness.js';
@@ -101,6 +106,43 @@ inChromium('the page on a ledger at rest', () => {
         await tab.page.locator('.badge').click();
         await tab.see('.popover', 'its signature is valid, the root matches');
         await tab.view('bundle-light');
+      });
+    },
+    MS_MAX,
+  );
+
+  test(
+    'a changed bundle is opened flagged: the stored text, both hashes, what is still provable, and nothing as verified',
+    async () => {
+      const lines = readFileSync(bundle, 'utf8').split('\n');
+      const place = lines.findIndex((line) => line.includes('\\"outcome\\":\\"DENIED\\"') && line.includes(mixture));
+      const text = (line = ''): string => (JSON.parse(line) as { readonly entry: string }).entry;
+      const changed = (lines[place] ?? '').replace('\\"outcome\\":\\"DENIED\\"', '\\"outcome\\":\\"SUCCESS\\"');
+      const path = join(stage.folder, 'changed.jsonl');
+      writeFileSync(path, lines.with(place, changed).join('\n'));
+      const { source, flaw } = await inspectedBundle(path, null);
+      expect(flaw).not.toBeNull();
+      const at = place - 1;
+      await looked(source, `run=${mixture}&list=all&at=${at}`, async (tab) => {
+        await tab.see('.banner', 'Nothing on this page is verified');
+        await tab.see('.badge.broken', `Chain broken at #${at}`);
+        await tab.see('.changed', 'This text is not what the ledger recorded');
+        await tab.see('.changed dd', leafHash(text(lines[place])));
+        await tab.see('.changed dd', leafHash(text(changed)));
+        await tab.see('.changed', `Still provable: all entries except #${at}`);
+        await tab.see('.changed .untrusted', '"outcome":"SUCCESS"');
+        const claims = async (): Promise<number> => tab.page.locator('.strong.h-completed, .badge.verified').count();
+        expect(await claims()).toBe(0);
+        await tab.view('changed-light');
+        // Nor is any other entry, or its content, shown as verified.
+        for (const key of ['k', 'k', 'k', 'j', '3', '4', 'Home', 'End']) {
+          await tab.page.keyboard.press(key);
+          await tab.stands();
+          expect([key, await claims(), (await tab.text('body')).includes('✓ verified')]).toEqual([key, 0, false]);
+        }
+        await tab.page.locator('.badge').click();
+        await tab.see('.popover', 'Still provable');
+        await tab.view('changed-proof-light');
       });
     },
     MS_MAX,

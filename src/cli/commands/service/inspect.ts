@@ -37,6 +37,7 @@ export const inspectCommand: CliCommand = {
   ],
   notes: [
     'FILE is the output of `ledger export`. The command needs no other data. Without --key, it trusts the key in FILE.',
+    'A changed or incomplete FILE is shown too: flagged, with nothing of it verified, and the exit code is 1.',
     'Without FILE, it shows the home directory, also while another process uses it. The page is read-only, and the',
     'command changes nothing: it recovers no run and does not record readers, so it shows what `ledger export` would',
     'write. `turnpike serve` records who was shown content.',
@@ -51,11 +52,12 @@ export const inspectCommand: CliCommand = {
 };
 
 async function inspectBundle(file: string, args: CommandArguments, io: Io): Promise<ExitCode> {
-  const { bundleInspectorSource: bundleSource } = await import('../../../service/inspector/ledger-inspector-source.js');
+  const { inspectedBundle } = await import('../../../service/inspector/ledger-inspector-source.js');
   const key = readTrustedKey(args, io);
-  const source = await bundleSource(file, key);
+  const { source, flaw } = await inspectedBundle(file, key);
   try {
-    if (key === null)
+    if (flaw !== null) await io.stderr.writeLine(`NOT VERIFIED: ${flaw}. The page marks what was changed.`);
+    else if (key === null)
       await io.stderr.writeLine(
         'verified with the key in the bundle itself: compare it with a key from another source (--key)',
       );
@@ -65,7 +67,7 @@ async function inspectBundle(file: string, args: CommandArguments, io: Io): Prom
   } finally {
     await source.close();
   }
-  return 0;
+  return flaw === null ? 0 : 1;
 }
 
 async function inspectHome(reader: LedgerReader, args: CommandArguments, io: Io): Promise<ExitCode> {

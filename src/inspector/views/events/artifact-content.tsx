@@ -91,6 +91,7 @@ interface HashedProps {
 
 /** Whether these bytes are the ones that the entry names. */
 function HashCheck({ bytes, sha256, named }: HashedProps) {
+  const isBroken = useStore().proof.phase.value === 'broken';
   const [own, setOwn] = useState<string | null>(null);
   useEffect(() => {
     browserSha256(bytes).then(
@@ -100,6 +101,8 @@ function HashCheck({ bytes, sha256, named }: HashedProps) {
   }, [bytes]);
   if (own === null) return null;
   if (own === '') return <p class="quiet">not hashed: needs https or loopback</p>;
+  if (isBroken && named && own === sha256)
+    return <p class="quiet">It has the hash that the entry names. Nothing of this ledger counts as verified.</p>;
   if (!named) return <p class="h-failed strong">✕ the entry does NOT name content with this hash</p>;
   return own === sha256 ? (
     <p class="h-completed strong">✓ hashed here: the entry names this content</p>

@@ -1,6 +1,5 @@
 // The entry at the cursor: its text, its proof, its content, and the explanation of its decision.
 
-import type { EventDetails } from '../../../contract/inspection/inspection.js';
 import { useStore } from '../common/context.js';
 import { ArtifactContent } from './artifact-content.js';
 import { JsonView } from '../common/json-view.js';
@@ -13,6 +12,9 @@ import { entryLines } from '../../text/text-authors.js';
 import { ALL_MOVES } from '../../store/path.js';
 import { hueOf, toneAt } from '../../store/rows/worst-tones.js';
 import type { ListItem } from '../../store/item-lists.js';
+import type { InspectedEvent } from '../../store/store.js';
+import { isProvable, provableText } from '../../worker/provable-text.js';
+import type { ChangedEntry, ProofState } from '../../worker/ledger-proof.js';
 
 export function EntryDetails() {
   const store = useStore();
@@ -23,7 +25,7 @@ export function EntryDetails() {
   const isExact = item !== null && (cursor.moves === ALL_MOVES || (item.at === cursor.at && item.nth === cursor.moves));
   const exact = isExact ? item : null;
   const at = exact?.at ?? cursor.at;
-  const details = useAnswer(store.rows.has(at) ? String(at) : null, () => store.event(at));
+  const details = useAnswer(store.rows.has(at) ? String(at) : null, () => store.inspectEvent(at));
   if (!store.rows.has(at)) return <div class="details" />;
   return (
     <section class="details" aria-label="Event details" tabIndex={0} data-revision={store.revision.value}>
@@ -36,7 +38,7 @@ export function EntryDetails() {
         (details.value === null ? (
           <p class="note">This entry is not available.</p>
         ) : (
-          <EntryContents details={details.value} at={at} />
+          <EntryContents {...details.value} at={at} />
         ))}
     </section>
   );
@@ -110,18 +112,12 @@ function EntryProofState({ at }: { readonly at: number }) {
   const state = store.proof.state.value;
   const hash = store.rows.row(at)?.hash ?? '';
   const broken = state?.broken?.at ?? null;
-  if (broken !== null && at >= broken) {
-    const why = at === broken ? (state?.broken?.why ?? '') : `not verified: the chain is broken at #${broken}`;
+  if (state?.broken != null) {
+    const isChanged = state.changed.some((one) => one.at === at);
+    const why = at === broken || isChanged ? 'its text is not what the ledger recorded' : otherState(state, at);
     return (
       <span>
-        <b class="h-failed strong">✕ {why}</b> {hash}
-      </span>
-    );
-  }
-  if (state !== null && state.broken !== null && state.root === null) {
-    return (
-      <span>
-        <b class="h-failed strong">✕ cannot be verified</b> {hash}
+        <b class="h-failed strong">✕ {at === broken && !isChanged ? state.broken.why : why}</b> {hash}
       </span>
     );
   }
@@ -133,8 +129,18 @@ function EntryProofState({ at }: { readonly at: number }) {
   );
 }
 
-function EntryContents({ details, at }: { readonly details: EventDetails; readonly at: number }) {
+/** What is known of an entry of a ledger that is broken elsewhere. */
+function otherState(state: ProofState, at: number): string {
+  if (state.root === null) return 'cannot be verified';
+  if (isProvable(state)) return 'not verified: its hash is under the signed root, but other parts were changed';
+  const where =
+    state.broken?.at == null ? 'the file is not what was signed' : `the chain is broken at #${state.broken.at}`;
+  return at < (state.broken?.at ?? 0) ? `not verified, though unbroken up to here: ${where}` : `not verified: ${where}`;
+}
+
+function EntryContents({ details, changed, at }: InspectedEvent & { readonly at: number }) {
   const store = useStore();
+  if (changed !== null) return <ChangedText text={details.text} changed={changed} />;
   const label = store.rows.labels.at(store.rows.label(at));
   const decision = label.startsWith('authz');
   const entry = entryOf(details.text);
@@ -159,6 +165,26 @@ function EntryContents({ details, at }: { readonly details: EventDetails; readon
         )}
       </div>
     </>
+  );
+}
+
+/** A text that is not what the ledger recorded: nothing is computed from it, and nothing in it is the platform's. */
+function ChangedText({ text, changed }: { readonly text: string; readonly changed: ChangedEntry }) {
+  const state = useStore().proof.state.value;
+  return (
+    <div class="entry changed" role="alert">
+      <h3 class="h-failed strong">✕ This text is not what the ledger recorded</h3>
+      <dl class="facts wide">
+        <dt>recorded hash</dt>
+        <dd>
+          {changed.recorded === changed.computed ? 'unknown: no later entry of its tree names it' : changed.recorded}
+        </dd>
+        <dt>hash of this text</dt>
+        <dd>{changed.computed}</dd>
+      </dl>
+      {state !== null && <p>{provableText(state)}</p>}
+      <UntrustedText text={text} whose="changed" block />
+    </div>
   );
 }
 

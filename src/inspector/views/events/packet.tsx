@@ -125,7 +125,10 @@ function RebuiltPacketView({ packet, session_id }: PacketProps) {
   const { step, exact } = answer.value;
   return (
     <>
-      {exact === true && (
+      {exact === true && store.proof.phase.value === 'broken' && (
+        <p class="quiet">Its hash is the recorded one. Nothing of this ledger counts as verified.</p>
+      )}
+      {exact === true && store.proof.phase.value !== 'broken' && (
         <p class="h-completed strong">✓ rebuilt here from the materials that the entries name: the hash matches</p>
       )}
       {exact === false && (
