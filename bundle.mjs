@@ -22,6 +22,30 @@ const OUTSIDE = [...Object.keys(dependencies), ...Object.keys(peerDependencies)]
 const REQUIRE =
   "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);";
 
+/**
+ * The OpenTelemetry SDK with the API that it uses: those who do not install the API have the metrics and the command too
+ * (decision 0052).
+ */
+const SDK = join(ROOT, 'build/sdk-telemetry.js');
+const { metafile: sdk } = await build({
+  absWorkingDir: ROOT,
+  entryPoints: [join(COMPILED, 'src/adapters/telemetry/sdk-telemetry.js')],
+  outfile: SDK,
+  bundle: true,
+  format: 'esm',
+  platform: 'node',
+  target: 'node20',
+  minify: true,
+  // The modules of these packages can be left out one by one; their CommonJS cannot.
+  mainFields: ['module', 'main'],
+  logLevel: 'warning',
+  metafile: true,
+});
+const withSdk = {
+  name: 'with-sdk',
+  setup: (bundle) => bundle.onResolve({ filter: /\/sdk-telemetry\.js$/ }, () => ({ path: SDK })),
+};
+
 const targets = Object.values(exports).filter((target) => target.default !== undefined);
 const fromDist = (path) => relative('dist', path);
 const entries = [...targets.map((target) => target.default), bin.turnpike].map(fromDist);
@@ -43,11 +67,12 @@ const { metafile } = await build({
   // Errors are known by the names of their classes.
   keepNames: true,
   external: OUTSIDE.flatMap((name) => [name, `${name}/*`]),
+  plugins: [withSdk],
   banner: { js: REQUIRE },
   logLevel: 'warning',
   metafile: true,
 });
-const packages = bundledPackages(Object.keys(metafile.inputs));
+const packages = bundledPackages([...Object.keys(metafile.inputs), ...Object.keys(sdk.inputs)]);
 writeFileSync(join(ROOT, 'build/bundled-packages.json'), JSON.stringify(packages.map(({ name }) => name)));
 writeFileSync(join(OUT, 'licenses.txt'), licensesOf(packages));
 for (const path of declarationsOf(targets.map((target) => fromDist(target.types)))) {

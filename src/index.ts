@@ -10,6 +10,7 @@ export type { SessionAnswer, SessionData } from './contract/session/session-answ
 export type { VerificationReceipt } from './contract/session/session.js';
 export type { SessionSpec } from './contract/session/session-spec.js';
 export type { RunRecord } from './contract/run/run-record.js';
+export type { TraceCarrier } from './contract/trace-context.js';
 export type { RunState } from './contract/run/run-state.js';
 export {
   AgentError,
@@ -39,6 +40,7 @@ export type { Log } from './ports/log.js';
 export type { OverlaySource } from './ports/overlay-source.js';
 export type { PolicySource } from './ports/policy-source.js';
 export type { RecordDatabase } from './ports/effects/records.js';
+export type { Telemetry } from './ports/telemetry.js';
 export type { ReplayReport } from './replay/replay.js';
 export type { LedgerState, RunSnapshot, SessionSnapshot } from './replay/ledger-state.js';
 export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/agent-loop/run-agent.js';

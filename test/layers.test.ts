@@ -83,7 +83,13 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/service/http/http-handler.ts',
     'src/service/http/send-response.ts',
   ],
-  'prom-client': ['src/service/http/metrics.ts'],
+  '@opentelemetry/api': ['src/adapters/telemetry/otel-telemetry.ts'],
+  '@opentelemetry/exporter-metrics-otlp-proto': ['src/adapters/telemetry/sdk-telemetry.ts'],
+  '@opentelemetry/exporter-prometheus': ['src/adapters/telemetry/sdk-telemetry.ts'],
+  '@opentelemetry/exporter-trace-otlp-proto': ['src/adapters/telemetry/sdk-telemetry.ts'],
+  '@opentelemetry/resources': ['src/adapters/telemetry/sdk-telemetry.ts'],
+  '@opentelemetry/sdk-metrics': ['src/adapters/telemetry/sdk-telemetry.ts'],
+  '@opentelemetry/sdk-trace': ['src/adapters/telemetry/sdk-telemetry.ts', 'src/adapters/telemetry/span-queue.ts'],
   '@modelcontextprotocol/sdk': ['src/adapters/mcp/mcp-client.ts', 'src/service/mcp/'],
 };
 

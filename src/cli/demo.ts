@@ -22,8 +22,11 @@ const GOVERNANCE = { actor: 'governance', role: 'ATTORNEY_ADMIN' } as const;
 /** Opens Turnpike on a home directory below `folder`, with the shipped policy, under which exports need approval. */
 export const openDemo = (
   folder: string,
-  { log = winstonLog('warn'), ...reaction }: Pick<TurnpikeOptions, 'log' | 'restarts' | 'onLedgerFailed'> = {},
-): Promise<Turnpike> => openTurnpike({ home: join(folder, 'home'), log, ...reaction });
+  {
+    log = winstonLog('warn'),
+    ...options
+  }: Partial<Pick<TurnpikeOptions, 'log' | 'restarts' | 'onLedgerFailed' | 'telemetry'>> = {},
+): Promise<Turnpike> => openTurnpike({ home: join(folder, 'home'), log, ...options });
 
 /** Creates the initial data of the demonstration; less of it if `stop` is aborted. */
 export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new AbortController().signal): Promise<void> {

@@ -10,6 +10,7 @@ import type { AgentRun } from '../runtime/agents/agent-run.js';
 import { connectControl } from '../runtime/control/control-client.js';
 import type { ControlAgentOptions } from '../runtime/control/control-messages.js';
 import { isVacant, type HomePaths } from '../runtime/home/home.js';
+import type { Telemetry } from '../ports/telemetry.js';
 import { contractFolder } from '../runtime/shipped-contract.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../runtime/turnpike.js';
 import type { ConfiguredOptions } from '../runtime/configuration/turnpike-configuration.js';
@@ -51,6 +52,7 @@ interface HomeLocation {
   readonly reaction: ServiceReaction;
   /** The configured options of `openTurnpike`. */
   readonly configured: ConfiguredOptions;
+  readonly telemetry: Telemetry | null;
 }
 
 /** What follows a failed write to the ledger. */
@@ -66,6 +68,8 @@ export interface HomeAccessOptions {
   readonly localOnly?: boolean;
   /** What follows a failed write to the ledger. Default: nothing, because most commands end soon. */
   readonly reaction?: ServiceReaction;
+  /** Where traces and metrics of this process go. Default: nowhere. */
+  readonly telemetry?: Telemetry | null;
 }
 
 /**
@@ -94,13 +98,13 @@ export async function withHomeAccess<T>(
 export async function openHomeAccess(
   args: CommandArguments,
   io: Io,
-  { upstreams = false, localOnly = false, reaction = {} }: HomeAccessOptions = {},
+  { upstreams = false, localOnly = false, reaction = {}, telemetry = null }: HomeAccessOptions = {},
 ): Promise<HomeAccess> {
   const paths = homeOf(args, io);
   const { home } = paths;
   const shared = findSharedHome(paths, args.text('store'));
   const contract = findContractFolder(args, io);
-  const location = { home: paths, shared, contract, upstreams, reaction, configured: args.openOptions };
+  const location = { home: paths, shared, contract, upstreams, reaction, configured: args.openOptions, telemetry };
   if (shared !== null) refuseFolders(args.openOptions);
   if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
   for (let tries = 1; ; tries += 1) {
@@ -126,9 +130,11 @@ function refuseFolders(configured: ConfiguredOptions): void {
 }
 
 async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> {
-  const { home, shared, contract, upstreams, reaction, configured } = location;
+  const { home, shared, contract, upstreams, reaction, configured, telemetry } = location;
   const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
-  const options = { ...reaction, ...configured, contract: contract.path, upstreams: hasUpstreams, log: io.log };
+  const observed = telemetry === null ? {} : { telemetry };
+  const given = { ...reaction, ...configured, ...observed };
+  const options = { ...given, contract: contract.path, upstreams: hasUpstreams, log: io.log };
   const { turnpike, worker } =
     shared === null
       ? { turnpike: await openTurnpike({ ...options, home: home.home }), worker: null }

@@ -101,10 +101,8 @@ export class LedgerEngine implements TreeEngine {
     this.#tickOptions = {
       store: options.store,
       trees: this.#trees,
-      effectRunner: this.#effectRunner,
-      reservations: this.#reservations,
-      secrets: options.secrets,
-      log: options.log,
+      ...{ effectRunner: this.#effectRunner, reservations: this.#reservations },
+      ...{ secrets: options.secrets, observer: options.tickObserver, log: options.log },
       time: () => this.#timestamps.now(),
       sharesTrees: writer.sharesTrees,
       park: writer.sharesTrees ? (item) => this.#parked.park(item) : null,
@@ -304,8 +302,9 @@ export class LedgerEngine implements TreeEngine {
 
   #enqueue(tree_id: string, submission: Submission): Promise<SubmissionResult> {
     return new Promise((resolve, reject) => {
+      const queuedAt = this.#options.tickObserver?.now() ?? 0;
       if (this.#restarts.failure !== null) reject(ledgerUnavailableError(this.#restarts.failure));
-      else this.#queue.push({ tree_id, submission, resolve, reject });
+      else this.#queue.push({ tree_id, submission, resolve, reject, queuedAt });
     });
   }
 
@@ -325,6 +324,7 @@ export class LedgerEngine implements TreeEngine {
     this.#refuseFailed();
     const decide = (): Promise<void> => tick.process(items).then(() => this.#refuseFailed());
     const committed = await this.#writer.commit(tick, decide, tree_ids, onSent);
+    tick.times.markCommitted();
     await before;
     this.#refuseFailed();
     const overtaken = committed?.overtaken ?? NO_TREES;
@@ -332,6 +332,7 @@ export class LedgerEngine implements TreeEngine {
     this.#queue.postpone(tick.postponed);
     if (overtaken.size > 0) await this.#catchUp(tick, overtaken);
     const durable = tick.outcomes.filter(({ tree_id }) => !overtaken.has(tree_id));
+    tick.times.report(durable, this.#trees.peek);
     for (const { afterCommit } of durable) for (const callback of afterCommit) callback();
     for (const { issued } of durable)
       for (const command of issued) this.#effectStarter.start(command, committed?.sentAt);

@@ -18,6 +18,7 @@ import type { Log } from '../ports/log.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Secrets } from '../ports/secrets.js';
 import type { CompletedStep } from './trees/completed-step.js';
+import type { TickObserver } from './tick/tick-observer.js';
 
 /** The coded fields that replace free text in new inputs (C90); the text itself becomes an artifact. */
 interface CodedFields {
@@ -203,6 +204,7 @@ export interface EngineParts {
   readonly snapshotEntries?: number;
   readonly commitObserver?: CommitObserver;
   readonly meter?: CommitMeter;
+  readonly tickObserver?: TickObserver;
   /** How trees are interpreted. Default: the default interpreter. */
   readonly interpretation?: Interpretation;
 }

@@ -14,6 +14,7 @@ import type { Log } from '../ports/log.js';
 import type { KeepAlive, Pace } from '../ports/pace.js';
 import type { PolicySource } from '../ports/policy-source.js';
 import type { Secrets } from '../ports/secrets.js';
+import type { Telemetry } from '../ports/telemetry.js';
 import { type RegistrationOptions } from './effects/define-effects.js';
 import type { HomeStores } from './home/home.js';
 import type { HomePaths, KeyFolder, LocalState } from './home/home-paths.js';
@@ -98,6 +99,8 @@ export interface TurnpikeOptions extends RegistrationOptions {
   readonly interpreter?: Interpreter;
   /** An XState inspector that receives the inspection events of live runs. Needs `interpreter: 'xstate'`. */
   readonly inspect?: Inspector;
+  /** Where traces and metrics go, e.g. `otelTelemetry()` of `turnpike/telemetry`. Default: none. */
+  readonly telemetry?: Telemetry;
 }
 
 /** The stores and ports that a Turnpike runs on. Campaign tests inject faults or another order of ticks here. */

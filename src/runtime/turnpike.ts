@@ -51,6 +51,7 @@ import { createReadiness, type LedgerVitals } from './readiness/turnpike-readine
 import type { Sessions } from './sessions/sessions.js';
 import { contractFolder, shippedContract } from './shipped-contract.js';
 import { openStorageEnvironment } from './home/storage-environment.js';
+import { observeApprovals } from './telemetry/observe-approvals.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 import type { UpstreamProblem } from './upstream/connect-upstreams.js';
 import { openUpstreams } from './upstream/open-upstreams.js';
@@ -172,7 +173,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     const recovery = await engine.start();
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
     opened.push(...[highRisk, sessions].map((part) => () => part.close()));
-    const reader = new LedgerReader(store, anchor, { history, pace: components.pace });
+    const reader = createReader(environment, components, options);
     const erase = (erasure: EraseOptions): Promise<ErasureReport> =>
       eraseCase({ engine, archives: store.archives, history, replayPoints }, erasure);
     const actions = {
@@ -217,6 +218,16 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     await closeAll(opened).catch(() => undefined);
     throw error;
   }
+}
+
+function createReader(
+  { store, anchor }: StorageEnvironment,
+  { history, pace, clock }: TurnpikeComponents,
+  { telemetry }: TurnpikeOptions,
+): LedgerReader {
+  const reader = new LedgerReader(store, anchor, { history, pace });
+  observeApprovals(telemetry, reader, clock);
+  return reader;
 }
 
 /**

@@ -15,9 +15,10 @@ import { openSandbox } from '../adapters/sandbox/file-sandbox.js';
 import { sqliteHistoryCache } from '../adapters/sqlite/sqlite-history-cache.js';
 import { systemClock, watchSystemClock } from '../adapters/system/system-clock.js';
 import { winstonLog } from '../adapters/system/winston-log.js';
+import type { Catalogue } from '../contract/policy/catalogue.js';
 import { embeddedEngine } from '../engine/embedded.js';
 import { isShared, sharedEngine } from '../engine/shared.js';
-import type { EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
+import type { Effects, EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
 import { usageError } from '../errors.js';
 import type { Clock, ClockReading } from '../ports/clock.js';
 import type { CommandRunner } from '../ports/effects/command-runner.js';
@@ -34,7 +35,7 @@ import { BoundedCalls } from './effects/bounded-calls.js';
 import { CallLog } from './effects/call-log.js';
 import { catalogueFrom } from './effects/define-effects.js';
 import { comparedOverlay } from './compared-overlay.js';
-import { EffectGateway } from './effects/effect-gateway.js';
+import { EffectGateway, type GatewayParts } from './effects/effect-gateway.js';
 import { ExportEffects } from './effects/export-effects.js';
 import { RecordEffects } from './effects/record-effects.js';
 import { ReplayPointRecorder, type ReplayPointRecorderOptions } from './ledger/replay-point-recorder.js';
@@ -48,6 +49,8 @@ import { PolicyCache } from './policy-cache.js';
 import { CheckEffects } from './sessions/checks/check-effects.js';
 import { SessionRuns } from './sessions/session-runs.js';
 import { SpecSource } from './sessions/spec/spec-source.js';
+import { EngineTelemetry } from './telemetry/engine-telemetry.js';
+import { EffectTraces, TracedEffects } from './telemetry/traced-effects.js';
 import { admittedEngine } from './storage/admitted-engine.js';
 import { StorageGuard } from './storage/storage-guard.js';
 import { RunRecordWriter } from './ledger/run-record-writer.js';
@@ -91,10 +94,12 @@ export function wire(
   const { home, store, defer = scheduleNextTurn } = environment;
   const { keys = home, state = home } = environment;
   const { pace = systemPace(), keepAlive = keepProcessAlive } = environment;
-  const { log = winstonLog('warn'), clock = systemClock(), ids = nanoidIds() } = options;
+  const { clock = systemClock(), ids = nanoidIds() } = options;
+  const catalogue = catalogueFrom(options);
+  const telemetry = createTelemetry(options, catalogue);
+  const { log } = telemetry;
   const sandbox = createSandbox(options, home);
   if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
-  const catalogue = catalogueFrom(options);
   const records = new RecordEffects(store.records, options.targets ?? []);
   opened.push(() => records.close());
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
@@ -102,18 +107,15 @@ export function wire(
   const signer = () => (keys === null ? null : readLedgerSigner(keys.ledgerKey));
   const exports = new ExportEffects({ store, log, root: exportRoot, head: () => engine.head(), signer });
   const secrets = environment.secrets ?? createSecrets(keys);
-  const checks = new CheckEffects({
-    commands: createCommandRunner(options, { home, keys, state }, log),
-    review: options.reviewer ?? null,
-    calls,
-    secrets,
-    log,
-  });
-  const effects = new EffectGateway({ sandbox, records, exports, checks, calls, registrations: options });
+  const commands = createCommandRunner(options, { home, keys, state }, log);
+  const checks = new CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
+  const executors = { sandbox, records, exports, checks, calls };
+  const effects = createEffects(executors, options, { telemetry, catalogue });
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const policyCache = new PolicyCache(source, clock, catalogue);
-  const agents = new Agents({ policyCache, store, ids, log, keepAlive });
-  const highRisk = new HighRiskRuns({ policyCache, store, ids, clock, catalogue, pace, exports: exportRoot });
+  const common = { policyCache, store, ids, telemetry };
+  const agents = new Agents({ ...common, log, keepAlive });
+  const highRisk = new HighRiskRuns({ ...common, clock, catalogue, pace, exports: exportRoot });
   const overlay = createOverlay(options, { home, keys, state });
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
   opened.push(() => runRecords.close());
@@ -127,7 +129,7 @@ export function wire(
   const storage = createStorageGuard(environment, options, { clock, log });
   const parts = { agents, storage, highRisk, sessions, runRecords, replayPoints, restarts, log };
   const listener = createListener(parts, options);
-  const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay };
+  const engineParts = { clock, log, effects, secrets, listener, defer, replayPoints, overlay, tickObserver: telemetry };
   const beforeRecovery = storage.withReserve(createLedgerChecks(environment, records, log));
   const engine = createEngine(environment, options, { ...engineParts, beforeRecovery, meter: storage });
   opened.push(() => agents.release());
@@ -139,6 +141,23 @@ export function wire(
   for (const part of [agents, highRisk, sessions]) part.attach(admitted);
   return { ...parts, engine: admitted, policyCache, history, readClock, ids, clock, pace, keepAlive };
 }
+
+/** The gateway to all executors, measured if the options want that. */
+function createEffects(
+  executors: Omit<GatewayParts, 'registrations' | 'traces'>,
+  options: TurnpikeOptions,
+  observed: { readonly telemetry: EngineTelemetry; readonly catalogue: Catalogue },
+): Effects {
+  const traces = new EffectTraces();
+  const gateway = new EffectGateway({ ...executors, registrations: options, traces });
+  return options.telemetry === undefined ? gateway : new TracedEffects(gateway, { ...observed, traces });
+}
+
+/** Observes the engine for the log, and for the telemetry of the options if there is one. */
+const createTelemetry = (
+  { telemetry, log = winstonLog('warn') }: Pick<TurnpikeOptions, 'telemetry' | 'log'>,
+  catalogue: Catalogue,
+): EngineTelemetry => new EngineTelemetry({ telemetry: telemetry ?? null, log, catalogue });
 
 interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStore' | 'overlay' | 'commitObserver'> {
   readonly overlay: OverlaySource | undefined;

@@ -1,6 +1,6 @@
 // The cost of one governed step over HTTP, in microseconds of processor time of the service (user and system): from one
 // connection, and from 64, all with one token. A child process of pairs.mjs: one line of JSON on stdout.
-// `node test/bench/http-step-cost.mjs --package DIR [--steps N] [--warm N]`
+// `node test/bench/http-step-cost.mjs --package DIR [--steps N] [--warm N] [--telemetry SHARE]`
 
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,6 +14,7 @@ const { values } = parseArgs({
     package: { type: 'string', default: '.' },
     steps: { type: 'string', default: '6400' },
     warm: { type: 'string', default: '6400' },
+    telemetry: { type: 'string' },
   },
 });
 const dist = join(resolve(values.package), 'dist/src');
@@ -24,11 +25,16 @@ const { patientContract } = await import('./contract.mjs');
 const folder = mkdtempSync(join(tmpdir(), 'turnpike-http-step-cost-'));
 const log = winstonLog('error');
 const token = 'a-token-of-the-bench';
+// With `--telemetry`, this share of the trees is traced, and a collector gets the spans.
+const traced =
+  values.telemetry === undefined ? null : await (await import('./collector.mjs')).tracedBy(dist, log, values.telemetry);
+const observed = traced === null ? {} : { telemetry: traced.telemetry };
 const turnpike = await openTurnpike({
   home: join(folder, 'home'),
   contract: patientContract(join(folder, 'contract')),
   log,
   control: false,
+  ...observed,
 });
 const box = join(folder, 'home/sandbox/case-local/a/b');
 mkdirSync(box, { recursive: true });
@@ -36,7 +42,15 @@ writeFileSync(join(box, 'note.txt'), 'n'.repeat(1_024));
 const who = { actor: 'bench', role: 'SANDBOX_AGENT', rights: ['act'] };
 const clock = { now: () => Date.now(), wake: () => () => undefined };
 const tokens = singleToken(token, who, clock);
-const server = await serveTurnpike({ turnpike, host: '127.0.0.1', port: 0, storedTokens: false, tokens, log });
+const server = await serveTurnpike({
+  turnpike,
+  host: '127.0.0.1',
+  port: 0,
+  storedTokens: false,
+  tokens,
+  log,
+  ...observed,
+});
 
 const client = fileURLToPath(new URL('./http-steps.mjs', import.meta.url));
 
@@ -73,5 +87,6 @@ for (const kind of ['read', 'think']) {
 }
 await server.close();
 await turnpike.close();
+await traced?.close();
 rmSync(folder, { recursive: true, force: true });
 console.log(JSON.stringify(costs));

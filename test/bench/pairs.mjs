@@ -1,6 +1,7 @@
 // Compares two builds in interleaved pairs, in processor time: any drift of the machine affects both.
 // `npm run bench:pairs -- --before DIR [--after DIR] [--pairs 20] [--script step-cost|recovery-cost|http-step-cost]`
-// `--steps` and `--warm` go to step-cost and http-step-cost, `--only` to step-cost.
+// `--steps` and `--warm` go to step-cost and http-step-cost, `--only` to step-cost. `--switch telemetry=0.1` runs the
+// second build with that switch of the script: with the same build twice, it measures the switch.
 //
 // DIR is a checkout that has been built. Prints, for each figure, the median of the ratios after / before, and the
 // interval that contains the true median with 95 % (order statistics of the pairs, no assumption about their
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     steps: { type: 'string' },
     warm: { type: 'string' },
     only: { type: 'string' },
+    switch: { type: 'string' },
   },
 });
 if (values.before === undefined) throw new Error('name the other build: --before DIR');
@@ -31,8 +33,13 @@ const more = ['steps', 'warm', 'only'].flatMap((name) =>
   values[name] === undefined ? [] : [`--${name}`, values[name]],
 );
 
-function run(checkout) {
-  const { stdout, stderr, status } = spawnSync(process.execPath, [script, '--package', checkout, ...more], {
+/** The switch of the second build. */
+const switched = values.switch === undefined ? [] : [`--${values.switch}`];
+
+function run(which) {
+  const checkout = values[which];
+  const own = which === 'after' ? switched : [];
+  const { stdout, stderr, status } = spawnSync(process.execPath, [script, '--package', checkout, ...more, ...own], {
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(`${values.script} of ${checkout} failed: ${stderr}`);
@@ -60,7 +67,7 @@ const rows = new Map();
 for (let pair = 0; pair < pairs; pair += 1) {
   // Every second pair in reverse order: neither build always runs on a warm machine.
   const order = pair % 2 === 0 ? ['before', 'after'] : ['after', 'before'];
-  const found = Object.fromEntries(order.map((which) => [which, run(values[which])]));
+  const found = Object.fromEntries(order.map((which) => [which, run(which)]));
   for (const [name, before] of Object.entries(found.before)) {
     const row = rows.get(name) ?? { before: [], after: [], ratios: [] };
     rows.set(name, row);

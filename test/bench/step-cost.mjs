@@ -1,7 +1,7 @@
 // The cost of one governed step, in microseconds of processor time (user and system), for each kind of step; for a
 // single caller also the elapsed time of a step.
 // A child process of pairs.mjs: one line of JSON on stdout.
-// `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree']`
+// `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree'] [--telemetry SHARE]`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,16 +15,23 @@ const { values } = parseArgs({
     steps: { type: 'string', default: '6400' },
     warm: { type: 'string', default: '6400' },
     only: { type: 'string' },
+    telemetry: { type: 'string' },
   },
 });
-const { openTurnpike, winstonLog } = await import(join(resolve(values.package), 'dist/src/index.js'));
+const dist = join(resolve(values.package), 'dist/src');
+const { openTurnpike, winstonLog } = await import(join(dist, 'index.js'));
 const { patientContract } = await import('./contract.mjs');
 
 const folder = mkdtempSync(join(tmpdir(), 'turnpike-step-cost-'));
+const log = winstonLog('error');
+// With `--telemetry`, this share of the trees is traced, and a collector gets the spans.
+const traced =
+  values.telemetry === undefined ? null : await (await import('./collector.mjs')).tracedBy(dist, log, values.telemetry);
 const turnpike = await openTurnpike({
   home: join(folder, 'home'),
   contract: patientContract(join(folder, 'contract')),
-  log: winstonLog('error'),
+  log,
+  ...(traced === null ? {} : { telemetry: traced.telemetry }),
 });
 const caseDir = join(folder, 'home/sandbox/case-local/a/b');
 mkdirSync(caseDir, { recursive: true });
@@ -65,5 +72,6 @@ for (const kind of Object.keys(KINDS)) {
   }
 }
 await turnpike.close();
+await traced?.close();
 rmSync(folder, { recursive: true, force: true });
 console.log(JSON.stringify(costs));

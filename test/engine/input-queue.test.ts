@@ -27,6 +27,7 @@ const inputOf = (tree_id: string): QueuedInput => ({
   submission: { input: { kind: 'wake', run_id: tree_id, input_id: 'wake' }, materials: [], external: false },
   resolve: () => undefined,
   reject: () => undefined,
+  queuedAt: 0,
 });
 
 const names = (count: number): readonly string[] => Array.from({ length: count }, (_, index) => `run_${index}`);

@@ -90,8 +90,8 @@ class McpLink implements UpstreamLink {
     return this.#request({ method: 'tools/list', params: cursor === null ? {} : { cursor } }, signal);
   }
 
-  callTool({ tool, input, idempotency_key }: UpstreamCall, signal: AbortSignal): Promise<JsonObject> {
-    const _meta = { [IDEMPOTENCY_KEY]: idempotency_key };
+  callTool({ tool, input, idempotency_key, trace }: UpstreamCall, signal: AbortSignal): Promise<JsonObject> {
+    const _meta = { ...trace, [IDEMPOTENCY_KEY]: idempotency_key };
     return this.#request({ method: 'tools/call', params: { name: tool, arguments: { ...input }, _meta } }, signal);
   }
 

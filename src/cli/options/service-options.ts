@@ -5,6 +5,7 @@ import type { AdminServer } from '../../service/http/admin/serve-admin.js';
 import { commandUsageError, parseHostPort, quoteArgument } from '../arguments.js';
 import type { CliCommand, CommandArguments, CommandOption, ExitCode } from '../command.js';
 import type { Io } from '../io.js';
+import { withReports, type ServiceReports } from './telemetry.js';
 
 export const ADMIN_OPTION: CommandOption = {
   name: 'admin',
@@ -21,7 +22,7 @@ export const LEDGER_FAILURE_OPTION: CommandOption = {
 };
 
 /** A command that serves until it is stopped. */
-export interface ServiceLife {
+export interface ServiceLife extends ServiceReports {
   /** How its Turnpike reacts to a failed write. */
   readonly reaction: Pick<TurnpikeOptions, 'restarts' | 'onLedgerFailed'>;
   /** Null without the option. */
@@ -40,12 +41,23 @@ export interface ServiceLife {
  * @returns 3 if the ledger has failed and the command was to end then
  * @throws UsageError for invalid options, and for an address that cannot be listened on
  */
-export async function withServiceLife(
+export function withServiceLife(
   command: CliCommand,
   args: CommandArguments,
   io: Io,
   work: (life: ServiceLife) => Promise<ExitCode>,
 ): Promise<ExitCode> {
+  const servesMetrics = command.name === 'serve' || args.text('admin') !== undefined;
+  return withReports(args, io, servesMetrics, (reports) => live(command, args, reports, work));
+}
+
+async function live(
+  command: CliCommand,
+  args: CommandArguments,
+  reports: ServiceReports,
+  work: (life: ServiceLife) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const { io } = reports;
   const exits = parseReaction(command, args) === 'exit';
   const failed = new AbortController();
   const admin = await openAdmin(command, args, io);
@@ -62,7 +74,7 @@ export async function withServiceLife(
   const onLedgerFailed = (): void => failed.abort();
   const reaction = exits ? { onLedgerFailed } : ({ restarts: 'automatic' } as const);
   try {
-    const code = await work({ reaction, admin, stop, waitForEnd });
+    const code = await work({ ...reports, reaction, admin, stop, waitForEnd });
     if (!failed.signal.aborted) return code;
     await io.stderr.writeLine('the process ends, because the ledger cannot be written (--on-ledger-failure exit)');
     return 3;

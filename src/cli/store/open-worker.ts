@@ -25,7 +25,7 @@ export interface LocalWorker extends Pick<WorkerReporter, 'serveAt'> {
 /** Joins the ledger of a home, and reports this process to the list of workers until it closes. */
 export async function openWorker(
   shared: SharedHome,
-  options: Pick<TurnpikeOptions, 'contract' | 'upstreams' | 'log' | 'restarts' | 'onLedgerFailed'>,
+  options: Pick<TurnpikeOptions, 'contract' | 'upstreams' | 'log' | 'restarts' | 'onLedgerFailed' | 'telemetry'>,
 ): Promise<{ readonly turnpike: Turnpike; readonly worker: LocalWorker }> {
   const { paths, stored } = shared;
   const { log = winstonLog('warn') } = options;

@@ -9,6 +9,8 @@ export interface QueuedInput {
   readonly submission: Submission;
   readonly resolve: (committed: SubmissionResult) => void;
   readonly reject: (error: unknown) => void;
+  /** When it was queued, by the clock of the observer; 0 without one. */
+  readonly queuedAt: number;
 }
 
 /** The outcome of one input. It joins the batch whole or not at all: a tree that fails halfway leaves nothing (E4). */

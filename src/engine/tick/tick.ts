@@ -28,6 +28,7 @@ import type { Reservations } from '../reservations/quota-reservations.js';
 import { unknownTreeError } from '../engine-errors.js';
 import { factsSubmission, resultSubmission, withTimestamp } from './submissions.js';
 import type { InputOutcome, QueuedInput } from './input-outcome.js';
+import { TickTimes, type TickObserver } from './tick-observer.js';
 import type { Submission } from '../tree-engine.js';
 
 export interface TickOptions {
@@ -46,6 +47,7 @@ export interface TickOptions {
   readonly park: ((item: QueuedInput) => boolean) | null;
   readonly listener: CommitListener;
   readonly log: Pick<Log, 'info'>;
+  readonly observer: TickObserver | undefined;
 }
 
 /** Receives replies and commands once they are durable. */
@@ -69,6 +71,7 @@ export class Tick {
   readonly outcomes: InputOutcome[] = [];
   /** Inputs for the next tick. */
   readonly postponed: QueuedInput[] = [];
+  readonly times: TickTimes;
   readonly #options: TickOptions;
   readonly #marks: MarkLookup;
   readonly #broken = new Set<string>();
@@ -79,6 +82,7 @@ export class Tick {
 
   constructor(options: TickOptions) {
     this.#options = options;
+    this.times = new TickTimes(options.observer);
     options.reservations.startTick();
     this.#marks = new MarkLookup(options.store, options.trees);
   }
@@ -94,6 +98,7 @@ export class Tick {
       else await this.#decideInput(item).catch((error: unknown) => this.#rejectBroken(item, error));
     }
     this.#finish();
+    this.times.markDecided();
   }
 
   /** A tree of this tick, with its decisions. @throws InvariantError for any other tree */

@@ -6,6 +6,7 @@ import type { Log } from '../../ports/log.js';
 import { isUnfoldable } from '../failures.js';
 import { foldOn, foldTree, foldTrees, type FoldedTree } from './fold-trees.js';
 import { nextSnapshotSeq, snapshotOf } from './snapshots.js';
+import type { TickObserver } from '../tick/tick-observer.js';
 import type { LoadedTimers } from '../timers.js';
 import { nextRecoveryHint, NEW_TREE_RECOVERY_HINT, type KnownRecoveryHint } from './recovery-hint.js';
 
@@ -17,6 +18,7 @@ export interface LiveTreesOptions {
   readonly interpretation?: Interpretation | undefined;
   /** The stored lengths of trees. Absent if no other worker extends them. */
   readonly treeLengths?: ((tree_ids: readonly string[]) => Promise<readonly number[]>) | undefined;
+  readonly observer?: Pick<TickObserver, 'now' | 'onFolded'> | undefined;
 }
 
 /**
@@ -64,8 +66,11 @@ export class LiveTrees {
   async get(tree_id: string): Promise<Tree | null> {
     const loaded = this.getLoaded(tree_id);
     if (loaded !== null) return loaded;
+    const since = this.#options.observer?.now() ?? 0;
     const folded = await foldTree(this.#store, tree_id, this.#options.interpretation);
-    return folded === null ? null : this.#addFolded(folded);
+    if (folded === null) return null;
+    this.#options.observer?.onFolded(1, since);
+    return this.#addFolded(folded);
   }
 
   /**
@@ -74,7 +79,10 @@ export class LiveTrees {
    */
   async load(tree_ids: readonly string[]): Promise<void> {
     const missing = tree_ids.filter((tree_id) => !this.#trees.has(tree_id));
-    for (const folded of await foldTrees(this.#store, missing, this.#options.interpretation)) this.#addFolded(folded);
+    const since = this.#options.observer?.now() ?? 0;
+    const found = await foldTrees(this.#store, missing, this.#options.interpretation);
+    if (found.length > 0) this.#options.observer?.onFolded(found.length, since);
+    for (const folded of found) this.#addFolded(folded);
   }
 
   /**

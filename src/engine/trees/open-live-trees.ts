@@ -9,5 +9,6 @@ export function openLiveTrees(parts: EngineParts, treeLengths: LiveTreesOptions[
     onEvict: (tree) => parts.commitObserver?.onEvict(tree),
     interpretation,
     treeLengths,
+    observer: parts.tickObserver,
   });
 }

@@ -1,5 +1,6 @@
 import type { Json, JsonObject } from '../../contract/json.js';
 import type { UpstreamServer } from '../../contract/policy/upstreams.js';
+import type { TraceCarrier } from '../../contract/trace-context.js';
 
 /** One call of a tool. It must be sent at most once. */
 export interface UpstreamCall {
@@ -8,6 +9,8 @@ export interface UpstreamCall {
   readonly input: JsonObject;
   /** Passed on to the server, which may use it to deduplicate. */
   readonly idempotency_key: string;
+  /** The place of the call in its trace, for the server. */
+  readonly trace?: TraceCarrier;
 }
 
 /**

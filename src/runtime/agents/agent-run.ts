@@ -2,6 +2,7 @@ import type { BudgetKind } from '../../contract/run/budget.js';
 import type { StepResponse } from '../../contract/run/response.js';
 import type { TaxonomyVersions } from '../../contract/shapes.js';
 import type { TerminalState } from '../../contract/run/run-state.js';
+import type { TraceCarrier } from '../../contract/trace-context.js';
 
 /** Options of an agent run: who acts, for which case, and within which limits. */
 export interface AgentOptions {
@@ -30,6 +31,11 @@ export interface AgentOptions {
   readonly budget?: Partial<Record<BudgetKind, number>>;
   /** The agent's prompts: at most 16, each of at most 4 MiB. The record of its run lists them (S4-59). */
   readonly prompts?: readonly string[];
+  /**
+   * The trace to which the run tree belongs. It decides nothing and is not recorded. Default: that of the calling code,
+   * else one of its own.
+   */
+  readonly trace?: TraceCarrier;
 }
 
 /** How an agent run ended. */
@@ -57,6 +63,8 @@ export interface SubmitOptions {
   readonly integrated?: boolean;
   /** The prompt of this proposal, at most 4 MiB: recorded with the case and listed in the record of the run. */
   readonly prompt?: string;
+  /** The trace context of the request. It decides nothing and is not recorded. Default: that of the calling code. */
+  readonly trace?: TraceCarrier;
 }
 
 /** The handle of one agent run. */

@@ -15,6 +15,7 @@ import { auditFailureResponse } from '../../step/concluded-step.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import type { PolicyCache } from '../policy-cache.js';
+import type { EngineTelemetry } from '../telemetry/engine-telemetry.js';
 import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import {
   createProposalPrompt,
@@ -47,6 +48,7 @@ interface AgentsOptions {
   readonly ids: Ids;
   readonly log: Log;
   readonly keepAlive: KeepAlive;
+  readonly telemetry: Pick<EngineTelemetry, 'openTree' | 'startStep'>;
 }
 
 export class Agents implements Omit<EngineListener, 'onRestarted'> {
@@ -74,6 +76,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const { open, notes } = createOpenInput(root, options, pinned, this.#options.ids);
     const { refers, prompts } = createStartPrompts(options.prompts ?? [], open.case_id);
     const agent = { ...createStartAgentInput(root, options, pinned.policy), ...refers };
+    this.#options.telemetry.openTree(root, options.trace);
     const run_id = `${root}.1`;
     const finished = ignoreRejection(createDeferred<RunEnding>());
     this.#starting.set(run_id, finished);
@@ -254,7 +257,8 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     };
   }
 
-  async #propose(live: LiveAgent, bytes: Uint8Array, { inputId, tokens, prompt }: SubmitOptions): Promise<string> {
+  async #propose(live: LiveAgent, bytes: Uint8Array, options: SubmitOptions): Promise<string> {
+    const { inputId, tokens, prompt, trace } = options;
     const { run_id, case_id } = live.run.context;
     const tree_id = rootRunIdOf(run_id);
     const exposure = live.run.exposure ?? 'decision';
@@ -270,6 +274,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const reply = createDeferred<string>();
     live.replies.set(input_id, reply);
     reply.promise.catch(() => undefined);
+    const endStep = this.#options.telemetry.startStep(live.run.context, trace);
     try {
       const input: NewInput = {
         kind: 'proposal',
@@ -289,6 +294,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       if (!(error instanceof LedgerError) || !this.#attachedEngine.hasFailed) throw error;
       return auditFailureResponse(bytes, live.policy, exposure);
     } finally {
+      endStep();
       live.replies.delete(input_id);
     }
   }

@@ -1,6 +1,7 @@
 import type { Static, TSchema } from 'typebox';
 import { connectTo, type SocketConnection } from '../../adapters/network/unix-socket.js';
 import type { StepResponse } from '../../contract/run/response.js';
+import type { TraceCarrier } from '../../contract/trace-context.js';
 import { InvariantError, LedgerError, RunError } from '../../errors.js';
 import type { AgentRun, RunEnding, SubmitOptions } from '../agents/agent-run.js';
 import type { ApprovedRequest } from '../ledger/pending-approvals.js';
@@ -96,9 +97,10 @@ export class ControlClient {
   /** The remote agent runs of the home; `contract` as in `startAgent`. */
   remoteAgents(contract: string | null): RemoteAgents {
     return {
-      start: async ({ scope, ...options }) => {
+      start: async ({ scope, trace, ...options }) => {
         const request = {
           ...options,
+          ...traceMember(trace),
           ...(scope === undefined ? {} : { scope: { ...scope } }),
           link: 'remote' as const,
         };
@@ -122,7 +124,8 @@ export class ControlClient {
   /**
    * Starts a promotion in the other process. It continues when this connection closes; `contract` as in `startAgent`.
    */
-  promote({ sources, confidentiality, ...options }: PromoteOptions, contract: string | null): Promise<HighRiskRun> {
+  promote(starter: PromoteOptions, contract: string | null): Promise<HighRiskRun> {
+    const { sources, confidentiality, ...options } = withoutTrace(starter);
     const lists = {
       ...(sources === undefined ? {} : { sources: [...sources] }),
       ...(confidentiality === undefined ? {} : { confidentiality: [...confidentiality] }),
@@ -131,8 +134,8 @@ export class ControlClient {
   }
 
   /** Starts an export like a promotion. The destination must be an absolute path. */
-  export(options: ExportOptions, contract: string | null): Promise<HighRiskRun> {
-    return this.#startHighRisk({ op: 'export', contract, options });
+  export(starter: ExportOptions, contract: string | null): Promise<HighRiskRun> {
+    return this.#startHighRisk({ op: 'export', contract, options: withoutTrace(starter) });
   }
 
   /**
@@ -266,9 +269,20 @@ export class ControlClient {
   }
 }
 
-function encodeProposal(raw: string | Uint8Array, { inputId }: SubmitOptions = {}) {
+/** Such a run begins a trace of its own in the other process. */
+function withoutTrace<T extends { readonly trace?: TraceCarrier }>(options: T): Omit<T, 'trace'> {
+  const { trace, ...others } = options;
+  void trace;
+  return others;
+}
+
+/** The other process needs no more than `traceparent`. */
+const traceMember = (trace: TraceCarrier | undefined) =>
+  trace === undefined ? {} : { trace: { traceparent: trace.traceparent } };
+
+function encodeProposal(raw: string | Uint8Array, { inputId, trace }: SubmitOptions = {}) {
   const payload = Buffer.from(payloadBytes(raw)).toString('base64');
-  return { payload, ...(inputId === undefined ? {} : { input_id: inputId }) };
+  return { payload, ...(inputId === undefined ? {} : { input_id: inputId }), ...traceMember(trace) };
 }
 
 /**

@@ -31,6 +31,8 @@ const Id = Type.Integer({ minimum: 1, maximum: 2_147_483_647 });
 const Text = Type.String({ maxLength: 400 });
 /** The contract folder that the caller requires, which must be the one in use; null if it requires none. */
 const Contract = Nullable(Type.String({ maxLength: 8_192 }));
+/** The trace context of the caller. */
+const Trace = Type.Optional(Type.Object({ traceparent: Type.String({ maxLength: 256 }) }, closed));
 const Scope = Type.Optional(Type.Record(Type.String(), Type.String()));
 
 const StartAgent = Type.Object(
@@ -51,6 +53,7 @@ const StartAgent = Type.Object(
         link: Type.Optional(OneOf(AGENT_LINKS)),
         idleMs: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
         budget: Type.Optional(BudgetLimits),
+        trace: Trace,
       },
       closed,
     ),
@@ -65,6 +68,7 @@ const Respond = Type.Object(
     /** The raw bytes of the payload in base64. */
     payload: Type.String(),
     input_id: Type.Optional(Type.String({ minLength: 1, maxLength: 160 })),
+    trace: Trace,
   },
   closed,
 );

@@ -246,8 +246,10 @@ function decodeRequestPayload({ payload }: ProposalRequest): Uint8Array {
   throw usageError('the payload is not base64');
 }
 
-const submitOptionsOf = ({ input_id }: ProposalRequest): SubmitOptions =>
-  input_id === undefined ? {} : { inputId: input_id };
+const submitOptionsOf = ({ input_id, trace }: ProposalRequest): SubmitOptions => ({
+  ...(input_id === undefined ? {} : { inputId: input_id }),
+  ...(trace === undefined ? {} : { trace }),
+});
 
 /** A run with its ending, which may be set already. */
 async function trackRun<Run extends Pick<AgentRun, 'finished'>>(run: Run): Promise<ConnectionRun<Run>> {

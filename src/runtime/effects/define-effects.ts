@@ -15,6 +15,7 @@ import {
 import type { ConfidentialityFlag } from '../../contract/policy/labels.js';
 import type { JsonObject } from '../../contract/json.js';
 import type { WriteMode } from '../../contract/policy/lanes.js';
+import type { TraceCarrier } from '../../contract/trace-context.js';
 import { isConforming } from '../../contract/validators.js';
 import { InvariantError, usageError } from '../../errors.js';
 import type { RecordDatabase } from '../../ports/effects/records.js';
@@ -32,6 +33,8 @@ export interface EffectContext {
   readonly idempotency_key: string;
   /** Aborted at the timeout or when the process ends. The outcome of later work may count as unknown. */
   readonly signal: AbortSignal;
+  /** The place of this call in its trace, to pass on to what the code calls. Absent without telemetry. */
+  readonly trace?: TraceCarrier;
 }
 
 /** The outcome of an action whose answer was lost. */

@@ -16,10 +16,11 @@ import { requireCapability } from '../../ports/effects/capability.js';
 import type { Sandbox } from '../../ports/effects/sandbox.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
 import { BoundedCalls, type Bounds } from './bounded-calls.js';
-import { codeOf, type Action, type RegistrationOptions, type Tool } from './define-effects.js';
+import { codeOf, type Action, type EffectContext, type RegistrationOptions, type Tool } from './define-effects.js';
 import { EXPORT_BUNDLE, type ExportEffects } from './export-effects.js';
 import { RecordEffects } from './record-effects.js';
 import type { CheckEffects } from '../sessions/checks/check-effects.js';
+import type { EffectTraces } from '../telemetry/traced-effects.js';
 
 type EffectReturn = EffectResult | Promise<EffectResult>;
 
@@ -32,13 +33,14 @@ interface Callee {
   readonly idempotent: boolean;
 }
 
-interface GatewayParts {
+export interface GatewayParts {
   readonly sandbox: Sandbox;
   readonly calls: BoundedCalls;
   readonly records: RecordEffects;
   readonly exports: ExportEffects;
   readonly checks: CheckEffects;
   readonly registrations: RegistrationOptions;
+  readonly traces: Pick<EffectTraces, 'carrierOf'>;
 }
 
 export class EffectGateway implements Effects {
@@ -47,10 +49,13 @@ export class EffectGateway implements Effects {
   readonly #records: RecordEffects;
   readonly #exports: ExportEffects;
   readonly #checks: CheckEffects;
+  readonly #traces: GatewayParts['traces'];
   readonly #actions: ReadonlyMap<string, Action>;
   readonly #tools: ReadonlyMap<string, Tool>;
 
-  constructor({ sandbox, calls, records, exports, checks, registrations: { actions = [], tools = [] } }: GatewayParts) {
+  constructor({ sandbox, calls, records, exports, checks, traces, registrations }: GatewayParts) {
+    const { actions = [], tools = [] } = registrations;
+    this.#traces = traces;
     this.#sandbox = sandbox;
     this.#calls = calls;
     this.#records = records;
@@ -131,7 +136,7 @@ export class EffectGateway implements Effects {
           call.ended = true;
         }
       },
-      contextOf(effect),
+      this.#contextOf(effect),
       { ...callee.bounds, isRepeatable: callee.idempotent && effect.repeatable === true },
     );
     if (result.status === 'done' || (result.status === 'failed' && result.cause !== 'REPEATABLE')) return result;
@@ -146,7 +151,12 @@ export class EffectGateway implements Effects {
     if (reconcile === null) return fallback;
     const callback: Parameters<BoundedCalls['reconcile']>[0] = (context) =>
       reconcile(structuredClone(callee.input), context);
-    return this.#calls.reconcile(callback, contextOf(effect), callee.bounds);
+    return this.#calls.reconcile(callback, this.#contextOf(effect), callee.bounds);
+  }
+
+  #contextOf(effect: Effect): Omit<EffectContext, 'signal'> {
+    const { run_id, case_id, idempotency_key } = effect;
+    return { run_id, case_id, idempotency_key, ...this.#traces.carrierOf(effect) };
   }
 
   #findCallee({ action, args }: Effect): Callee | null {
@@ -182,5 +192,3 @@ const SANDBOX_ACTIONS: ReadonlySet<string> = new Set(ACTION_NAMES);
 
 /** The service that opened the tree had it registered and this one has not, so nothing was executed. */
 const NOT_REGISTERED: EffectResult = { status: 'failed', cause: 'NOT_EXECUTED' };
-
-const contextOf = ({ run_id, case_id, idempotency_key }: Effect) => ({ run_id, case_id, idempotency_key });

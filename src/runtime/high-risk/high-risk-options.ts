@@ -2,6 +2,7 @@ import type { ExportBundle } from '../../contract/evidence/export-bundle.js';
 import type { JsonObject } from '../../contract/json.js';
 import type { ConfidentialityFlag } from '../../contract/policy/labels.js';
 import type { WriteMode } from '../../contract/policy/lanes.js';
+import type { TraceCarrier } from '../../contract/trace-context.js';
 import type { RunEnding } from '../agents/agent-run.js';
 
 /** The person who starts a promotion or an export. */
@@ -14,6 +15,8 @@ export interface RunStarter {
   /** Further scope fields that the lane requires. */
   readonly scope?: Readonly<Record<string, string>>;
   readonly correlation?: string;
+  /** The trace to which the run tree belongs. It decides nothing and is not recorded. */
+  readonly trace?: TraceCarrier;
 }
 
 /** Options of a promotion: a record of shared knowledge that a person makes from a case. */

@@ -24,6 +24,7 @@ import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { CaseHistory } from '../case/case-history.js';
 import { validateActor, validateField, asPerson, createOpenInput } from '../agents/open-input.js';
 import type { PinnedPolicy, PolicyCache } from '../policy-cache.js';
+import type { EngineTelemetry } from '../telemetry/engine-telemetry.js';
 import { resolveOutcome, validateRole, submitBallot, type AnswerEnvironment } from './ballots.js';
 import { findCarriedOver } from './content-search.js';
 import { locatorOf } from '../export/export-root.js';
@@ -47,6 +48,7 @@ interface HighRiskParts {
   readonly pace: Pace;
   /** The folder of exports, or null. */
   readonly exports: string | null;
+  readonly telemetry: Pick<EngineTelemetry, 'openTree'>;
 }
 
 interface RunStart {
@@ -230,6 +232,7 @@ export class HighRiskRuns {
     const { policyCache, ids } = this.#parts;
     const pinned = await policyCache.current();
     const root = ids.draw('run_');
+    this.#parts.telemetry.openTree(root, options.trace);
     const { open, notes } = createOpenInput(root, { ...options, scope: start.scope }, pinned, ids);
     const material: Artifact = {
       kind: 'request',

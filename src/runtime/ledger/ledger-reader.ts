@@ -160,6 +160,11 @@ export class LedgerReader {
     return this.#approvals.list(now, by, control);
   }
 
+  /** The number of pending approvals. */
+  countApprovals(now: string): Promise<number> {
+    return this.#approvals.count(now);
+  }
+
   /** One pending approval and the entry that contains its request; null if it is no longer pending. `by` as above. */
   approval(
     { run_id, digest }: Pick<PendingApproval, 'run_id' | 'digest'>,

@@ -85,6 +85,16 @@ export class PendingApprovals {
     }
   }
 
+  /** The number of requests that people can still decide about. Reads only trees that have not ended. */
+  async count(now: string): Promise<number> {
+    let count = 0;
+    for await (const { tree_id } of this.#store.openTrees()) {
+      const pending = this.#pendingIn(tree_id, { now, by: null })[Symbol.asyncIterator]();
+      while ((await pending.next()).done !== true) count += 1;
+    }
+    return count;
+  }
+
   /**
    * A request of a tree that people can still decide about, or null.
    * @param by a person, who sees a withheld request if they may vote on this very one. The caller records the reading

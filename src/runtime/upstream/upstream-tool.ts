@@ -63,12 +63,17 @@ export function upstreamTool(
     resultBytesMax: bytesMax,
     outside: facts.outside ?? true,
     confidentiality: facts.confidentiality ?? CONFIDENTIALITY_FLAGS,
-    run: async (proposed, { idempotency_key, signal }) => {
+    run: async (proposed, { idempotency_key, signal, trace }) => {
       const decoded = decodeInput(input, proposed as JsonObject);
       if (decoded === null) throw unsentInputError('a text in it does not hold the JSON that it should');
       if (!isConformingValue(walkedInput, decoded))
         throw unsentInputError("it does not conform to the tool's own schema");
-      const call = { tool: definition.tool, input: decoded, idempotency_key };
+      const call = {
+        tool: definition.tool,
+        input: decoded,
+        idempotency_key,
+        ...(trace === undefined ? {} : { trace }),
+      };
       const idempotent = facts.idempotent ?? false;
       const pinned = { ...call, sha256: definition.sha256, idempotent, prepare_ms: Math.ceil(timeout / 2) };
       return { ...toToolResult(await server.call(pinned, signal), { walked: walkedOutput, structured, bytesMax }) };

@@ -1,7 +1,8 @@
-// The metrics of the service for Prometheus, in a registry of their own: an embedding service has another one.
+// The metrics of the HTTP service. The registry also has those of the engine if both share one telemetry.
 
-import { Counter, Gauge, Registry } from 'prom-client';
+import { PROMETHEUS_TYPE, type SdkTelemetry } from '../../adapters/telemetry/sdk-telemetry.js';
 import type { ClusterDirectory, ClusterStatus } from '../../ports/ledger/cluster.js';
+import type { Measure, Meter } from '../../ports/telemetry.js';
 import type { AdmissionCounts } from '../admission/scheduled-request.js';
 
 const OUTCOME = /"(?:outcome|decision)":"([A-Z_]{1,32})"/;
@@ -28,126 +29,89 @@ export interface MetricSources {
   readonly cluster?: Pick<ClusterDirectory, 'status'>;
 }
 
-export class Metrics {
-  readonly #registry = new Registry();
-  readonly #requests: Counter;
-  readonly #steps: Counter;
+/** Where metrics are registered and collected. */
+export type MetricRegistry = Pick<SdkTelemetry, 'meter' | 'collect'>;
 
-  constructor(sources: MetricSources) {
-    const registers = [this.#registry];
-    this.#requests = new Counter({
-      name: 'turnpike_http_requests_total',
-      help: 'Requests that were answered, by route and status',
-      labelNames: ['route', 'method', 'status'],
-      registers,
+export class Metrics {
+  readonly #registry: MetricRegistry;
+  readonly #requests: Measure;
+  readonly #steps: Measure;
+
+  constructor(sources: MetricSources, registry: MetricRegistry) {
+    const { meter } = registry;
+    this.#registry = registry;
+    this.#requests = meter.counter('turnpike_http_requests_total', {
+      description: 'Requests that were answered, by route and status',
     });
-    this.#steps = new Counter({
-      name: 'turnpike_steps_total',
-      help: 'Steps that were answered over HTTP, by outcome',
-      labelNames: ['outcome'],
-      registers,
+    this.#steps = meter.counter('turnpike_steps_total', {
+      description: 'Steps that were answered over HTTP, by outcome',
     });
-    if (sources.admission !== undefined) admissionMetrics(sources.admission, registers);
+    if (sources.admission !== undefined) admissionMetrics(sources.admission, meter);
     const { streams, gauges = [] } = sources;
     if (streams !== undefined) {
-      new Gauge({
-        name: 'turnpike_stream_clients',
-        help: 'Clients of event streams now',
-        registers,
-        collect() {
-          this.set(streams());
-        },
-      });
+      const description = 'Clients of event streams now';
+      meter.observe('gauge', 'turnpike_stream_clients', { description }, () => [{ value: streams() }]);
     }
-    for (const source of gauges) sourcedGauge(source, registers);
-    new Gauge({
-      name: 'turnpike_ledger_entries',
-      help: 'Entries of the ledger',
-      registers,
-      async collect() {
-        const size = sources.size();
-        // The other metrics of a worker are needed most while the database is gone.
-        this.set(await (sources.cluster === undefined ? size : size.catch(() => NaN)));
-      },
+    for (const source of gauges) sourcedGauge(source, meter);
+    meter.observe('gauge', 'turnpike_ledger_entries', { description: 'Entries of the ledger' }, async () => {
+      const size = sources.size();
+      // The other metrics of a worker are needed most while the database is gone.
+      return [{ value: await (sources.cluster === undefined ? size : size.catch(() => NaN)) }];
     });
-    if (sources.cluster !== undefined) clusterMetrics(sources.cluster, registers);
+    if (sources.cluster !== undefined) clusterMetrics(sources.cluster, meter);
   }
 
   request(route: string, method: string, status: number): void {
-    this.#requests.inc({ route, method, status });
+    this.#requests(1, { route, method, status });
   }
 
   /** Counts a step. Its outcome precedes all text that a tool can write, and quotes in strings are escaped. */
   step(response: string): void {
     const [, outcome = 'unknown'] = OUTCOME.exec(response) ?? [];
-    this.#steps.inc({ outcome });
+    this.#steps(1, { outcome });
   }
 
-  text(): Promise<string> {
-    return this.#registry.metrics();
+  /** All metrics now, in the text format of Prometheus. */
+  async text(): Promise<string> {
+    return (await this.#registry.collect()).text;
   }
 
   get type(): string {
-    return this.#registry.contentType;
+    return PROMETHEUS_TYPE;
   }
 }
 
-function sourcedGauge({ name, help, label, read }: GaugeSource, registers: Registry[]): Gauge {
-  return new Gauge({
-    name,
-    help,
-    labelNames: label === undefined ? [] : [label],
-    registers,
-    async collect() {
-      for (const [value, number] of await read()) {
-        if (label === undefined) this.set(number);
-        else this.set({ [label]: value }, number);
-      }
-    },
-  });
+function sourcedGauge({ name, help, label, read }: GaugeSource, meter: Meter): void {
+  meter.observe('gauge', name, { description: help }, async () =>
+    [...(await read())].map(([key, value]) => ({
+      value,
+      ...(label === undefined ? {} : { attributes: { [label]: key } }),
+    })),
+  );
 }
 
 /** Metrics of the admission controller, which counts itself: they add no cost to a request. */
-function admissionMetrics(counts: () => AdmissionCounts, registers: Registry[]): void {
-  const kinds = (name: 'admitted' | 'queued', help: string): Counter =>
-    new Counter({
-      name: `turnpike_requests_${name}_total`,
-      help,
-      labelNames: ['kind'],
-      registers,
-      collect() {
-        this.reset();
-        for (const [kind, count] of Object.entries(counts()[name])) this.inc({ kind }, count);
-      },
-    });
-  kinds('admitted', 'Requests that were admitted, by kind of work');
-  kinds('queued', 'Requests that had to wait before they were admitted or refused, by kind of work');
-  new Counter({
-    name: 'turnpike_requests_refused_total',
-    help: 'Requests that were not admitted, by the limit that was reached',
-    labelNames: ['limit'],
-    registers,
-    collect() {
-      this.reset();
-      for (const [limit, count] of Object.entries(counts().refused)) this.inc({ limit }, count);
-    },
-  });
-  new Gauge({
-    name: 'turnpike_requests_running',
-    help: 'Requests that run now, and requests that wait',
-    labelNames: ['state'],
-    registers,
-    collect() {
-      const { running, waiting } = counts();
-      this.set({ state: 'running' }, running);
-      this.set({ state: 'waiting' }, waiting);
-    },
+function admissionMetrics(counts: () => AdmissionCounts, meter: Meter): void {
+  const counter = (name: 'admitted' | 'queued' | 'refused', label: string, description: string): void =>
+    meter.observe('counter', `turnpike_requests_${name}_total`, { description }, () =>
+      Object.entries(counts()[name]).map(([key, value]) => ({ value, attributes: { [label]: key } })),
+    );
+  counter('admitted', 'kind', 'Requests that were admitted, by kind of work');
+  counter('queued', 'kind', 'Requests that had to wait before they were admitted or refused, by kind of work');
+  counter('refused', 'limit', 'Requests that were not admitted, by the limit that was reached');
+  const running = { description: 'Requests that run now, and requests that wait' };
+  meter.observe('gauge', 'turnpike_requests_running', running, () => {
+    const { running: now, waiting } = counts();
+    return [
+      { value: now, attributes: { state: 'running' } },
+      { value: waiting, attributes: { state: 'waiting' } },
+    ];
   });
 }
 
 /** Metrics of the whole cluster: every worker reports the same. Without the database their value is NaN. */
-function clusterMetrics(cluster: Pick<ClusterDirectory, 'status'>, registers: Registry[]): void {
-  // One query serves the gauges of a scrape, which are collected in the same turn.
+function clusterMetrics(cluster: Pick<ClusterDirectory, 'status'>, meter: Meter): void {
+  // One query serves the gauges of a collection, which are read in the same turn.
   let reading: Promise<ClusterStatus | null> | null = null;
   const read = (): Promise<ClusterStatus | null> => {
     reading ??= cluster.status().then(
@@ -157,15 +121,10 @@ function clusterMetrics(cluster: Pick<ClusterDirectory, 'status'>, registers: Re
     void reading.then(() => (reading = null));
     return reading;
   };
-  const gauge = (name: string, help: string, valueOf: (status: ClusterStatus) => number): Gauge =>
-    new Gauge({
-      name: `turnpike_cluster_${name}`,
-      help,
-      registers,
-      async collect() {
-        const status = await read();
-        this.set(status === null ? NaN : valueOf(status));
-      },
+  const gauge = (name: string, description: string, valueOf: (status: ClusterStatus) => number): void =>
+    meter.observe('gauge', `turnpike_cluster_${name}`, { description }, async () => {
+      const status = await read();
+      return [{ value: status === null ? NaN : valueOf(status) }];
     });
   gauge('performers', 'Workers that have a session with the database', ({ performers }) =>
     count(performers.map(({ over_at, connected }) => (over_at === null && connected ? 1 : 0))),

@@ -5,11 +5,13 @@ import type { PageFile } from '../../adapters/page-folder.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import { singleTokenBook } from '../../adapters/keys/token-book.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
+import { sdkTelemetry } from '../../adapters/telemetry/sdk-telemetry.js';
 import type { Log } from '../../ports/log.js';
 import { systemPace } from '../../adapters/system/system-pace.js';
 import { AdmissionController } from '../admission/admission-controller.js';
 import { createRequestGuard, loopbackNames } from '../request-guard.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
+import { readPackageVersion } from '../package-version.js';
 import { httpPlugin } from './http-plugin.js';
 import { createHandler } from './http-handler.js';
 import { LEDGER_ROUTES } from './routes/ledger-routes.js';
@@ -48,7 +50,9 @@ export async function serveSource(options: ServeSourceOptions): Promise<HttpServ
   const size = (): Promise<number> => source.size();
   const streams = new EventStreams({ size, tokens, clock, log });
   const admission = new AdmissionController({ clock, pace: systemPace() });
-  const metrics = new Metrics({ size, streams: () => streams.count, admission: () => admission.counts });
+  const telemetry = sdkTelemetry({ version: readPackageVersion(), otlp: null, log });
+  const sources = { size, streams: () => streams.count, admission: () => admission.counts };
+  const metrics = new Metrics(sources, telemetry);
   const service: InspectionService = {
     inspector: source,
     audit: options.audit ?? (() => Promise.resolve()),

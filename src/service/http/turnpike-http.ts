@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PageFile } from '../../adapters/page-folder.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
+import { sdkTelemetry } from '../../adapters/telemetry/sdk-telemetry.js';
 import { SESSION_ROLES } from '../../contract/session/session.js';
 import type { Clock } from '../../ports/clock.js';
 import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
@@ -30,7 +31,7 @@ import type { MonitoredProcess } from './admin/admin-handler.js';
 import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHandler } from './http-handler.js';
 import { ledgerAudit } from './routes/ledger-audit.js';
 import { KeyedSteps } from './routes/keyed-steps.js';
-import { Metrics } from './metrics.js';
+import { Metrics, type MetricRegistry } from './metrics.js';
 import { readinessGauges } from './readiness-gauges.js';
 import { createOpenCheck } from './served-page.js';
 import { ROUTES } from './routes/routes.js';
@@ -77,6 +78,8 @@ export interface TurnpikeHttpOptions {
   readonly withoutVolume?: boolean;
   /** Whether the sandbox may be on a network file system, which health shows. Default: false. */
   readonly unsafeShared?: boolean;
+  /** Where the metrics of the service are registered, and collected for its route. Default: a registry of its own. */
+  readonly telemetry?: MetricRegistry;
   readonly clock?: Clock;
   readonly log?: Log;
 }
@@ -141,6 +144,7 @@ function createService(
   const inspector = options.inspector === undefined ? own() : options.inspector;
   const size = (): Promise<number> => turnpike.ledger.size();
   const streams = new EventStreams({ size, tokens, clock, log });
+  const version = readPackageVersion();
   if (options.cluster !== undefined) addDatabaseCheck(turnpike, options.cluster);
   return {
     turnpike,
@@ -160,15 +164,18 @@ function createService(
     unsafeShared: options.unsafeShared ?? false,
     access: new RunAccess(turnpike.remoteAgents),
     keyedSteps: new KeyedSteps(turnpike.ledger),
-    metrics: new Metrics({
-      size,
-      streams: () => streams.count,
-      admission: () => admission.counts,
-      gauges: readinessGauges(turnpike),
-      ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
-    }),
+    metrics: new Metrics(
+      {
+        size,
+        streams: () => streams.count,
+        admission: () => admission.counts,
+        gauges: readinessGauges(turnpike),
+        ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
+      },
+      options.telemetry ?? sdkTelemetry({ version, otlp: null, log }),
+    ),
     streams,
-    version: readPackageVersion(),
+    version,
     clock,
     log,
   };

@@ -181,13 +181,14 @@ export class AgentConnection {
       return createErrorResult('IDEMPOTENCY_CONFLICT', 'This idempotency key was used for another call');
     }
     const submitted = await this.#runInOrder(async () => {
-      const target = await this.#openRun(earlier?.run_id ?? (requestedRun as string | undefined) ?? null);
+      const target = await this.#openRun(earlier?.run_id ?? (requestedRun as string | undefined) ?? null, call.trace);
       if (target === null) return null;
       const { run_id, origin } = target;
       callHistory.remember(mark, { run_id, content });
       const raw = meaning.kind === 'propose' ? (args['proposal'] as string) : proposalOf(args, meaning, run_id, mark);
       // Not awaited here: the next proposal may be submitted while this one is executed.
-      return { run_id, origin, response: target.submit(raw, inputIdOf(run_id, mark)) };
+      const response = target.submit(raw, inputIdOf(run_id, mark), call.trace);
+      return { run_id, origin, response };
     });
     if (submitted === null) return createErrorResult('RUN_UNKNOWN', 'There is no such run for you');
     try {
@@ -200,14 +201,14 @@ export class AgentConnection {
   }
 
   /** Opens another run of its own, unless it has one that has not ended. */
-  async #newRun({ args }: ToolCall): Promise<ToolCallResult> {
+  async #newRun({ args, trace }: ToolCall): Promise<ToolCallResult> {
     if (Object.keys(args).length > 0) return invalidArguments('new_run takes no arguments');
     return this.#runInOrder(async () => {
       const { agentRuns } = this.#options;
       const own = this.#own;
       const previous = own === null ? null : (own.ending ?? (await agentRuns.ending(own.run_id)));
       if (own !== null && previous === null) return toNewRunResult(own.run_id, false, null);
-      const { run_id, ending } = await this.#startOwnRun();
+      const { run_id, ending } = await this.#startOwnRun(trace);
       return ending === null ? toNewRunResult(run_id, true, previous) : this.#toOwnEndedResult(ending);
     });
   }
@@ -233,17 +234,17 @@ export class AgentConnection {
   }
 
   /** @returns null for a run that this connection may not use */
-  async #openRun(requestedRun: string | null): Promise<ReadyRun | null> {
+  async #openRun(requestedRun: string | null, trace: ToolCall['trace']): Promise<ReadyRun | null> {
     const { agentRuns } = this.#options;
     const targetRun = requestedRun ?? this.#outstanding;
-    if (targetRun === null) return this.#openOwnRun();
+    if (targetRun === null) return this.#openOwnRun(trace);
     const origin = requestedRun === null ? 'session' : 'named';
     if (!this.#known.has(targetRun) && !(await agentRuns.belongs(targetRun))) return null;
     this.#rememberRun(targetRun);
     return { run_id: targetRun, origin, ...(await agentRuns.open(targetRun)) };
   }
 
-  async #openOwnRun(): Promise<ReadyRun> {
+  async #openOwnRun(trace: ToolCall['trace']): Promise<ReadyRun> {
     const { agentRuns } = this.#options;
     const own = this.#own;
     if (own !== null && own.ending === null) {
@@ -251,17 +252,17 @@ export class AgentConnection {
       const ending = run.live ? null : await agentRuns.ending(own.run_id);
       if (ending === null || !isContinuable(ending)) return { run_id: own.run_id, origin: 'own', ...run };
     }
-    const { run_id, ending } = own === null || own.ending === null ? await this.#startOwnRun() : own;
+    const { run_id, ending } = own === null || own.ending === null ? await this.#startOwnRun(trace) : own;
     if (ending !== null) return { run_id, origin: 'own', live: false, submit: () => Promise.reject(ownRunEnded()) };
     return { run_id, origin: 'own', ...(await agentRuns.open(run_id)) };
   }
 
   /** @returns the connection's new run. If no other run may follow, nothing is opened, and it has an ending */
-  async #startOwnRun(): Promise<OwnRun> {
+  async #startOwnRun(trace: ToolCall['trace']): Promise<OwnRun> {
     const { agentRuns, succession, id, storedRun } = this.#options;
     const refusal = await succession.findRefusal();
     if (refusal !== null) return (this.#own = { run_id: refusal.run_id, ending: refusal });
-    const own = await agentRuns.start(correlationOf(id));
+    const own = await agentRuns.start(correlationOf(id), trace);
     this.#own = own;
     succession.observe(own);
     if (own.ending !== null) return own;

@@ -1,6 +1,7 @@
 // How connections reach agent runs: in this process, or through the process that owns the home directory.
 
 import type { StepResponse } from '../../contract/run/response.js';
+import type { TraceCarrier } from '../../contract/trace-context.js';
 import type { AgentOptions } from '../../runtime/agents/agent-run.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import type { RemoteAgent, RemoteAgents } from '../../runtime/agents/remote-agents.js';
@@ -9,7 +10,7 @@ import { endedRun, type EndedRun } from './ended-run.js';
 /** A run that accepts proposals. It is opened before the call, so that calls keep their order. */
 export interface ReachedRun {
   /** Submits one raw payload. For a known input id it returns the recorded response. */
-  submit(raw: string, inputId: string): Promise<StepResponse>;
+  submit(raw: string, inputId: string, trace: TraceCarrier | undefined): Promise<StepResponse>;
   /** Whether the run still accepts new proposals. */
   readonly live: boolean;
 }
@@ -23,7 +24,7 @@ export interface OwnRun {
 
 export interface RunGateway {
   /** @param correlation the correlation id of the runs of one connection, unless the identity has another one */
-  start(correlation: string): Promise<OwnRun>;
+  start(correlation: string, trace: TraceCarrier | undefined): Promise<OwnRun>;
   open(run_id: string): Promise<ReachedRun>;
   /** Whether a run belongs to the agent of the connection: knowing the id is not enough. */
   belongs(run_id: string): Promise<boolean>;
@@ -39,13 +40,18 @@ export type AgentIdentity = Omit<AgentOptions, 'link' | 'key'>;
 /** Creates the gateway. The runs are remote: they outlive the connection, and end at the idle limit (D3). */
 export function createRunGateway(agents: RemoteAgents, identity: AgentIdentity): RunGateway {
   return {
-    start: async (correlation) => {
-      const { run_id, ending } = await agents.start({ correlation, ...identity });
+    start: async (correlation, trace) => {
+      const { run_id, ending } = await agents.start({
+        correlation,
+        ...identity,
+        ...(trace === undefined ? {} : { trace }),
+      });
       return { run_id, ending: ending === null ? null : endedRun(run_id, ending) };
     },
     open: async (run_id) => ({
       live: (await agents.find(run_id))?.ended === null,
-      submit: (raw, inputId) => agents.submit(run_id, raw, { inputId }),
+      submit: (raw, inputId, trace) =>
+        agents.submit(run_id, raw, trace === undefined ? { inputId } : { inputId, trace }),
     }),
     belongs: async (run_id) => isOfAgent(await agents.find(run_id), identity),
     ending: async (run_id) => {

@@ -10,6 +10,7 @@ import {
   type Tool,
 } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonObject } from '../../contract/json.js';
+import { agentTrace } from '../../contract/trace-context.js';
 import { IDEMPOTENCY_KEY } from '../../adapters/mcp/mcp-client.js';
 import type { Log } from '../../ports/log.js';
 import type { AgentConnection } from './agent-connection.js';
@@ -37,7 +38,8 @@ export function sdkServer(connection: AgentConnection, version: string, log: Log
     if (key !== null && !isKey(key))
       throw new McpError(ErrorCode.InvalidParams, `${IDEMPOTENCY_KEY} is not a valid key`);
     const args = (params.arguments ?? {}) as JsonObject;
-    const answer = await connection.call({ name: params.name, args, request_id: requestId, key });
+    const trace = agentTrace(params._meta?.['traceparent']);
+    const answer = await connection.call({ name: params.name, args, request_id: requestId, key, ...trace });
     if (answer === null) throw new McpError(ErrorCode.InvalidParams, 'Unknown tool');
     return answer;
   });

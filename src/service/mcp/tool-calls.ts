@@ -3,6 +3,7 @@
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
 import type { JsonObject } from '../../contract/json.js';
+import type { TraceCarrier } from '../../contract/trace-context.js';
 
 /** One tool call as its connection received it. */
 export interface ToolCall {
@@ -12,6 +13,8 @@ export interface ToolCall {
   readonly request_id: string | number;
   /** The idempotency key of the client: the same in every attempt, on every connection. */
   readonly key: string | null;
+  /** The trace context of the client: it identifies nothing. */
+  readonly trace?: TraceCarrier;
 }
 
 /** A digest of name and arguments: reusing a key or request id with another content is a mistake of the client. */

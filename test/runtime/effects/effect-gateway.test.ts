@@ -12,6 +12,7 @@ import { CallLog } from '../../../src/runtime/effects/call-log.js';
 import { BoundedCalls } from '../../../src/runtime/effects/bounded-calls.js';
 import { catalogueFrom, defineAction } from '../../../src/runtime/effects/define-effects.js';
 import { ExportEffects } from '../../../src/runtime/effects/export-effects.js';
+import { EffectTraces } from '../../../src/runtime/telemetry/traced-effects.js';
 import { EffectGateway } from '../../../src/runtime/effects/effect-gateway.js';
 import { RecordEffects } from '../../../src/runtime/effects/record-effects.js';
 import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
@@ -106,6 +107,7 @@ test('S4-19 S4-81: an executor does nothing for an effect without an allow', () 
       signer: () => null,
       root: '.',
     }),
+    traces: new EffectTraces(),
     registrations: { tools: made.tools, targets: made.targets, actions: [note] },
   });
   const byThePlatform = ['EXPORT_BUNDLE', 'RUN_VERIFICATION', 'REVIEW_PHASE'].map((name) => [name, {}, []] as const);

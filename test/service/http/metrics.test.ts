@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals';
+import { sdkTelemetry } from '../../../src/adapters/telemetry/sdk-telemetry.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import type { ClusterStatus } from '../../../src/ports/ledger/cluster.js';
-import { Metrics } from '../../../src/service/http/metrics.js';
+import { Metrics, type MetricSources } from '../../../src/service/http/metrics.js';
 
 const WORKER = { host: 'h', pid: 1, joined_at: '', version: null, address: null, volume_id: null, overlay_epoch: 0 };
 const STATUS: ClusterStatus = {
@@ -22,6 +24,9 @@ const own = {
   admission: () => ({ running: 0, waiting: 0, admitted: {}, queued: {}, refused: {} }) as never,
 };
 
+const metricsOf = (sources: MetricSources): Metrics =>
+  new Metrics(sources, sdkTelemetry({ version: '1', otlp: null, log: winstonLog('error') }));
+
 const valuesOf = (text: string): readonly string[] =>
   text.split('\n').filter((line) => /^turnpike_(?:cluster|ledger)_/.test(line));
 
@@ -31,7 +36,7 @@ test('a worker reports the state of its cluster, with one query for a scrape', a
     queries += 1;
     return Promise.resolve(STATUS);
   };
-  expect(valuesOf(await new Metrics({ ...own, cluster: { status } }).text())).toEqual([
+  expect(valuesOf(await metricsOf({ ...own, cluster: { status } }).text())).toEqual([
     'turnpike_ledger_entries 5',
     'turnpike_cluster_performers 1',
     'turnpike_cluster_unfinished_effects 6',
@@ -46,11 +51,11 @@ test('a worker reports the state of its cluster, with one query for a scrape', a
 
 test('without its database, a worker reports NaN for what it cannot read', async () => {
   const down = (): Promise<never> => Promise.reject(new Error('down'));
-  const values = valuesOf(await new Metrics({ ...own, size: down, cluster: { status: down } }).text());
+  const values = valuesOf(await metricsOf({ ...own, size: down, cluster: { status: down } }).text());
   expect(values).toHaveLength(8);
   for (const value of values) expect(value).toMatch(/ nan$/i);
 });
 
 test('a ledger with one writer has no metrics of a cluster', async () => {
-  expect(valuesOf(await new Metrics(own).text())).toEqual(['turnpike_ledger_entries 5']);
+  expect(valuesOf(await metricsOf(own).text())).toEqual(['turnpike_ledger_entries 5']);
 });

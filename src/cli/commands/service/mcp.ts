@@ -7,6 +7,7 @@ import { quoteArgument, commandUsageError, parseCount, parseHostPort } from '../
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { findContractFolder, homeOf } from '../../options/folders.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
+import { TELEMETRY_OPTIONS } from '../../options/telemetry.js';
 import { withHomeAccess, type HomeAccess } from '../../home-access.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import type { Io } from '../../io.js';
@@ -39,6 +40,7 @@ export const mcp: CliCommand = {
     { name: 'session-role', value: 'ROLE', help: `the session role of agents (default ${SESSION_ROLES[0]})` },
     NEW_RUNS_OPTION,
     LEDGER_FAILURE_OPTION,
+    ...TELEMETRY_OPTIONS,
     { name: 'posture', value: 'HOW', help: `the posture of sessions that agents start: ${POSTURES.join(', ')}` },
   ],
   notes: [
@@ -58,13 +60,17 @@ export const mcp: CliCommand = {
       const { localTurnpike: here } = home;
       const policy = here === null ? { contract: findContractFolder(args, io).path } : { policy: () => here.policy() };
       const limit = newRunsMax === undefined ? {} : { newRunsMax };
-      const service = mcpService({ turnpike: home, ...policy, agent, log: io.log, sessions, ...limit });
+      const service = mcpService({ turnpike: home, ...policy, agent, log: life.io.log, sessions, ...limit });
       return address === null
-        ? serveOverStdio(service, home, args, io, life)
-        : serveOverHttp(service, home, address, args, io, life);
+        ? serveOverStdio(service, home, args, life.io, life)
+        : serveOverHttp(service, home, address, args, life.io, life);
     };
     return withServiceLife(mcp, args, io, (life) =>
-      withHomeAccess(args, io, (home) => serve(home, life), { upstreams: true, reaction: life.reaction }),
+      withHomeAccess(args, life.io, (home) => serve(home, life), {
+        upstreams: true,
+        reaction: life.reaction,
+        telemetry: life.telemetry,
+      }),
     );
   },
 };

@@ -14,6 +14,7 @@ import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } fr
 import { homeOf } from '../../options/folders.js';
 import type { LocalWorker } from '../../store/open-worker.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
+import { TELEMETRY_OPTIONS } from '../../options/telemetry.js';
 import { STORE_OPTION } from '../../store/shared-home.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
 import { withHomeAccess } from '../../home-access.js';
@@ -71,6 +72,7 @@ export const serve: CliCommand = {
     NEW_RUNS_OPTION,
     { name: 'specs', value: 'DIR', help: 'a folder of specs for new sessions, named by their ids' },
     { name: 'inline-specs', help: 'accept specs in requests; danger: the commands in them are executed' },
+    ...TELEMETRY_OPTIONS,
   ],
   notes: [
     'Every request needs a bearer token: one of `turnpike token`, or the one that the command creates at the start,',
@@ -79,11 +81,12 @@ export const serve: CliCommand = {
     'commands use the home directory through it. Any number of processes can serve one ledger in a database: each needs',
     'a home directory of its own, from `turnpike init --store`, and callers may use any of them.',
   ],
-  async run(args, io) {
+  async run(args, given) {
     limitHeapGrowth();
     const [host, port] = [args.text('host') ?? HOST_DEFAULT, parsePort(serve, args, 'port', PORT_DEFAULT)];
-    return withServiceLife(serve, args, io, (life) => {
-      if (args.flag('demo')) return serveDemo({ host, port }, args, io, life);
+    return withServiceLife(serve, args, given, (life) => {
+      const { io, telemetry } = life;
+      if (args.flag('demo')) return serveDemo({ host, port }, args, life);
       return withHomeAccess(
         args,
         io,
@@ -91,29 +94,34 @@ export const serve: CliCommand = {
           if (here !== null) await serveHome({ turnpike: here, worker, life }, { host, port }, args, io);
           return 0;
         },
-        { upstreams: true, localOnly: true, reaction: life.reaction },
+        { upstreams: true, localOnly: true, reaction: life.reaction, telemetry },
       );
     });
   },
 };
 
 /** The demonstration uses a temporary home and never touches an existing one. */
-async function serveDemo(at: Address, args: CommandArguments, io: Io, life: ServiceLife): Promise<ExitCode> {
+async function serveDemo(at: Address, args: CommandArguments, life: ServiceLife): Promise<ExitCode> {
   if (args.isGiven('home')) throw usageError('--demo creates a home directory of its own: omit --home');
   const folder = await mkdtemp(join(tmpdir(), 'turnpike-demo-'));
   try {
-    await runDemo(folder, at, args, io, life);
+    await runDemo(folder, at, args, life);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
   return 0;
 }
 
-async function runDemo(folder: string, at: Address, args: CommandArguments, io: Io, life: ServiceLife): Promise<void> {
+async function runDemo(folder: string, at: Address, args: CommandArguments, life: ServiceLife): Promise<void> {
+  const { io, telemetry } = life;
   // Installed before filling, so that a stop during it removes the folder too.
   const stop = life.stop();
   const { fillDemo, runDemoAgents: keepMoving, openDemo } = await import('../../demo.js');
-  const turnpike = await openDemo(folder, { log: io.log, ...life.reaction });
+  const turnpike = await openDemo(folder, {
+    log: io.log,
+    ...life.reaction,
+    ...(telemetry === null ? {} : { telemetry }),
+  });
   const ended = new AbortController();
   let moving: Promise<void> = Promise.resolve();
   try {
@@ -170,6 +178,7 @@ async function serveHome(
       ? {}
       : { cluster: worker.cluster, withoutVolume: worker.volume_id === null, unsafeShared: worker.unsafeShared }),
     ...(life.admin === null ? {} : { admin: life.admin }),
+    ...(life.telemetry === null ? {} : { telemetry: life.telemetry }),
     log: io.log,
   });
   worker?.serveAt(args.text('advertise') ?? server.url);

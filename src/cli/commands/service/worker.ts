@@ -2,7 +2,6 @@ import { usageError } from '../../../errors.js';
 import { limitHeapGrowth } from '../../../adapters/heap-growth.js';
 import { NO_OPERANDS, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
 import { withHomeAccess } from '../../home-access.js';
-import type { Io } from '../../io.js';
 import { homeOf } from '../../options/folders.js';
 import {
   ADMIN_OPTION,
@@ -10,6 +9,7 @@ import {
   withServiceLife,
   type ServiceLife,
 } from '../../options/service-options.js';
+import { TELEMETRY_OPTIONS } from '../../options/telemetry.js';
 import { STORE_OPTION } from '../../store/shared-home.js';
 
 /** `turnpike worker`: a worker of a shared ledger without an HTTP service. */
@@ -19,7 +19,7 @@ export const worker: CliCommand = {
   section: 'worker',
   summary: 'Run a worker of a shared ledger without an HTTP service',
   operands: NO_OPERANDS,
-  options: [STORE_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION],
+  options: [STORE_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION, ...TELEMETRY_OPTIONS],
   notes: [
     'The worker fires timers, settles the effects of workers that are gone, and integrates commits into the log, until',
     'it receives SIGTERM. After the loss of the database it joins again by itself. Needs a home directory of',
@@ -27,11 +27,12 @@ export const worker: CliCommand = {
   ],
   async run(args, io) {
     limitHeapGrowth();
-    return withServiceLife(worker, args, io, (life) => runWorker(args, io, life));
+    return withServiceLife(worker, args, io, (life) => runWorker(args, life));
   },
 };
 
-function runWorker(args: CommandArguments, io: Io, life: ServiceLife): Promise<ExitCode> {
+function runWorker(args: CommandArguments, life: ServiceLife): Promise<ExitCode> {
+  const { io, telemetry } = life;
   life.stop();
   const { home } = homeOf(args, io);
   return withHomeAccess(
@@ -44,15 +45,15 @@ function runWorker(args: CommandArguments, io: Io, life: ServiceLife): Promise<E
       await io.stderr.writeLine(
         `this worker has joined the ledger, ${own.volume_id === null ? 'without the volume' : `with volume ${own.volume_id}`}`,
       );
-      if (life.admin !== null) {
+      if (life.admin !== null && telemetry !== null) {
         const { workerMetrics } = await import('../../../service/http/worker-metrics.js');
-        life.admin.begin({ readiness: turnpike.readiness, metrics: workerMetrics(turnpike, own.cluster) });
+        life.admin.begin({ readiness: turnpike.readiness, metrics: workerMetrics(turnpike, own.cluster, telemetry) });
       }
       const unwatch = life.admin === null ? turnpike.readiness.watch() : null;
       await life.waitForEnd();
       unwatch?.();
       return 0;
     },
-    { localOnly: true, reaction: life.reaction },
+    { localOnly: true, reaction: life.reaction, telemetry },
   );
 }

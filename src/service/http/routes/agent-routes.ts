@@ -4,6 +4,7 @@ import Type, { type Static } from 'typebox';
 import { BudgetLimits } from '../../../contract/run/budget.js';
 import { StepResponse } from '../../../contract/run/response.js';
 import { CaseId, closed, Identifier, Nullable, RunId, TaxonomyVersions } from '../../../contract/shapes.js';
+import { agentTrace } from '../../../contract/trace-context.js';
 import { IntegrationError } from '../../../errors.js';
 import type { Principal } from '../../../ports/token-book.js';
 import type { AgentIdentity } from '../../mcp/run-gateway.js';
@@ -42,9 +43,11 @@ export const AGENT_ROUTES: readonly Route[] = [
     summary: 'Start an agent run as the actor and role of the token',
     rights: ['act'],
     body: StartAgentBody,
+    headers: ['traceparent'],
     responses: { 201: jsonResponse('The run. If policy denies it, it has ended already.', StartedAgent) },
-    async handle({ principal, body }, service) {
-      const { run_id, ending } = await service.turnpike.remoteAgents.start(identityOf(principal, body, service));
+    async handle({ principal, body, headers }, service) {
+      const identity = { ...identityOf(principal, body, service), ...agentTrace(headers.traceparent) };
+      const { run_id, ending } = await service.turnpike.remoteAgents.start(identity);
       const ended = ending === null ? null : { state: ending.state, reason: ending.reason };
       return { status: 201, json: { run_id, ending: ended }, headers: { Location: `/api/v1/runs/${run_id}` } };
     },
@@ -56,7 +59,7 @@ export const AGENT_ROUTES: readonly Route[] = [
     rights: ['act'],
     params: RunParams,
     body: BinaryBody,
-    headers: ['idempotency-key', 'prefer'],
+    headers: ['idempotency-key', 'prefer', 'traceparent'],
     responses: { 200: jsonResponse(STEP_DESCRIPTION, StepResponse) },
     async handle({ principal, params: { run_id }, body, headers }, service) {
       const { turnpike, keyedSteps: keyed, metrics, access } = service;
@@ -64,8 +67,9 @@ export const AGENT_ROUTES: readonly Route[] = [
       const key = headers['idempotency-key'];
       if (key !== undefined && !IDEMPOTENCY_KEY_PATTERN.test(key)) throw new RefusalError('INVALID_REQUEST');
       const integrated = isIntegrationPreferred(headers.prefer);
+      const trace = agentTrace(headers.traceparent);
       const submit = (options: SubmitOptions): Promise<AppliedResponse> =>
-        respondAsPreferred(turnpike.respond(run_id, body, { ...options, integrated }), integrated);
+        respondAsPreferred(turnpike.respond(run_id, body, { ...options, ...trace, integrated }), integrated);
       const { response, headers: applied } =
         key === undefined
           ? await submit({})

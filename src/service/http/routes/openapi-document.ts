@@ -82,6 +82,7 @@ const HEADER_NAMES: Readonly<Record<RequestHeader, string>> = {
   'idempotency-key': 'Idempotency-Key',
   'last-event-id': 'Last-Event-ID',
   prefer: 'Prefer',
+  traceparent: 'traceparent',
 };
 
 const toParameters = ({ properties, required }: TObject, location: 'path' | 'query') =>

@@ -21,7 +21,8 @@ export interface RouteRequest<P, Q, B> {
   /** For long reads: charges them to the token, and is aborted when the client leaves. */
   readonly control: ReadControl;
 }
-export type RequestHeader = 'if-match' | 'if-none-match' | 'idempotency-key' | 'last-event-id' | 'prefer';
+export type RequestHeader =
+  'if-match' | 'if-none-match' | 'idempotency-key' | 'last-event-id' | 'prefer' | 'traceparent';
 
 /** The response of a route. */
 export type RouteResponse =

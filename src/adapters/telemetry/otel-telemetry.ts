@@ -1,0 +1,199 @@
+// Telemetry over the OpenTelemetry API, for embedding services that have an SDK of their own and for the SDK of the
+// command. The API is loaded only with this file.
+
+import {
+  context,
+  createTraceState,
+  metrics,
+  propagation,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+  type Attributes as OtelAttributes,
+  type Context,
+  type Link,
+  type Meter as OtelMeter,
+  type MeterProvider,
+  type ObservableResult,
+  type Span,
+  type SpanContext,
+  type Tracer as OtelTracer,
+  type TracerProvider,
+} from '@opentelemetry/api';
+import type { TracePoint } from '../../contract/trace-context.js';
+import type { Attributes, Meter, OpenSpan, SpanOutcome, SpanStart, Telemetry, Tracer } from '../../ports/telemetry.js';
+
+const SCOPE = 'turnpike';
+
+/** Options of `otelTelemetry`. */
+export interface OtelTelemetryOptions {
+  /** Default: the global one of the OpenTelemetry API. Null: no traces. */
+  readonly tracerProvider?: TracerProvider | null;
+  /** Default: the global one of the OpenTelemetry API. */
+  readonly meterProvider?: MeterProvider;
+  /** The share of run trees that are traced although no caller traces them, from 0 to 1. Default: 1. */
+  readonly ratio?: number;
+  /** Whether what a caller traces is traced whatever the share. Default: true. */
+  readonly followsCallers?: boolean;
+}
+
+/** Lets a caller choose the ids of the next span. Only an SDK of ours can. */
+export interface SpanIds {
+  next: Pick<TracePoint, 'traceId' | 'spanId'> | null;
+}
+
+/** Reports to the SDK that the service has registered with the OpenTelemetry API, or to the given providers. */
+export const otelTelemetry = (options: OtelTelemetryOptions = {}): Telemetry => createOtelTelemetry(options, null);
+
+/** @param spanIds null if the provider chooses all ids */
+export function createOtelTelemetry(options: OtelTelemetryOptions, spanIds: SpanIds | null): Telemetry {
+  const { tracerProvider = trace.getTracerProvider(), meterProvider = metrics.getMeterProvider() } = options;
+  const { ratio = 1, followsCallers = true } = options;
+  return {
+    now: () => performance.timeOrigin + performance.now(),
+    tracer:
+      tracerProvider === null
+        ? null
+        : new ApiTracer(tracerProvider.getTracer(SCOPE), { ratio, followsCallers, spanIds }),
+    meter: new ApiMeter(meterProvider.getMeter(SCOPE)),
+  };
+}
+
+interface ApiTracerOptions extends Pick<Tracer, 'ratio' | 'followsCallers'> {
+  readonly spanIds: SpanIds | null;
+}
+
+class ApiTracer implements Tracer {
+  readonly ratio: number;
+  readonly followsCallers: boolean;
+  readonly #tracer: OtelTracer;
+  readonly #spanIds: SpanIds | null;
+  /** The parent of the last span: the spans of a step have the same one. */
+  #parent: { readonly point: TracePoint; readonly context: Context } | null = null;
+
+  constructor(tracer: OtelTracer, { ratio, followsCallers, spanIds }: ApiTracerOptions) {
+    this.#tracer = tracer;
+    this.ratio = ratio;
+    this.followsCallers = followsCallers;
+    this.#spanIds = spanIds;
+  }
+
+  start(start: SpanStart): OpenSpan {
+    const span = this.#start(start);
+    const { traceId, spanId, traceFlags } = span.spanContext();
+    const { tracestate, baggage } = start.parent ?? {};
+    const point: TracePoint = {
+      traceId,
+      spanId,
+      sampled: (traceFlags & TraceFlags.SAMPLED) !== 0,
+      ...(tracestate === undefined ? {} : { tracestate }),
+      ...(baggage === undefined ? {} : { baggage }),
+    };
+    return { point, end: (end) => endSpan(span, end) };
+  }
+
+  record(start: SpanStart, end: SpanOutcome): void {
+    endSpan(this.#start(start), end);
+  }
+
+  active(): TracePoint | null {
+    const now = context.active();
+    const active = trace.getSpanContext(now);
+    if (active === undefined || !trace.getSpan(now)) return null;
+    const carrier: { baggage?: string } = {};
+    propagation.inject(now, carrier);
+    const tracestate = active.traceState?.serialize();
+    return {
+      traceId: active.traceId,
+      spanId: active.spanId,
+      sampled: (active.traceFlags & TraceFlags.SAMPLED) !== 0,
+      ...(tracestate === undefined || tracestate === '' ? {} : { tracestate }),
+      ...(carrier.baggage === undefined ? {} : { baggage: carrier.baggage }),
+    };
+  }
+
+  runAt<T>(point: TracePoint, work: () => T): T {
+    return context.with(trace.setSpanContext(context.active(), toSpanContext(point)), work);
+  }
+
+  #start({ name, kind, parent, startMs, attributes, ids, link }: SpanStart): Span {
+    const options = {
+      kind: kind === 'server' ? SpanKind.SERVER : SpanKind.INTERNAL,
+      startTime: startMs,
+      attributes: attributes as OtelAttributes,
+      ...(link === undefined ? {} : { links: [toLink(link)] }),
+    };
+    if (this.#spanIds !== null) this.#spanIds.next = ids ?? null;
+    return this.#tracer.startSpan(name, options, this.#contextOf(parent, ids));
+  }
+
+  #contextOf(parent: TracePoint | null, ids: SpanStart['ids']): Context {
+    if (parent === null) {
+      // A provider that chooses all ids gets the trace by a parent that is never reported.
+      return this.#spanIds !== null || ids === undefined
+        ? ROOT_CONTEXT
+        : trace.setSpanContext(ROOT_CONTEXT, toSpanContext({ ...ids, sampled: true, remote: true }));
+    }
+    if (this.#parent?.point !== parent) {
+      // The state is text of the caller: our own SDK does not send it.
+      const { tracestate, ...own } = parent;
+      const place = this.#spanIds === null && tracestate !== undefined ? parent : own;
+      this.#parent = { point: parent, context: trace.setSpanContext(ROOT_CONTEXT, toSpanContext(place)) };
+    }
+    return this.#parent.context;
+  }
+}
+
+const toLink = (point: TracePoint): Link => ({ context: toSpanContext(point) });
+
+const toSpanContext = ({ traceId, spanId, sampled, remote, tracestate }: TracePoint): SpanContext => ({
+  traceId,
+  spanId,
+  traceFlags: sampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+  ...(remote === true ? { isRemote: true } : {}),
+  ...(tracestate === undefined ? {} : { traceState: createTraceState(tracestate) }),
+});
+
+function endSpan(span: Span, { endMs, attributes, error }: SpanOutcome): void {
+  if (!span.isRecording()) return;
+  if (attributes !== undefined) span.setAttributes(attributes);
+  if (error !== undefined && error !== null) {
+    span.setAttribute('error.type', error);
+    span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+  span.end(endMs);
+}
+
+class ApiMeter implements Meter {
+  readonly #meter: OtelMeter;
+
+  constructor(meter: OtelMeter) {
+    this.#meter = meter;
+  }
+
+  counter: Meter['counter'] = (name, options) => {
+    const counter = this.#meter.createCounter(name, options);
+    return (value, attributes) => counter.add(value, attributes);
+  };
+
+  histogram: Meter['histogram'] = (name, { boundaries, ...options }) => {
+    const advice = boundaries === undefined ? {} : { advice: { explicitBucketBoundaries: [...boundaries] } };
+    const histogram = this.#meter.createHistogram(name, { ...options, ...advice });
+    return (value, attributes) => histogram.record(value, attributes);
+  };
+
+  observe: Meter['observe'] = (kind, name, options, read) => {
+    const instrument =
+      kind === 'counter'
+        ? this.#meter.createObservableCounter(name, options)
+        : this.#meter.createObservableGauge(name, options);
+    instrument.addCallback(async (result: ObservableResult) => {
+      for (const { value, attributes } of await read()) result.observe(value, toPlain(attributes));
+    });
+  };
+}
+
+const toPlain = (attributes: Attributes | undefined): OtelAttributes | undefined =>
+  attributes === undefined ? undefined : { ...attributes };

@@ -1,0 +1,127 @@
+// The OpenTelemetry SDK of the command and of the HTTP service: metrics for Prometheus, and with a collector also
+// traces and metrics over OTLP/HTTP. The build puts it and its packages into one file, so that they are not installed
+// with this package (decision 0052).
+
+import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
+import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { detectResources, envDetector, resourceFromAttributes, type Resource } from '@opentelemetry/resources';
+import { MeterProvider, MetricReader, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
+import { AlwaysOnSampler, RandomIdGenerator, TracerProvider } from '@opentelemetry/sdk-trace';
+import type { Log } from '../../ports/log.js';
+import type { Telemetry } from '../../ports/telemetry.js';
+import { createOtelTelemetry, type SpanIds } from './otel-telemetry.js';
+import type { OtlpSettings } from './otlp-settings.js';
+import { SpanQueue } from './span-queue.js';
+
+/** How long the end of the process waits for the collector, in ms. */
+const SHUTDOWN_MS = 2_000;
+/** The content type of the text format of Prometheus. */
+export const PROMETHEUS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+/** Series of one metric. Further ones are counted together: labels are bounded, and this is the last bound. */
+const SERIES_MAX = 1_000;
+
+export interface SdkTelemetryOptions {
+  readonly version: string;
+  /** Null: nothing is sent anywhere. */
+  readonly otlp: OtlpSettings | null;
+  readonly log: Pick<Log, 'warn'>;
+}
+
+/** Metrics that can be collected, and traces if there is a collector. */
+export interface SdkTelemetry extends Telemetry {
+  /** All metrics now, in the text format of Prometheus. */
+  collect(): Promise<{ readonly text: string }>;
+  /** Sends what waits, for a limited time. */
+  close(): Promise<void>;
+}
+
+/** Reads metrics when it is asked to. */
+class ScrapeReader extends MetricReader {
+  protected override onShutdown(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  protected override onForceFlush(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+export function sdkTelemetry({ version, otlp, log }: SdkTelemetryOptions): SdkTelemetry {
+  const resource = createResource(version);
+  const scrape = new ScrapeReader({ cardinalitySelector: () => SERIES_MAX });
+  const pushed = otlp === null || otlp.metrics === null ? [] : [createMetricPush(otlp, otlp.metrics)];
+  const meterProvider = new MeterProvider({ resource, readers: [scrape, ...pushed] });
+  const traces = otlp === null || otlp.traces === null ? null : createTraces(resource, otlp, otlp.traces);
+  const telemetry = createOtelTelemetry(
+    {
+      meterProvider,
+      tracerProvider: traces?.provider ?? null,
+      ratio: otlp?.ratio ?? 0,
+      followsCallers: otlp?.followsCallers ?? false,
+    },
+    traces?.spanIds ?? null,
+  );
+  if (traces !== null) observeSpans(telemetry, traces.queue);
+  const serializer = new PrometheusSerializer(undefined, false, undefined, true, true);
+  return {
+    ...telemetry,
+    async collect() {
+      const { resourceMetrics, errors } = await scrape.collect();
+      if (errors.length > 0) log.warn('some metrics cannot be read', { errors: errors.length, error: errors[0] });
+      return { text: serializer.serialize(resourceMetrics) };
+    },
+    async close() {
+      await traces?.queue.shutdown();
+      await meterProvider.shutdown({ timeoutMillis: SHUTDOWN_MS }).catch(() => undefined);
+    },
+  };
+}
+
+/** The environment may name the service and add attributes; the version is that of this package. */
+const createResource = (version: string): Resource =>
+  resourceFromAttributes({ 'service.name': process.env['OTEL_SERVICE_NAME'] ?? 'turnpike' }).merge(
+    detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes({ 'service.version': version })),
+  );
+
+/** The exporter reads headers, certificates and timeouts from the standard variables. */
+function createTraces(resource: Resource, { queue: limits, timeoutMs }: OtlpSettings, url: string) {
+  const spanIds: SpanIds = { next: null };
+  const random = new RandomIdGenerator();
+  const take = (part: 'traceId' | 'spanId'): string | undefined => spanIds.next?.[part];
+  const exporter = new OTLPTraceExporter({ url, timeoutMillis: timeoutMs });
+  const queue = new SpanQueue({ exporter, ...limits, shutdownMs: SHUTDOWN_MS });
+  const provider = new TracerProvider({
+    resource,
+    sampler: new AlwaysOnSampler(),
+    spanProcessors: [queue],
+    idGenerator: {
+      generateTraceId: () => take('traceId') ?? random.generateTraceId(),
+      generateSpanId: () => take('spanId') ?? random.generateSpanId(),
+    },
+  });
+  return { provider, queue, spanIds };
+}
+
+const createMetricPush = ({ metricIntervalMs, timeoutMs }: OtlpSettings, url: string): PeriodicExportingMetricReader =>
+  new PeriodicExportingMetricReader({
+    exporter: new OTLPMetricExporter({ url, timeoutMillis: timeoutMs }),
+    exportIntervalMillis: metricIntervalMs,
+    exportTimeoutMillis: Math.min(metricIntervalMs, timeoutMs),
+    cardinalityLimits: { default: SERIES_MAX },
+  });
+
+function observeSpans({ meter }: Telemetry, queue: SpanQueue): void {
+  meter.observe(
+    'counter',
+    'turnpike_telemetry_spans_dropped_total',
+    { description: 'Spans that the collector did not get, by reason' },
+    () => Object.entries(queue.dropped).map(([reason, value]) => ({ value, attributes: { reason } })),
+  );
+  meter.observe(
+    'counter',
+    'turnpike_telemetry_spans_exported_total',
+    { description: 'Spans that the collector got' },
+    () => [{ value: queue.exported }],
+  );
+}
