@@ -24,8 +24,8 @@ export interface OtlpOptions {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The share of run trees that are traced by default. A traced step costs a fifth more of the processor, and all others
- * must stay within 5 % (decision 0052).
+ * The share of run trees that are traced by default: to trace every step costs many times as much as to measure it
+ * (docs/performance.md).
  */
 const RATIO = 0.1;
 const QUEUE_MAX = 8_192;
