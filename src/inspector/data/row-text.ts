@@ -3,8 +3,14 @@
 
 import { toEventRow } from '../../contract/inspection/event-row.js';
 import type { EventDetails, EventRow } from '../../contract/inspection/inspection.js';
-import { isSameRow } from '../worker/ledger-proof.js';
+import { isSameRow, type ChangedEntry } from '../worker/ledger-proof.js';
 import { hex, leafBytes, browserSha256, type Hash } from '../worker/merkle.js';
+
+/** An entry; `changed` if its text is not the recorded one. */
+export interface InspectedEvent {
+  readonly details: EventDetails;
+  readonly changed: ChangedEntry | null;
+}
 
 /**
  * Whether this text belongs to the row.

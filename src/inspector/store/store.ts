@@ -3,7 +3,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import type { EventDetails, LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
 import { toAccessProblem, type FeedConnection, type Feed, type AccessProblem } from '../data/feed.js';
-import { isTextOfRow, leafHashOf } from '../data/row-text.js';
+import { isTextOfRow, leafHashOf, type InspectedEvent } from '../data/row-text.js';
 import { fetchEarlierRows, loadNewest, applyLivePage } from '../data/load-rows.js';
 import { FIRST_VIEW, type Tab, type PageView } from './address.js';
 import { Courses } from './courses.js';
@@ -16,7 +16,6 @@ import { Rows } from './rows/rows.js';
 import { kindOf, Runs, type Run } from './rows/runs.js';
 import { SessionViews } from './session-views.js';
 import { trackSignals } from './track-signals.js';
-import type { ChangedEntry } from '../worker/ledger-proof.js';
 
 /** New rows are drawn at most ten times a second. */
 const DRAW_MS = 100;
@@ -25,12 +24,6 @@ const PREPARE_MS_MAX = 5_000;
 /** Pause before earlier rows are requested again after a failure, in milliseconds. It doubles with each failure. */
 const FILL_MS = 1_000;
 const FILL_MS_MAX = 60_000;
-
-/** An entry; `changed` if its text is not the recorded one. */
-export interface InspectedEvent {
-  readonly details: EventDetails;
-  readonly changed: ChangedEntry | null;
-}
 
 export class Store {
   readonly feed: Feed;

@@ -12,7 +12,7 @@ import { entryLines } from '../../text/text-authors.js';
 import { ALL_MOVES } from '../../store/path.js';
 import { hueOf, toneAt } from '../../store/rows/worst-tones.js';
 import type { ListItem } from '../../store/item-lists.js';
-import type { InspectedEvent } from '../../store/store.js';
+import type { InspectedEvent } from '../../data/row-text.js';
 import { isProvable, provableText } from '../../worker/provable-text.js';
 import type { ChangedEntry, ProofState } from '../../worker/ledger-proof.js';
 
