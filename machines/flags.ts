@@ -25,6 +25,7 @@ import {
   RESTORES,
   RUN_INPUTS,
   SHARED_QUOTA,
+  VERIFIED_VOTERS,
   VISIBLE_NAMES,
   WITHHELD_EXPORTS,
 } from '../src/contract/policy/flags.js';
@@ -111,6 +112,13 @@ export const FLAGS: readonly Flag[] = [
     what:
       'An error of an idempotent tool or action is a retryable failure, and a later request for the same has the same ' +
       'idempotency key until it succeeds (C95). Before, the outcome was unknown, and the same request was denied.',
+  },
+  {
+    number: VERIFIED_VOTERS,
+    what:
+      'A vote records how its voter was authenticated, and an approval rule may require that an issuer has done it, how ' +
+      'and how recently. Voters of different sources are different people only if policy maps both to persons (C98). ' +
+      'Before, a vote had only the name and role of its voter.',
   },
   {
     number: RESTORES,

@@ -67,6 +67,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   kysely: ['src/adapters/records/'],
   pg: ['src/adapters/postgres/', 'src/adapters/records/postgres-backend.ts'],
   '@restatedev/restate-sdk': ['src/adapters/restate/'],
+  jose: ['src/adapters/identity/signed-token.ts'],
   winston: ['src/adapters/system/winston-log.ts'],
   nanoid: ['src/adapters/system/nanoid-ids.ts'],
   yaml: ['src/policy/files/strict-yaml.ts'],

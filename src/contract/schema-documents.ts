@@ -7,6 +7,7 @@ import { ACTION_NAMES, ACTIONS } from './policy/actions.js';
 import { ArtifactRef } from './artifact-ref.js';
 import { ENTRY_BODIES } from './run/entry.js';
 import { ExportBundle } from './evidence/export-bundle.js';
+import { IdentitiesPolicy } from './policy/identities.js';
 import { LanesPolicy } from './policy/lanes.js';
 import { PinManifest } from './policy/pins.js';
 import { Proposal } from './run/proposal.js';
@@ -53,6 +54,7 @@ export const SCHEMA_DOCUMENTS: readonly SchemaDocument[] = [
   { name: 'lanes', title: 'Policy file lanes.yaml', schema: LanesPolicy },
   { name: 'roles', title: 'Policy file roles.yaml', schema: RolesPolicy },
   { name: 'actions', title: 'Policy file actions.yaml', schema: ActionsPolicy },
+  { name: 'identities', title: 'Policy file identities.yaml', schema: IdentitiesPolicy },
   { name: 'pins', title: 'Pin manifest pins.json', schema: PinManifest },
   {
     name: 'session_spec',

@@ -13,6 +13,9 @@ export const RIGHTS = ['observe', 'act', 'sessions', 'approve', 'govern'] as con
 /** One of the rights that a token can have. */
 export type Right = (typeof RIGHTS)[number];
 
+/** Rights that also give access to data of other cases: a caller who is kept to one case has none of them. */
+export const CROSS_CASE_RIGHTS: ReadonlySet<Right> = new Set(['observe', 'sessions']);
+
 /** Per home directory. */
 export const TOKENS_MAX = 1_024;
 

@@ -1,6 +1,6 @@
 // Maps the closed vocabulary of inputs to machine events. No other module sends an event from outside.
 
-import { FREE_TEXT, SHARED_QUOTA } from '../../machines/flags.js';
+import { FREE_TEXT, SHARED_QUOTA, VERIFIED_VOTERS } from '../../machines/flags.js';
 import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
 import type { StartRunEvent } from '../../machines/high-risk-run.js';
 import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
@@ -56,7 +56,7 @@ export function toMachineEvent(
     case 'start_run':
       return startRunEvent(recorded, materials);
     case 'vote':
-      return { type: 'VOTE', ballot: ballotOf(recorded), overlay: recorded.overlay };
+      return { type: 'VOTE', ballot: ballotOf(recorded, policy), overlay: recorded.overlay };
     case 'open_session':
     case 'session':
       throw new InvariantError('a session command needs the state of the tree: use `commandEvent`');
@@ -177,12 +177,19 @@ function parseReportArtifact(material: Artifact | undefined): JsonObject {
 }
 
 /** The timestamp is the recorded one; the approver's own claim does not count. */
-const ballotOf = ({ digests, decision, approver, run_id, time }: VoteInput): ApprovalBallot => ({
+const ballotOf = ({ digests, decision, approver, run_id, time }: VoteInput, policy: Policy | null): ApprovalBallot => ({
   digests,
   decision,
-  approver,
+  approver: policy?.flags.has(VERIFIED_VOTERS) === true ? approver : withoutIdentity(approver),
   at: time,
   for_run: run_id,
+});
+
+/** C98: a tree without the flag knows its voters by name and role. */
+const withoutIdentity = ({ actor, person, role_id }: VoteInput['approver']): VoteInput['approver'] => ({
+  actor,
+  ...(person === undefined ? {} : { person }),
+  role_id,
 });
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -82,6 +82,7 @@ function eventText(event: AuditEvent): string {
   return (
     `{"action_type":"${event.action_type}"${run.actor}${authzText(event.authz)}${run.identity}` +
     `${event.error === undefined ? '' : `,"error":${canonicalJson(event.error)}`},"event_id":${quote(event.event_id)}` +
+    (event.identity === undefined ? '' : `,"identity":${canonicalJson(event.identity)}`) +
     `${refsText(',"input_artifacts":', event.input_artifacts)}${run.lane}${textMember(',"notes":', event.notes)}` +
     `,"outcome":"${event.outcome}"${textMember(',"outcome_reason":', event.outcome_reason)}` +
     `${refsText(',"output_artifacts":', event.output_artifacts)}${run.pins}` +

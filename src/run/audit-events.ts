@@ -197,6 +197,7 @@ const newEvent = (run: RunContext, action_type: ActionType, outcome: AuditOutcom
   request_hash_sha256: undefined,
   response_hash_sha256: undefined,
   authz: undefined,
+  identity: undefined,
   error: undefined,
   notes: undefined,
 });
@@ -226,6 +227,7 @@ export function voteEvent(
   const event = authzEvent(run, verdict, { target, overlay, digest });
   event.actor = approver.actor;
   event.role_id = approver.role_id;
+  event.identity = approver.identity;
   return event;
 }
 

@@ -9,6 +9,8 @@ export const PROBLEMS = {
   HOST_NOT_SERVED: [403, 'This host is not served'],
   ORIGIN_NOT_ALLOWED: [403, 'This origin is not allowed'],
   UNAUTHENTICATED: [401, 'A bearer token is needed'],
+  IDENTITY_UNAVAILABLE: [503, 'Who sends this cannot be verified now: wait as long as Retry-After says'],
+  CSRF_REFUSED: [403, 'With a session of the page, a change needs the header that the page sends'],
   RIGHT_MISSING: [403, 'This token has no right to do this'],
   NOT_FOUND: [404, 'There is nothing here'],
   METHOD_NOT_SERVED: [405, 'This method is not served'],

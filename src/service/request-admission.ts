@@ -12,7 +12,7 @@ import type {
 } from './admission/admission-controller.js';
 import type { WorkKind } from './admission/admission-limits.js';
 import type { FindClientAddress } from './client-address.js';
-import type { RequestGuard } from './request-guard.js';
+import type { GuardResult, RequestGuard } from './request-guard.js';
 import { createRefusal, type Refusal } from './problems.js';
 
 /** An admitted request, or its refusal. Null if the client left before the decision. */
@@ -45,8 +45,18 @@ export class RequestAdmission {
 
   /** Returns the decision synchronously unless the request is queued. */
   admit(request: IncomingMessage, response: ServerResponse): AdmissionOutcome | Promise<AdmissionOutcome> {
-    const { guard, admission, kindOf } = this.#options;
-    const guarded = guard(request);
+    const guarded = this.#options.guard(request);
+    return guarded instanceof Promise
+      ? guarded.then((awaited) => this.#admitGuarded(request, response, awaited))
+      : this.#admitGuarded(request, response, guarded);
+  }
+
+  #admitGuarded(
+    request: IncomingMessage,
+    response: ServerResponse,
+    guarded: GuardResult,
+  ): AdmissionOutcome | Promise<AdmissionOutcome> {
+    const { admission, kindOf } = this.#options;
     if (guarded.refusal !== null) {
       return guarded.refusal.status === 401 ? this.#recordFailure(request, guarded.refusal) : guarded.refusal;
     }

@@ -1,11 +1,12 @@
-// Admits or refuses HTTP requests before anything in them is read, trusted or parsed. A local server can be reached by
-// every page in its user's browser, by a name that resolves to 127.0.0.1, and by every other user of the machine. So
-// the Host and Origin of a request must be configured ones, and its bearer token must be in the token book, which also
-// identifies the caller. Every request over HTTP and MCP passes this guard. Nothing here throws, whatever a header
-// contains.
+// Admits or refuses HTTP requests before anything in them is read, trusted or parsed. A local server can be reached
+// by every page in its user's browser, by a name that resolves to 127.0.0.1, and by every other user of the machine.
+// So the Host and Origin of a request must be configured ones, and its caller must be known: by a token of the token
+// book, by a token of an accepted issuer, or by a session of the page. Every request over HTTP and MCP passes this
+// guard. Nothing here throws, whatever a header contains.
 
 import type { IncomingMessage } from 'node:http';
 import type { Principal, TokenBook } from '../ports/token-book.js';
+import type { IdentityResult, RequestIdentity } from './identity/request-identity.js';
 import { createRefusal, type Refusal } from './problems.js';
 
 export type { Refusal } from './problems.js';
@@ -16,7 +17,8 @@ export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'>
 /** The caller, or the reason of the refusal. The caller is null for a request that needs no token. */
 export type GuardResult =
   { readonly refusal: Refusal } | { readonly refusal: null; readonly principal: Principal | null };
-export type RequestGuard = (head: RequestHead) => GuardResult;
+/** A promise only where an issuer's token has to be verified. */
+export type RequestGuard = (head: RequestHead) => GuardResult | Promise<GuardResult>;
 
 export interface RequestGuardRules {
   /** Values of the Host header, with the port: `127.0.0.1:7390`, `[::1]:7390`. Compared exactly. */
@@ -24,6 +26,10 @@ export interface RequestGuardRules {
   /** Values of the Origin header. A request without one does not come from a page. */
   readonly origins: readonly string[];
   readonly tokens: Pick<TokenBook, 'find'>;
+  /** Callers of issuers, and sessions of the page. Default: only tokens of the token book are accepted. */
+  readonly identity?: Pick<RequestIdentity, 'identify'> | undefined;
+  /** Where a person can sign in, for a page whose request was refused. Default: nowhere. */
+  readonly signIn?: string;
   /** Which requests need no token: none that return data. Default: none at all. */
   readonly isOpen?: (method: string, path: string) => boolean;
 }
@@ -33,6 +39,8 @@ const SINGLE_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'origin',
   'authorization',
+  'cookie',
+  'x-turnpike-csrf',
   'sec-fetch-site',
   'content-type',
   'content-length',
@@ -47,7 +55,8 @@ const SINGLE_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /** The checks in order: the form of the request, its origin, its caller. The rights of the caller are checked later. */
-export function createRequestGuard({ hosts, origins, tokens, isOpen = () => false }: RequestGuardRules): RequestGuard {
+export function createRequestGuard(rules: RequestGuardRules): RequestGuard {
+  const { hosts, origins, isOpen = () => false } = rules;
   return ({ method = '', url = '', rawHeaders }) => {
     const headers = parseHeaders(rawHeaders);
     if (headers === null) return { refusal: createRefusal('HEADER_TWICE') };
@@ -55,10 +64,7 @@ export function createRequestGuard({ hosts, origins, tokens, isOpen = () => fals
     const refused = checkOrigin(header, hosts, origins);
     if (refused !== null) return { refusal: refused };
     if (isOpen(method, pathOf(url))) return { refusal: null, principal: null };
-    const principal = authenticateBearer(header('authorization'), tokens);
-    return principal === null
-      ? { refusal: unauthorized(header('authorization') !== undefined) }
-      : { refusal: null, principal };
+    return authenticate(method, header, rules);
   };
 }
 
@@ -73,17 +79,41 @@ function checkOrigin(header: HeaderLookup, hosts: readonly string[], origins: re
   return null;
 }
 
-const BEARER = /^Bearer +([A-Za-z0-9._~+/-]{1,512}=*)$/i;
+const BEARER = /^Bearer +([A-Za-z0-9._~+/-]{1,8192}=*)$/i;
 
 /** The book compares digests, so that neither time nor length reveals anything about a token. */
-function authenticateBearer(header: string | undefined, tokens: RequestGuardRules['tokens']): Principal | null {
-  const [, given] = BEARER.exec(header ?? '') ?? [];
-  return given === undefined ? null : tokens.find(given);
+function authenticate(
+  method: string,
+  header: HeaderLookup,
+  { tokens, identity, signIn }: RequestGuardRules,
+): GuardResult | Promise<GuardResult> {
+  const authorization = header('authorization');
+  const [, bearer = null] = BEARER.exec(authorization ?? '') ?? [];
+  const principal = bearer === null ? null : tokens.find(bearer);
+  if (principal !== null) return { refusal: null, principal };
+  // A request with an Authorization header stands for itself: the cookie of the browser adds nothing to it.
+  const cookie = authorization === undefined ? (header('cookie') ?? null) : null;
+  const [csrf, origin] = [header('x-turnpike-csrf') ?? null, header('origin') ?? null];
+  const refused = unauthorized(authorization !== undefined, signIn);
+  const result = identity?.identify({ method, bearer, cookie, csrf, origin }) ?? null;
+  if (result === null) return { refusal: refused };
+  return result instanceof Promise
+    ? result.then((awaited) => toGuardResult(awaited, refused))
+    : toGuardResult(result, refused);
 }
 
-const unauthorized = (given: boolean): Refusal =>
+/** Of all problems, a caller learns only of those that it can solve. */
+function toGuardResult(result: IdentityResult, refused: Refusal): GuardResult {
+  if ('principal' in result) return { refusal: null, principal: result.principal };
+  if (result.problem === 'unavailable')
+    return { refusal: createRefusal('IDENTITY_UNAVAILABLE', { 'Retry-After': '5' }) };
+  return { refusal: result.problem === 'csrf' ? createRefusal('CSRF_REFUSED') : refused };
+}
+
+const unauthorized = (given: boolean, signIn: string | undefined): Refusal =>
   createRefusal('UNAUTHENTICATED', {
     'WWW-Authenticate': `Bearer realm="turnpike"${given ? ', error="invalid_token"' : ''}`,
+    ...(signIn === undefined ? {} : { 'Turnpike-Sign-In': signIn }),
   });
 
 /** The path of a request target: the part before the query. */

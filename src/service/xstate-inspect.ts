@@ -76,8 +76,11 @@ export async function serveXstateInspect(options: XstateInspectOptions): Promise
 
 /** @returns the HTTP status of the refusal, or null if the viewer may connect */
 function checkViewer(request: IncomingMessage, guard: RequestGuard | null, path: string): string | null {
-  const refusal = guard === null ? null : guard(request).refusal;
-  if (guard === null || refusal !== null) return refusal?.status === 400 ? '400 Bad Request' : '403 Forbidden';
+  const guarded = guard?.(request);
+  // Nothing has to be verified: viewers have no tokens of issuers.
+  if (guarded === undefined || guarded instanceof Promise) return '403 Forbidden';
+  const { refusal } = guarded;
+  if (refusal !== null) return refusal.status === 400 ? '400 Bad Request' : '403 Forbidden';
   const given = Buffer.from(sha256(request.url ?? ''));
   return timingSafeEqual(given, Buffer.from(path)) ? null : '401 Unauthorized';
 }

@@ -97,6 +97,7 @@ test('S1-02 maps restrict their keys', () => {
     'session_event/properties/detail ^.*$',
     'lanes/properties/lanes/items/properties/content_checks/properties/names ^[A-Za-z][A-Za-z0-9_.]*$',
     'actions/properties/actions/items/properties/extensions ^[a-z_]{1,40}$',
+    'identities/properties/issuers/items/properties/mappings/items/properties/claims ^[!-~]{1,200}$',
   ]);
 });
 

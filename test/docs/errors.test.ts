@@ -7,7 +7,7 @@ import { ARGUMENT_CAUSES, EXECUTION_CAUSES, FAULTS, POLICY_CAUSES } from '../../
 import { Proposal } from '../../src/contract/run/proposal.js';
 import { APPROVAL_RULES } from '../../src/policy/approval/approval.js';
 import { LINT_RULE_IDS } from '../../src/policy/lint/lint-rules.js';
-import { FINDING_RULES } from '../../src/policy/files/policy-finding.js';
+import { FINDING_RULES, IDENTITY_RULES } from '../../src/policy/files/policy-finding.js';
 import { RULES } from '../../src/policy/verdict.js';
 import { EXPORT_BAG_RULES } from '../../src/runtime/export/verify/bag-report.js';
 import { PROBLEMS } from '../../src/service/problems.js';
@@ -104,6 +104,7 @@ describe('rules', () => {
     );
     expect(firstColumn('replay-rules')).toEqual(literalsOfMember('src/kernel/fold.ts', 'Difference', 'rule'));
     expect(firstColumn('policy-findings')).toEqual([...FINDING_RULES]);
+    expect(firstColumn('identity-findings')).toEqual([...IDENTITY_RULES]);
     expect(firstColumn('policy-cautions')).toEqual([...LINT_RULE_IDS]);
   });
 

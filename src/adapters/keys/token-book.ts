@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { TOKENS_MAX, TokenList, type Right, type TokenRecord } from '../../contract/token.js';
+import { CROSS_CASE_RIGHTS, TOKENS_MAX, TokenList, type Right, type TokenRecord } from '../../contract/token.js';
 import { isConforming } from '../../contract/validators.js';
 import { UsageError, usageError } from '../../errors.js';
 import { isLookAlike, NAME_PROBLEMS, nameProblem } from '../../identity/person.js';
@@ -34,9 +34,6 @@ export interface MintedToken {
   readonly token: string;
   readonly record: TokenRecord;
 }
-
-/** Rights that also give access to data of other cases. */
-const CROSS_CASE_RIGHTS: ReadonlySet<Right> = new Set(['observe', 'sessions']);
 
 /** Creates a token without storing it: a book that contains its record accepts it. @throws UsageError */
 export function mintToken(

@@ -40,6 +40,18 @@ export function gitPolicySource(dir: string, options: PolicySourceOptions = {}):
   };
 }
 
+/** One file of a contract folder, with its pin. @throws PolicyError as `load` does */
+export async function loadGitFile(
+  root: string,
+  path: string,
+): Promise<Pick<LoadedPolicyFile, 'path' | 'bytes' | 'pin'>> {
+  const shallowCommits = await readShallowCommits(root);
+  const bytes = await readPolicyFile(root, path);
+  const pin: PinResult =
+    shallowCommits === null ? { problem: 'no_source' } : await pinOf(root, path, bytes, shallowCommits);
+  return { path: join(root, path), bytes, pin };
+}
+
 type PinResult = Pin | { readonly problem: PinProblem };
 
 async function pinOf(

@@ -44,6 +44,16 @@ export function manifestPolicySource(dir: string, options: PolicySourceOptions =
   };
 }
 
+/** One file of a contract folder, with its pin. @throws PolicyError as `load` does */
+export async function loadManifestFile(
+  root: string,
+  path: string,
+): Promise<Pick<LoadedPolicyFile, 'path' | 'bytes' | 'pin'>> {
+  const pinned = indexByPath(root, parseManifest(join(root, PIN_MANIFEST), await readPolicyFile(root, PIN_MANIFEST)));
+  const bytes = await readPolicyFile(root, path);
+  return { path: join(root, path), bytes, pin: pinOf(pinned.get(path), bytes) };
+}
+
 /** A policy file to be pinned; `path` is relative to the contract folder, with forward slashes. */
 export interface PinnableFile {
   readonly path: string;

@@ -17,8 +17,9 @@ export interface FileLintMessage extends LintMessage {
 }
 
 /** The errors of a loaded policy, each with the hash of its file. */
-export function collectLintErrors({ files, cautions }: LoadedPolicy, io: Io): readonly FileLintMessage[] {
-  const hashes = new Map(POLICY_FILES.map((name) => [displayPath(files[name].path, io), sha256(files[name].bytes)]));
+export function collectLintErrors({ files, identities, cautions }: LoadedPolicy, io: Io): readonly FileLintMessage[] {
+  const all = [...POLICY_FILES.map((name) => files[name]), ...(identities === null ? [] : [identities])];
+  const hashes = new Map(all.map(({ path, bytes }) => [displayPath(path, io), sha256(bytes)]));
   return cautions.map((caution) => ({ ...caution, sha256: hashes.get(caution.file) ?? '' }));
 }
 

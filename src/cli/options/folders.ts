@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { gitPolicySource } from '../../adapters/policy/git-policy-source.js';
+import { hasIdentities, identitiesSource } from '../../adapters/policy/identities-source.js';
 import { policySource } from '../../adapters/policy/policy-source.js';
 import { sqliteHistoryCache } from '../../adapters/sqlite/sqlite-history-cache.js';
 import { historyReader } from '../../adapters/sqlite/sqlite-history-reader.js';
@@ -17,8 +18,11 @@ import type { PolicyFile } from '../../contract/policy/pins.js';
 import { isConforming } from '../../contract/validators.js';
 import { PolicyError, usageError } from '../../errors.js';
 import type { LintMessage } from '../../policy/lint/lint-rules.js';
+import { checkIdentities } from '../../policy/files/check-identities.js';
 import { checkPolicy, formatFinding, type PolicyCheck } from '../../policy/files/check-policy.js';
+import { lintIdentities } from '../../policy/lint/lint-identities.js';
 import { lintPolicy } from '../../policy/lint/lint-policy.js';
+import type { LoadedIdentities } from '../../ports/identities-source.js';
 import type { LoadedPolicyFile } from '../../ports/policy-source.js';
 import { openHome, type HomePaths, type HomeStores } from '../../runtime/home/home.js';
 import { locateHome } from '../../runtime/home/store-home.js';
@@ -88,6 +92,8 @@ interface LoadOptions {
 
 export interface LoadedPolicy {
   readonly files: Readonly<Record<PolicyFile, LoadedPolicyFile>>;
+  /** identities.yaml; null without. */
+  readonly identities: LoadedIdentities | null;
   readonly check: PolicyCheck;
   /** The errors and warnings of the linter for a policy that is otherwise valid. */
   readonly cautions: readonly LintMessage[];
@@ -124,7 +130,19 @@ export async function loadContract(
   const named = (name: PolicyFile) => ({ path: displayPath(files[name].path, io), bytes: files[name].bytes });
   const check = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };
   const catalogue = createCatalogue(registrations);
-  return { files, check: checkPolicy(check, catalogue), cautions: lintPolicy(check, catalogue) };
+  const checked = checkPolicy(check, catalogue);
+  const identities = hasIdentities(path) ? await identitiesSource(path, pins).load() : null;
+  if (identities === null) return { files, identities, check: checked, cautions: lintPolicy(check, catalogue) };
+  const identitiesFile = { path: displayPath(identities.path, io), bytes: identities.bytes };
+  const roles = checked.policy === null ? null : new Set(checked.policy.roles.keys());
+  const { findings, identities: parsed } = checkIdentities(identitiesFile, roles);
+  const whole = { findings: [...checked.findings, ...findings], policy: parsed === null ? null : checked.policy };
+  return {
+    files,
+    identities,
+    check: whole,
+    cautions: [...lintPolicy(check, catalogue), ...lintIdentities(identitiesFile, checked.policy)],
+  };
 }
 
 /** A path relative to the working directory, if that is shorter. */

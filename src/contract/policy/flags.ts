@@ -15,4 +15,5 @@ export const RUN_INPUTS = 12;
 export const COMPARED_LOOKS = 13;
 export const EXPLAINED_FAULTS = 14;
 export const REPEATABLE_ACTIONS = 15;
+export const VERIFIED_VOTERS = 18;
 export const RESTORES = 19;

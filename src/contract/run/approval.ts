@@ -2,7 +2,9 @@
 
 import Type, { type Static } from 'typebox';
 import { namedActorProperties, Person } from '../person.js';
+import { AuthenticationContext, IssuerUrl } from '../policy/identities.js';
 import { Actor, closed, Identifier, OneOf, RunId, Sha256, Timestamp } from '../shapes.js';
+import { VerifiedIdentity } from './verified-identity.js';
 
 /** A run with a full book accepts no more approval requests; more would be too many for a person to review. */
 export const APPROVALS_MAX = 256;
@@ -11,6 +13,20 @@ const QUORUM_MAX = 8;
 
 /** What can need an approval: the two high-risk runs, or an action of the catalogue. */
 const ApprovalSubject = Type.String({ pattern: '^(?:promotion|export|[A-Z][A-Z0-9_]{0,63})$' });
+
+/** C98: voters whom an issuer has authenticated. All of its members must hold. */
+export const VoterRequirement = Type.Object(
+  {
+    /** Default: any issuer of identities.yaml. */
+    issuers: Type.Optional(Type.Array(IssuerUrl, { minItems: 1, maxItems: 16 })),
+    /** The authentication context classes that suffice. Default: any. */
+    acr: Type.Optional(Type.Array(AuthenticationContext, { minItems: 1, maxItems: 16 })),
+    /** How long ago the voter may have authenticated, counted at the time of the vote. Default: any time. */
+    max_age_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: 31_536_000 })),
+  },
+  closed,
+);
+export type VoterRequirement = Static<typeof VoterRequirement>;
 
 /** S4-78: who must approve, how many people, and how long an approval is valid. One rule for each subject. */
 export const ApprovalRule = Type.Object(
@@ -21,6 +37,8 @@ export const ApprovalRule = Type.Object(
     quorum: Type.Integer({ minimum: 1, maximum: QUORUM_MAX }),
     /** Counted from the earliest vote that counts; for a request without votes, from the request. */
     expires_minutes: Type.Integer({ minimum: 1, maximum: 525_600 }),
+    /** Absent: also voters of the token book, the command and the library. */
+    identity: Type.Optional(VoterRequirement),
   },
   closed,
 );
@@ -36,6 +54,8 @@ export const ApprovalVote = Type.Object(
     at: Timestamp,
     /** The person that the voter is compared as; absent in trees without behaviour flag 6. */
     person: Type.Optional(Person),
+    /** How the voter was authenticated; absent for voters of the command and the library. */
+    identity: Type.Optional(VerifiedIdentity),
   },
   closed,
 );
@@ -72,7 +92,10 @@ export const ApprovalBallot = Type.Object(
   {
     digests: Type.Array(Sha256, { minItems: 1, maxItems: BALLOT_DIGESTS_MAX }),
     decision: OneOf(['approve', 'reject']),
-    approver: Type.Object({ ...namedActorProperties, role_id: Identifier }, closed),
+    approver: Type.Object(
+      { ...namedActorProperties, role_id: Identifier, identity: Type.Optional(VerifiedIdentity) },
+      closed,
+    ),
     at: Timestamp,
     for_run: RunId,
   },

@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { ArtifactRef } from '../artifact-ref.js';
+import { VerifiedIdentity } from './verified-identity.js';
 import {
   Actor,
   CaseId,
@@ -81,6 +82,8 @@ export const AuditEvent = Type.Object(
         closed,
       ),
     ),
+    /** C98: how the voter was authenticated. Absent in trees without behaviour flag 18. */
+    identity: Type.Optional(VerifiedIdentity),
     error: Type.Optional(
       Type.Object(
         {

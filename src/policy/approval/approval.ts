@@ -16,7 +16,13 @@ import type { Role } from '../../contract/policy/roles.js';
 import type { Person } from '../../contract/person.js';
 import { LATEST_TIMESTAMP_MS } from '../../contract/shapes.js';
 import { InvariantError } from '../../errors.js';
-import { countVoters, checkAgainstEarlierVotes, checkAgainstRequester, withoutLooksOf } from './voter-identity.js';
+import {
+  countVoters,
+  checkAgainstEarlierVotes,
+  checkAgainstRequester,
+  checkIdentity,
+  withoutLooksOf,
+} from './voter-identity.js';
 
 /** Every rule that judges a ballot or a request for approval, in the order of the checks, with its text. */
 export const APPROVAL_RULES = {
@@ -26,6 +32,9 @@ export const APPROVAL_RULES = {
   'approval.other_run': 'The ballot is for another run than the one that is asked.',
   'approval.unknown_digest': 'The run has made no request with this digest.',
   'approval.role_not_allowed': 'The rule for the request does not name the role of the approver.',
+  'approval.not_verified': 'The rule for the request asks for a voter whom an issuer of its list has authenticated.',
+  'approval.step_up_required':
+    'The voter must sign in again, as strongly and as recently as the rule for the request asks.',
   'approval.by_requester': 'A person cannot approve their own request.',
   'approval.consumed': 'The approval has been used, and an approval is used once.',
   'approval.already_decided': 'The request has been decided: a rejection stands, and an approval needs no more votes.',
@@ -33,6 +42,8 @@ export const APPROVAL_RULES = {
   'approval.already_voted': 'The same person has approved the request before.',
   'approval.look_alike': 'The name looks like that of the requester or of an earlier voter: use a name of your own.',
   'approval.person_unknown': 'The voter cannot be compared with the others: make the request again, and vote on that.',
+  'approval.person_unmapped':
+    'Another source has authenticated an earlier voter, and policy maps one of the two to no person.',
   'approval.rejected': 'An authorized approver has rejected the request.',
   'approval.accepted': 'The vote counts; the quorum is not reached yet.',
   'approval.granted': 'The vote counts, and with it the quorum is reached.',
@@ -237,6 +248,8 @@ function checkBallot(
   const { role_id } = approver;
   if (entry === undefined) return 'approval.unknown_digest';
   if (rule?.approver_roles.includes(role_id) !== true) return 'approval.role_not_allowed';
+  const identityProblem = checkIdentity(rule.identity, approver.identity, at);
+  if (identityProblem !== null) return identityProblem;
   const requesterProblem = checkAgainstRequester(entry, approver, byPerson);
   if (requesterProblem !== null) return requesterProblem;
   if (entry.state === 'consumed') return 'approval.consumed';
@@ -262,15 +275,19 @@ function approveEntry(entry: ApprovalEntry, { approver, at }: ApprovalBallot, ru
 
 /** Counted from the votes themselves, so that an illegitimate vote does not help. */
 function hasQuorum(entry: ApprovalEntry, rule: ApprovalRule): boolean {
-  const counting = entry.votes.filter(({ role_id }) => rule.approver_roles.includes(role_id));
+  const counting = entry.votes.filter(
+    ({ role_id, identity, at }) =>
+      rule.approver_roles.includes(role_id) && checkIdentity(rule.identity, identity, at) === null,
+  );
   return rule.for === entry.name && countVoters(entry, counting) >= rule.quorum;
 }
 
-const voteOf = ({ actor, role_id, person }: ApprovalBallot['approver'], at: string): ApprovalVote => ({
+const voteOf = ({ actor, role_id, person, identity }: ApprovalBallot['approver'], at: string): ApprovalVote => ({
   actor_id: actor.actor_id,
   role_id,
   at,
   ...(person === undefined ? {} : { person }),
+  ...(identity === undefined ? {} : { identity }),
 });
 
 /** Only an undecided or unused request can expire. An invalid time counts as too late. */

@@ -48,9 +48,9 @@ export function checkPolicy(
   catalogue: Catalogue = BUILT_IN,
   numbers: YamlNumbers = 'plain',
 ): PolicyCheck {
-  const lanes = readFile(files.lanes, LanesPolicy, numbers);
-  const roles = readFile(files.roles, RolesPolicy, numbers);
-  const actions = readFile(files.actions, ActionsPolicy, numbers);
+  const lanes = readPolicyFile(files.lanes, LanesPolicy, numbers);
+  const roles = readPolicyFile(files.roles, RolesPolicy, numbers);
+  const actions = readPolicyFile(files.actions, ActionsPolicy, numbers);
   const ownFindings = [...lanes.findings, ...roles.findings, ...actions.findings];
   if (lanes.value === null || roles.value === null || actions.value === null) {
     return { findings: ownFindings.slice(0, FINDINGS_MAX), policy: null };
@@ -93,11 +93,12 @@ export function loadPolicy(
 export const formatFinding = ({ file, line, rule, message }: PolicyFinding): string =>
   `${file}:${line} ${rule}: ${message}`;
 
-type FileReadResult<T> =
+export type FileReadResult<T> =
   | { readonly value: T; readonly document: YamlDocument; readonly findings: readonly [] }
   | { readonly value: null; readonly findings: readonly PolicyFinding[] };
 
-function readFile<const T extends TSchema>(
+/** Reads one policy file, and checks it against its schema. */
+export function readPolicyFile<const T extends TSchema>(
   { path, bytes }: NamedPolicyFile,
   schema: T,
   numbers: YamlNumbers,

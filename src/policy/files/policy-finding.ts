@@ -21,9 +21,19 @@ export const CONSISTENCY_RULES = [
   'limits.path_exceeds_payload',
 ] as const;
 
-/** Every rule for policy files, in the order of the checks. */
+/** The same for identities.yaml. */
+export const IDENTITY_RULES = [
+  'identity.duplicate_issuer',
+  'identity.duplicate_mapping',
+  'identity.duplicate_token',
+  'identity.unknown_role',
+  'identity.cross_case_right',
+  'identity.person_missing',
+] as const;
+
+/** Every rule for the three policy files, in the order of the checks. */
 export const FINDING_RULES = [...YAML_RULES, 'version.mismatch', ...SCHEMA_RULES, ...CONSISTENCY_RULES] as const;
-export type FindingRule = (typeof FINDING_RULES)[number];
+export type FindingRule = (typeof FINDING_RULES)[number] | (typeof IDENTITY_RULES)[number];
 
 /** One mistake in a policy file. The message is one line of printable ASCII, whatever the file contains. */
 export interface PolicyFinding {

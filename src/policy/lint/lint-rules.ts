@@ -34,6 +34,9 @@ export const LINT_RULES = {
   'tool.misspelt': 'write the name of the tool that there is',
   'tool.unknown': 'register the tool, or take it out',
   'table.misspelt': 'write the name of the table that there is',
+  'identity.matches_everyone': 'add `claims` or `subjects`: without them, every user of the issuer is this caller',
+  'identity.changeable_claim': 'take a claim that users cannot change, such as sub or an employee number',
+  'identity.unverified_votes': 'add `identity: {}` to the approval rule, so that it takes only votes of issuers',
 } as const satisfies Record<string, string>;
 export type LintRule = keyof typeof LINT_RULES;
 export const LINT_RULE_IDS = Object.keys(LINT_RULES) as readonly LintRule[];

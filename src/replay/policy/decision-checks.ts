@@ -27,6 +27,10 @@ const BALLOT_CHECKS: readonly CheckDescription[] = [
   },
   { claim: 'the run has requested this', rules: ['approval.other_run', 'approval.unknown_digest'] },
   { claim: 'the approval rule names the role', rules: ['approval.role_not_allowed'] },
+  {
+    claim: 'the voter is authenticated as the approval rule requires',
+    rules: ['approval.not_verified', 'approval.step_up_required'],
+  },
   { claim: 'the voter has not requested it', rules: ['approval.by_requester'] },
   { claim: 'the request is pending', rules: ['approval.consumed', 'approval.already_decided', 'approval.expired'] },
   { claim: 'the voter has not voted before', rules: ['approval.already_voted'] },

@@ -10,6 +10,8 @@ export interface AgentOptions {
   readonly role?: string;
   /** The name of the agent in the audit; 3 to 120 characters. */
   readonly actor?: string;
+  /** The person behind the actor, if it has another name: that person cannot approve what the agent requests. */
+  readonly person?: string;
   readonly case?: string;
   /** Further scope fields that a lane may require. */
   readonly scope?: Readonly<Record<string, string>>;

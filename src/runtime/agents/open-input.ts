@@ -67,7 +67,7 @@ export function createStartAgentInput(root: string, options: AgentOptions, polic
     run_id: root,
     input_id: `${root}/start_agent`,
     actor: { actor_type: 'agent', actor_id: validateActor(options.actor ?? AGENT_DEFAULTS.actor) },
-    person: asPerson(options.actor ?? AGENT_DEFAULTS.actor),
+    person: asPerson(options.person ?? options.actor ?? AGENT_DEFAULTS.actor),
     role_id: validateField('role', Identifier, options.role ?? AGENT_DEFAULTS.role),
     lane_id: validateField('lane', Identifier, options.lane ?? AGENT_DEFAULTS.lane),
     exposure: narrowExposure(policy.exposure, requireOneOf('exposure', EXPOSURES, options.exposure ?? policy.exposure)),

@@ -4,7 +4,9 @@
 import type { Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
+import { VerifiedIdentity } from '../../contract/run/verified-identity.js';
 import { Identifier } from '../../contract/shapes.js';
+import { isConforming } from '../../contract/validators.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { RunError, usageError } from '../../errors.js';
 import type { Ids } from '../../ports/ids.js';
@@ -27,12 +29,20 @@ export interface AnswerEnvironment {
  */
 export async function submitBallot(
   environment: AnswerEnvironment,
-  { run, digests, decision, actor, role, inputId }: Ballot,
+  { run, digests, decision, actor, role, person = actor, identity, inputId }: Ballot,
 ): Promise<readonly BallotResult[]> {
   checkInputId(run, inputId);
   if (inputId !== undefined && !isPrintable(inputId)) throw usageError('inputId: printable ASCII without spaces');
   const actorRef = { actor_type: 'human', actor_id: validateActor(actor) } as const;
-  const approver = { actor: actorRef, role_id: validateRole(role), person: asPerson(actor) };
+  if (identity !== undefined && !isConforming(VerifiedIdentity, identity)) {
+    throw usageError('identity: it does not match the schema of verified identities');
+  }
+  const approver = {
+    actor: actorRef,
+    role_id: validateRole(role),
+    person: asPerson(person),
+    ...(identity === undefined ? {} : { identity }),
+  };
   const input_id = inputId ?? environment.ids.draw('inp_');
   const ballot: NewInput = { kind: 'vote', run_id: run, input_id, digests: [...digests], decision, approver };
   const events = await submitAnswer(environment, run, ballot, [], inputId !== undefined);

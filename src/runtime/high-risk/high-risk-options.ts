@@ -2,6 +2,7 @@ import type { ExportBundle } from '../../contract/evidence/export-bundle.js';
 import type { JsonObject } from '../../contract/json.js';
 import type { ConfidentialityFlag } from '../../contract/policy/labels.js';
 import type { WriteMode } from '../../contract/policy/lanes.js';
+import type { VerifiedIdentity } from '../../contract/run/verified-identity.js';
 import type { TraceCarrier } from '../../contract/trace-context.js';
 import type { RunEnding } from '../agents/agent-run.js';
 
@@ -17,6 +18,8 @@ export interface RunStarter {
   readonly correlation?: string;
   /** The trace to which the run tree belongs. It decides nothing and is not recorded. */
   readonly trace?: TraceCarrier;
+  /** The person behind the actor, if it has another name. */
+  readonly person?: string;
 }
 
 /** Options of a promotion: a record of shared knowledge that a person makes from a case. */
@@ -62,6 +65,10 @@ export interface Ballot {
   readonly decision: 'approve' | 'reject';
   readonly actor: string;
   readonly role: string;
+  /** The person behind the actor, if it has another name. */
+  readonly person?: string;
+  /** How the caller has authenticated the person. Absent: by nothing that the ledger records. */
+  readonly identity?: VerifiedIdentity;
   /** The caller's id of this ballot: a second one with it gets the recorded results and has no effect. */
   readonly inputId?: string;
 }

@@ -314,7 +314,7 @@ export class HighRiskRuns {
 
 function createStartInput(
   root: string,
-  { actor, role }: RunStarter,
+  { actor, role, person = actor }: RunStarter,
   { run_kind, inputs, facts, lane }: RunStart,
   request: ArtifactRef,
   pinned: PinnedPolicy,
@@ -325,7 +325,7 @@ function createStartInput(
     input_id: `${root}/start_run`,
     run_kind,
     actor: { actor_type: classOf(role, pinned), actor_id: validateActor(actor) },
-    person: asPerson(actor),
+    person: asPerson(person),
     role_id: validateRole(role),
     lane_id: validateField('lane', Identifier, lane),
     request,

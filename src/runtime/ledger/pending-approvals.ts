@@ -3,8 +3,9 @@
 
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../../contract/run/approval.js';
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
+import type { VerifiedIdentity } from '../../contract/run/verified-identity.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
-import { COMPARED_LOOKS, COMPARED_PERSONS } from '../../contract/policy/flags.js';
+import { COMPARED_LOOKS, COMPARED_PERSONS, VERIFIED_VOTERS } from '../../contract/policy/flags.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import { personOf } from '../../identity/person.js';
@@ -26,6 +27,9 @@ export type { ApprovedRequest } from './request-content.js';
 export interface Approver {
   readonly actor: string;
   readonly role: string;
+  /** The person behind the actor, if it has another name. */
+  readonly person?: string;
+  readonly identity?: VerifiedIdentity;
 }
 
 /** A pending request with everything that a person needs to decide about it. */
@@ -208,7 +212,7 @@ async function* findPending(
     for (const entry of tree.approvals(run.run_id)?.entries ?? []) {
       if (entry.state !== 'open' || entry.expires_at <= query.now) continue;
       const content = requested.get(entry.digest);
-      const found = content === undefined ? null : await loadRequest(content, { run, entry, policy }, reader, query.by);
+      const found = content === undefined ? null : await loadRequest(content, { run, entry, policy }, reader, query);
       const source = found === null || content === undefined ? null : content;
       yield { approval: toPendingApproval(run, entry, found, policy), source };
     }
@@ -230,10 +234,10 @@ async function loadRequest(
   { tree_id, seq, sha256 }: RequestSource,
   requested: RequestContext,
   reader: ContentReader,
-  by: Approver | null,
+  { by, now }: Pick<ApprovalQuery, 'by' | 'now'>,
 ): Promise<Pick<PendingApproval, 'request' | 'withheld'> | null> {
   const place = { tree_id, seq };
-  const audience = by !== null && isApprover(requested, by) ? approverAudience(place, sha256) : OBSERVERS;
+  const audience = by !== null && isApprover(requested, by, now) ? approverAudience(place, sha256) : OBSERVERS;
   const source = await reader.read(place, audience);
   const found = source.find((artifact) => artifactRef(artifact).hash_sha256 === sha256);
   if (found === undefined) return null;
@@ -248,15 +252,25 @@ async function loadRequest(
  * Whether a vote of this person on this very request could count: in this role, and not on their own request. Names are
  * compared as for votes (C87).
  */
-function isApprover({ run, entry, policy }: RequestContext, { actor, role }: Approver): boolean {
-  const person = personOf(actor);
+function isApprover(
+  { run, entry, policy }: RequestContext,
+  { actor, role, person: name = actor, identity }: Approver,
+  now: string,
+): boolean {
+  const person = personOf(name);
+  const isVerified = identity !== undefined && policy.flags.has(VERIFIED_VOTERS);
   if (typeof person === 'string') return false;
   const ballot: ApprovalBallot = {
     for_run: run.run_id,
     digests: [entry.digest],
     decision: 'reject',
-    approver: { actor: { actor_type: 'human', actor_id: actor }, role_id: role, person },
-    at: entry.requested_at,
+    approver: {
+      actor: { actor_type: 'human', actor_id: actor },
+      role_id: role,
+      person,
+      ...(isVerified ? { identity } : {}),
+    },
+    at: now,
   };
   const { approvals, roles, flags } = policy;
   const rules = { approvals, roles, byPerson: flags.has(COMPARED_PERSONS), byLooks: flags.has(COMPARED_LOOKS) };

@@ -107,7 +107,7 @@ export function createStartSessionInput(
     settings: resolveSessionSettings(options),
     agent: {
       actor: { actor_type: 'agent', actor_id: validateActor(options.actor ?? AGENT_DEFAULTS.actor) },
-      person: asPerson(options.actor ?? AGENT_DEFAULTS.actor),
+      person: asPerson(options.person ?? options.actor ?? AGENT_DEFAULTS.actor),
       role_id: validateField('agentRole', Identifier, options.agentRole ?? AGENT_DEFAULTS.role),
       lane_id: validateField('lane', Identifier, options.lane ?? AGENT_DEFAULTS.lane),
       exposure: narrowExposure(ceiling, exposure),

@@ -20,6 +20,8 @@ export interface StartSessionOptions {
   readonly case?: string;
   /** The actor of the session's agent. */
   readonly actor?: string;
+  /** The person behind the actor, if it has another name. */
+  readonly person?: string;
   /** Role and lane of the agent runs; a task's own lane takes precedence. */
   readonly agentRole?: string;
   readonly lane?: string;

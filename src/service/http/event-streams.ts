@@ -52,6 +52,8 @@ interface EventStreamsOptions {
 interface StreamClient {
   readonly out: StreamOutput;
   readonly token: string;
+  /** Whether the caller would still be accepted. */
+  readonly isHeld: () => boolean;
   readonly format: StreamFormat;
   readonly control: ReadControl | undefined;
   /** The next entry for this client. */
@@ -64,7 +66,11 @@ interface StreamClient {
 }
 
 /** The start of a stream: its first entry, its token, and how its reads are divided. */
-export type StreamStart = Pick<StreamClient, 'from' | 'token' | 'format'> & { readonly control?: ReadControl };
+export type StreamStart = Pick<StreamClient, 'from' | 'token' | 'format'> & {
+  /** Default: while the token book has the token. */
+  readonly isHeld?: () => boolean;
+  readonly control?: ReadControl;
+};
 
 export class EventStreams {
   readonly #options: EventStreamsOptions;
@@ -87,11 +93,12 @@ export class EventStreams {
   }
 
   /** Streams entries from `from` until the client leaves or is disconnected. */
-  add(out: StreamOutput, { from, token, format, control }: StreamStart): void {
+  add(out: StreamOutput, { from, token, isHeld, format, control }: StreamStart): void {
     if (out.destroyed) return;
     const client: StreamClient = {
       out,
       token,
+      isHeld: isHeld ?? (() => this.#options.tokens.holds(token)),
       format,
       control,
       from,
@@ -155,8 +162,8 @@ export class EventStreams {
   }
 
   #serve(client: StreamClient, size: number): void {
-    const { clock, tokens } = this.#options;
-    if (!tokens.holds(client.token)) {
+    const { clock } = this.#options;
+    if (!client.isHeld()) {
       this.#end(client);
       return;
     }

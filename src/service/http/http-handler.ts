@@ -8,7 +8,7 @@ import type { Principal } from '../../ports/token-book.js';
 import type { AdmissionController } from '../admission/admission-controller.js';
 import type { FindClientAddress } from '../client-address.js';
 import { RequestAdmission, type AdmissionOutcome, type RequestAdmissionOptions } from '../request-admission.js';
-import { pathOf, type RequestGuard } from '../request-guard.js';
+import { pathOf, type GuardResult, type RequestGuard } from '../request-guard.js';
 import { MESSAGE_BYTES_MAX } from '../mcp/read-message.js';
 import { createRefusal, type Refusal, sendRefusal } from '../problems.js';
 import { BODY_BYTES_MAX, createFastify, STEP_BYTES_MAX, type AdmitRequest, type EnteredRoute } from './http-plugin.js';
@@ -174,7 +174,13 @@ function checkServedMethod(method: string, methods: readonly string[]): Refusal 
 
 /** Refuses paths with escapes: no id and no file of the page contains a character that needs one. */
 function guardUnescaped(guard: RequestGuard, head: Parameters<RequestGuard>[0]): ReturnType<RequestGuard> {
-  const admission = guard(head);
+  const guarded = guard(head);
+  return guarded instanceof Promise
+    ? guarded.then((awaited) => refuseEscapes(awaited, head))
+    : refuseEscapes(guarded, head);
+}
+
+function refuseEscapes(admission: GuardResult, head: Parameters<RequestGuard>[0]): GuardResult {
   if (admission.refusal !== null) return admission;
   const url = head.url ?? '';
   return url.startsWith('/') && !pathOf(url).includes('%') ? admission : { refusal: createRefusal('NOT_FOUND') };

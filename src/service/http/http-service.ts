@@ -5,6 +5,7 @@ import type { Clock } from '../../ports/clock.js';
 import type { Log } from '../../ports/log.js';
 import type { Principal, TokenBook } from '../../ports/token-book.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
+import type { IdentityService } from '../identity/identity-service.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import type { AgentIdentity } from '../mcp/run-gateway.js';
 import type { SessionToolsOptions } from '../mcp/session-tools.js';
@@ -35,6 +36,8 @@ export interface InspectionService {
   readonly metrics: Metrics;
   readonly streams: EventStreams;
   readonly log: Log;
+  /** Callers whom issuers have authenticated. Absent: there are none. */
+  readonly identity?: IdentityService;
   /** The address of another worker that executes the steps of a run; null if none is known. */
   readonly findWorker?: (run_id: string) => Promise<string | null>;
 }

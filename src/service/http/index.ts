@@ -9,8 +9,13 @@ export {
   type MintedToken,
   type TokenGrant,
 } from '../../adapters/keys/token-book.js';
+export { identitiesSource } from '../../adapters/policy/identities-source.js';
+export type { OidcIssuerOptions } from '../../adapters/identity/oidc-provider.js';
+export type { IdentitiesSource, LoadedIdentities } from '../../ports/identities-source.js';
+export type { IdentityOptions } from '../identity/identity-service.js';
+export type { LoginOptions } from '../identity/login-flow.js';
 export type { Right, TokenRecord } from '../../contract/token.js';
-export type { Principal, TokenBook } from '../../ports/token-book.js';
+export type { Principal, TokenBook, VerifiedCaller } from '../../ports/token-book.js';
 export {
   DEFAULT_LIMITS,
   type AdmissionLimits,

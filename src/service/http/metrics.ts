@@ -3,6 +3,7 @@
 import { PROMETHEUS_TYPE, type SdkTelemetry } from '../../adapters/telemetry/sdk-telemetry.js';
 import type { ClusterDirectory, ClusterStatus } from '../../ports/ledger/cluster.js';
 import type { Measure, Meter } from '../../ports/telemetry.js';
+import type { IdentityCounts } from '../identity/identity-service.js';
 import type { AdmissionCounts } from '../admission/scheduled-request.js';
 
 const OUTCOME = /"(?:outcome|decision)":"([A-Z_]{1,32})"/;
@@ -27,6 +28,8 @@ export interface MetricSources {
   readonly gauges?: readonly GaugeSource[];
   /** The list of workers of a shared ledger. Absent: the ledger has one writer. */
   readonly cluster?: Pick<ClusterDirectory, 'status'>;
+  /** Callers of issuers. Absent: only tokens of the token book are accepted. */
+  readonly identity?: () => IdentityCounts;
 }
 
 /** Where metrics are registered and collected. */
@@ -59,6 +62,7 @@ export class Metrics {
       return [{ value: await (sources.cluster === undefined ? size : size.catch(() => NaN)) }];
     });
     if (sources.cluster !== undefined) clusterMetrics(sources.cluster, meter);
+    if (sources.identity !== undefined) identityMetrics(sources.identity, meter);
   }
 
   request(route: string, method: string, status: number): void {
@@ -108,6 +112,20 @@ function admissionMetrics(counts: () => AdmissionCounts, meter: Meter): void {
     ];
   });
 }
+
+function identityMetrics(counts: () => IdentityCounts, meter: Meter): void {
+  const refused = { description: 'Tokens of issuers and sessions of the page that were refused, by the reason' };
+  meter.observe('counter', 'turnpike_identity_refused_total', refused, () =>
+    Object.entries(counts().refused).map(([problem, value]) => ({ value, attributes: { problem } })),
+  );
+  const keys = { description: 'Whether the keys of an issuer are fresh (2), old but still used (1), or missing (0)' };
+  meter.observe('gauge', 'turnpike_identity_keys', keys, () =>
+    Object.entries(counts().keys).map(([issuer, state]) => ({ value: KEYS_VALUES[state], attributes: { issuer } })),
+  );
+  const sessions = { description: 'Sessions of people who have signed in on the page' };
+  meter.observe('gauge', 'turnpike_identity_sessions', sessions, () => [{ value: counts().sessions }]);
+}
+const KEYS_VALUES = { fresh: 2, stale: 1, absent: 0 } as const;
 
 /** Metrics of the whole cluster: every worker reports the same. Without the database their value is NaN. */
 function clusterMetrics(cluster: Pick<ClusterDirectory, 'status'>, meter: Meter): void {

@@ -5,6 +5,8 @@ import { systemClock } from '../../adapters/system/system-clock.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
 import { UsageError } from '../../errors.js';
 import { loopbackNames } from '../request-guard.js';
+import type { Clock } from '../../ports/clock.js';
+import { IdentityService } from '../identity/identity-service.js';
 import { hostForUrl } from '../mcp/serve-http.js';
 import type { Log } from '../../ports/log.js';
 import type { ReadinessCheck } from '../../runtime/readiness/readiness.js';
@@ -24,7 +26,7 @@ export interface ServeOptions extends Omit<TurnpikeHttpOptions, 'hosts'> {
   readonly hosts?: readonly string[];
   /** Serves HTTPS with this certificate, which is read again when its files change. Default: HTTP. */
   readonly tls?: TlsFiles | null;
-  /** Whether the tokens are stored ones; if not, the server listens only on loopback. */
+  /** Whether the tokens are stored ones; if not, and without an issuer, the server listens only on loopback. */
   readonly storedTokens: boolean;
   /**
    * A listener of its own for `/livez`, `/readyz` and `/metrics`, without a token: an address, or a listener that is
@@ -48,7 +50,7 @@ export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
  */
 export async function serveTurnpike({ storedTokens, ...options }: ServeOptions): Promise<TurnpikeServer> {
   const { host, log = winstonLog('warn'), admin: place } = options;
-  if (!isLoopback(host) && !storedTokens) {
+  if (!isLoopback(host) && !storedTokens && options.identity === undefined) {
     throw new UsageError({
       code: 'USAGE',
       message: `${host} is reached by other machines: make a token for them first, with \`turnpike token\``,
@@ -77,12 +79,14 @@ async function startServer(
   admin: AdminServer | null,
 ): Promise<HttpServer> {
   const { log, turnpike, clock = systemClock() } = options;
+  const identity = await openIdentity(options.identity, clock, log);
   const certificate = tls === null ? undefined : new TlsCertificate(tls, clock, log);
   let begin = (): void => undefined;
   const server = await startHttpServer({ host, port, closeMs: CLOSE_MS, log, tls: certificate }, (bound) => {
     const names = loopbackNames(bound, certificate === undefined ? 'http' : 'https');
     const { handler, ...http } = turnpikeHttp({
       ...options,
+      ...(identity === undefined ? {} : { identity }),
       hosts: [...names.hosts, `${hostForUrl(host)}:${bound}`, ...(options.hosts ?? [])],
       origins: [...names.origins, ...(options.origins ?? [])],
     });
@@ -104,3 +108,15 @@ const certificateCheck = (certificate: TlsCertificate): ReadinessCheck => ({
   name: 'certificate',
   run: () => (certificate.isExpired ? 'the TLS certificate has expired' : null),
 });
+
+/** @throws PolicyError, UsageError if no issuer could identify a caller */
+async function openIdentity(
+  options: TurnpikeHttpOptions['identity'],
+  clock: Clock,
+  log: Log,
+): Promise<IdentityService | undefined> {
+  if (options === undefined) return undefined;
+  const identity = options instanceof IdentityService ? options : new IdentityService(options, clock, log);
+  await identity.check();
+  return identity;
+}

@@ -21,6 +21,8 @@ import { clientAddressFinder } from '../client-address.js';
 import { checkMethod, createRequestGuard } from '../request-guard.js';
 import { homeInspectorSource } from '../inspector/ledger-inspector-source.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
+import { IdentityService, type IdentityOptions } from '../identity/identity-service.js';
+import type { LoginFlow } from '../identity/login-flow.js';
 import { createSessionTools, mcpService, type SessionOptions, type McpService } from '../mcp/mcp-service.js';
 import type { AgentIdentity } from '../mcp/run-gateway.js';
 import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
@@ -28,6 +30,7 @@ import { readPackageVersion } from '../package-version.js';
 import { createRefusal } from '../problems.js';
 import { httpPlugin, type AdmitRequest } from './http-plugin.js';
 import type { MonitoredProcess } from './admin/admin-handler.js';
+import { createLoginHandler, isLoginPath, LOGIN_PATH } from './login-handler.js';
 import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHandler } from './http-handler.js';
 import { ledgerAudit } from './routes/ledger-audit.js';
 import { KeyedSteps } from './routes/keyed-steps.js';
@@ -45,6 +48,8 @@ import { WorkerAddresses, withWorkerAddress } from './worker-address.js';
 export interface TurnpikeHttpOptions {
   readonly turnpike: Turnpike;
   readonly tokens: TokenBook;
+  /** Issuers whose tokens identify callers too. Default: none. */
+  readonly identity?: IdentityOptions | IdentityService;
   /** Values of the Host header, with the port; compared exactly. */
   readonly hosts: readonly string[];
   /** Origins of pages that may send requests. Default: none; a request that comes from no page has no origin. */
@@ -103,14 +108,27 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
   const admission = createAdmission(options);
   const service = createService(options, admission);
   const { page = NO_PAGE } = options;
-  const { hosts, origins = [], tokens } = options;
+  const { tokens } = options;
+  const { identity } = service;
+  const login = identity?.openLogin(options.origins?.[0] ?? `http://${options.hosts[0] ?? ''}`) ?? null;
   const addressOf = clientAddressFinder(options.trustedProxies ?? []);
-  const guard = createRequestGuard({ hosts, origins, tokens, isOpen: createOpenCheck(page) });
+  const isPage = createOpenCheck(page);
+  const guard = createRequestGuard({
+    ...namesWithLogin(options, login),
+    tokens,
+    identity,
+    ...(login === null ? {} : { signIn: LOGIN_PATH }),
+    isOpen: (method, path) => isPage(method, path) || (login !== null && isLoginPath(path)),
+  });
   const mcpHandler = new McpHandler(options, service, new McpEndpoint(admission.limits));
   const plugin = (admit: AdmitRequest): FastifyPluginAsync => httpPlugin({ service, routes: ROUTES, admit });
   const serveMcp: MountedHandler['handle'] = (request, response, principal) =>
     mcpHandler.handle(request, response, principal);
-  const findMounted: FindMountedHandler = (path) => (path === MCP_PATH ? { name: 'mcp', handle: serveMcp } : null);
+  const recordFailure = (request: IncomingMessage): number => admission.recordFailure(addressOf(request));
+  const findLogin: FindMountedHandler =
+    login === null ? () => null : createLoginHandler({ flow: login, recordFailure });
+  const findMounted: FindMountedHandler = (path) =>
+    path === MCP_PATH ? { name: 'mcp', handle: serveMcp } : findLogin(path);
   const { metrics, log } = service;
   const own = createHandler({ guard, page, admission, addressOf, routes: ROUTES, metrics, log, plugin, findMounted });
   return {
@@ -125,6 +143,15 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
       if (options.inspector === undefined) await service.inspector?.close();
     },
   };
+}
+
+/** The page of a login is served under the name to which the issuer sends browsers back. */
+function namesWithLogin(
+  { hosts, origins = [] }: Pick<TurnpikeHttpOptions, 'hosts' | 'origins'>,
+  login: LoginFlow | null,
+): { readonly hosts: readonly string[]; readonly origins: readonly string[] } {
+  if (login === null) return { hosts, origins };
+  return { hosts: [...hosts, new URL(login.origin).host], origins: [...origins, login.origin] };
 }
 
 const NO_PAGE: ReadonlyMap<string, PageFile> = new Map();
@@ -146,9 +173,11 @@ function createService(
   const streams = new EventStreams({ size, tokens, clock, log });
   const version = readPackageVersion();
   if (options.cluster !== undefined) addDatabaseCheck(turnpike, options.cluster);
+  const identity = createIdentity(options.identity, clock, log);
   return {
     turnpike,
     tokens,
+    ...(identity === null ? {} : { identity }),
     inspector,
     audit: options.audit ?? ledgerAudit(turnpike, inspector),
     agent,
@@ -171,6 +200,7 @@ function createService(
         admission: () => admission.counts,
         gauges: readinessGauges(turnpike),
         ...(options.cluster === undefined ? {} : { cluster: options.cluster }),
+        ...(identity === null ? {} : { identity: () => identity.counts }),
       },
       options.telemetry ?? sdkTelemetry({ version, otlp: null, log }),
     ),
@@ -181,14 +211,20 @@ function createService(
   };
 }
 
+function createIdentity(identity: TurnpikeHttpOptions['identity'], clock: Clock, log: Log): IdentityService | null {
+  if (identity === undefined) return null;
+  return identity instanceof IdentityService ? identity : new IdentityService(identity, clock, log);
+}
+
 function findWorkerIn(cluster: Pick<ClusterDirectory, 'status'>, clock: Clock) {
   const addresses = new WorkerAddresses(cluster, clock);
   return (run_id: string): Promise<string | null> => addresses.find(run_id);
 }
 
-const identityOf = ({ actor, role, case: bound }: Principal, agent: AgentIdentity): AgentIdentity => ({
+const identityOf = ({ actor, person, role, case: bound }: Principal, agent: AgentIdentity): AgentIdentity => ({
   ...agent,
   actor,
+  ...(person === undefined ? {} : { person }),
   role,
   ...(bound === null ? {} : { case: bound }),
 });
@@ -199,6 +235,9 @@ function sessionAgentOf(principal: Principal, agent: AgentIdentity): AgentIdenti
   if (!SESSION_ROLES.some((role) => role === principal.role)) return identity;
   return { ...identity, role: agent.role ?? AGENT_DEFAULTS.role };
 }
+
+/** More than there are stored tokens. */
+const SERVICES_MAX = 4_096;
 
 /** MCP behind the same guard: the token decides who the agent is. */
 class McpHandler {
@@ -231,7 +270,10 @@ class McpHandler {
 
   #serviceOf(principal: Principal): McpService {
     const known = this.#services.get(principal.id);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      this.#remember(principal.id, known);
+      return known;
+    }
     const { turnpike, agent = {}, sessions = {}, newRunsMax } = this.#options;
     const { log } = this.#http;
     const canUseSessions = principal.rights.has('sessions') && sessions !== null;
@@ -245,7 +287,15 @@ class McpHandler {
       log,
       ...(newRunsMax === undefined ? {} : { newRunsMax }),
     });
-    this.#services.set(principal.id, service);
+    this.#remember(principal.id, service);
     return service;
+  }
+
+  /** An issuer may have any number of callers. Of the one that was here longest ago, the MCP sessions are forgotten. */
+  #remember(id: string, service: McpService): void {
+    this.#services.delete(id);
+    this.#services.set(id, service);
+    const [oldest] = this.#services.keys();
+    if (this.#services.size > SERVICES_MAX && oldest !== undefined) this.#services.delete(oldest);
   }
 }

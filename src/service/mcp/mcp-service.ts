@@ -147,6 +147,7 @@ export function createSessionTools(
 
 const sessionDefaultsOf = ({
   actor,
+  person,
   role,
   lane,
   case: case_id,
@@ -155,6 +156,7 @@ const sessionDefaultsOf = ({
   correlation,
 }: AgentIdentity): SessionDefaults => ({
   ...(actor === undefined ? {} : { actor }),
+  ...(person === undefined ? {} : { person }),
   ...(role === undefined ? {} : { agentRole: role }),
   ...(lane === undefined ? {} : { lane }),
   ...(case_id === undefined ? {} : { case: case_id }),

@@ -12,6 +12,8 @@ import {
   countBallot,
   type ApprovalPolicy,
 } from '../../../src/policy/approval/approval.js';
+import { checkIdentity } from '../../../src/policy/approval/voter-identity.js';
+import type { OidcIdentity } from '../../../src/contract/run/verified-identity.js';
 import { sampled } from '../../identity/sampled.js';
 import { pairsOf } from '../../identity/table-pairs.js';
 
@@ -138,5 +140,51 @@ describe('S4-78 a quorum of two', () => {
     const before: ApprovalPolicy = { ...policy, byPerson: false };
     const first = countBallot(bookRequestedBy('governor'), ballot('Ren\u00e9e'), before);
     expect(countBallot(first.book, ballot('Rene\u034f\u0301e'), before).verdicts).toMatchObject([{ counted: true }]);
+  });
+});
+
+describe('C98 the authentication that a rule asks for', () => {
+  const identity: OidcIdentity = {
+    source: 'oidc',
+    issuer: 'https://login.example',
+    subject_sha256: 'a'.repeat(64),
+    mapped: true,
+    mapping_id: 'counsel',
+    policy_sha256: 'b'.repeat(64),
+    algorithm: 'ES256',
+    kid_sha256: 'c'.repeat(64),
+    key_sha256: 'd'.repeat(64),
+    acr: 'urn:mfa',
+    auth_time: AT,
+  };
+  const later = (ms: number): string => new Date(Date.parse(AT) + ms).toISOString();
+
+  test('C98 no rule asks for nothing, and every rule asks for an issuer', () => {
+    expect(checkIdentity(undefined, undefined, AT)).toBeNull();
+    expect(checkIdentity({}, undefined, AT)).toBe('approval.not_verified');
+    expect(checkIdentity({}, { source: 'token', token_id: 'tok_abc', mapped: true }, AT)).toBe('approval.not_verified');
+    expect(checkIdentity({}, identity, AT)).toBeNull();
+  });
+
+  test('C98 the age of an authentication: at the limit and one past it, and ahead of the clock', () => {
+    const required = { max_age_seconds: 300 };
+    expect(checkIdentity(required, identity, later(300_000))).toBeNull();
+    expect(checkIdentity(required, identity, later(300_001))).toBe('approval.step_up_required');
+    expect(checkIdentity(required, identity, later(-60_000))).toBeNull();
+    expect(checkIdentity(required, identity, later(-60_001))).toBe('approval.step_up_required');
+    expect(checkIdentity(required, { ...identity, auth_time: null }, AT)).toBe('approval.step_up_required');
+  });
+
+  test('C98 a vote that no longer satisfies the rule does not help the quorum', () => {
+    const asking = { ...RULE, quorum: 1, identity: { acr: ['urn:mfa'] } };
+    const request = { digest: DIGEST, name: 'export', requested_by: 'governor', requester: person('governor'), at: AT };
+    const given = ballot('anna');
+    const verified = { ...given, approver: { ...given.approver, identity } };
+    const { book } = countBallot(requestApproval(emptyBook('run_x.1'), request, asking), verified, {
+      ...policy,
+      approvals: [asking],
+    });
+    expect(approvalStatus(book, DIGEST, AT, asking)).toBe('granted');
+    expect(approvalStatus(book, DIGEST, AT, { ...asking, identity: { acr: ['urn:card'] } })).toBe('open');
   });
 });

@@ -30,6 +30,9 @@ function isFound(careless: Careless, off: LintRule): boolean {
   );
 }
 
+/** The rules for identities.yaml have a linter of their own. */
+const POLICY_RULES = LINT_RULE_IDS.filter((rule) => !rule.startsWith('identity.'));
+
 describe('the shipped policies', () => {
   test('D20 have no finding, except that the source code profile lets an agent write executable files', () => {
     expect(lint(shipped())).toEqual([]);
@@ -43,7 +46,7 @@ describe('a careless policy', () => {
   test('has at least 40 forms here, and every rule of the linter finds one of them', () => {
     expect(CARELESS.length).toBeGreaterThanOrEqual(40);
     expect(new Set(CARELESS.map(({ what }) => what)).size).toBe(CARELESS.length);
-    expect(LINT_RULE_IDS.filter((rule) => !CARELESS.some(({ finds }) => finds.rule === rule))).toEqual([]);
+    expect(POLICY_RULES.filter((rule) => !CARELESS.some(({ finds }) => finds.rule === rule))).toEqual([]);
   });
 
   test.each(CARELESS.map((careless) => [careless.what, careless] as const))('is found: %s', (_, careless) => {
@@ -54,7 +57,7 @@ describe('a careless policy', () => {
     expect(lines).toContain(`${file}.yaml:${line} ${severity} ${rule}`);
   });
 
-  test.each(LINT_RULE_IDS)('is not found by a linter without %s', (rule) => {
+  test.each(POLICY_RULES)('is not found by a linter without %s', (rule) => {
     const missed = CARELESS.filter((careless) => !isFound(careless, rule));
     expect(missed.length).toBeGreaterThan(0);
     expect(new Set(missed.map(({ finds }) => finds.rule))).toEqual(new Set([rule]));

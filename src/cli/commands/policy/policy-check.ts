@@ -38,7 +38,7 @@ export const policyCheck: CliCommand = {
   async run(args, io) {
     const contract = findContractFolder(args, io);
     const loaded = await loadContract(contract, io, { registrations: await readRegistrations(args, io) });
-    const { files, check } = loaded;
+    const { files, identities, check } = loaded;
     const accepted = await readEarlierAcceptances(contract.path);
     const cautions = collectLintErrors(loaded, io).map((caution) => ({
       ...caution,
@@ -50,8 +50,8 @@ export const policyCheck: CliCommand = {
     } else {
       await printFindings({ ...check, cautions }, json, displayPath(contract.path, io), io);
     }
-    for (const name of POLICY_FILES) {
-      const { path, pin } = files[name];
+    const all = [...POLICY_FILES.map((name) => files[name]), ...(identities === null ? [] : [identities])];
+    for (const { path, pin } of all) {
       if (!('problem' in pin)) continue;
       await io.stderr.writeLine(
         `${escapeText(displayPath(path, io))} is not pinned (${pin.problem}): runs are denied until it is committed, or pinned by \`turnpike policy pin\``,

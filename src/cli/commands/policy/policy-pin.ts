@@ -2,7 +2,9 @@ import { usageError } from '../../../errors.js';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 import { gitPolicySource } from '../../../adapters/policy/git-policy-source.js';
+import { hasIdentities, identitiesSource } from '../../../adapters/policy/identities-source.js';
 import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../../adapters/policy/manifest-policy-source.js';
+import { IDENTITIES_PATH } from '../../../contract/policy/identities.js';
 import type { AcceptedCaution } from '../../../contract/policy/pins.js';
 import { formatLintMessage } from '../../../policy/lint/lint-rules.js';
 import {
@@ -108,7 +110,7 @@ async function listActionsPolicies(contract: string): Promise<readonly string[]>
   return names.filter((name) => /^actions(?:\.[A-Za-z0-9_-]+)*\.yaml$/u.test(name)).sort();
 }
 
-/** Lanes, roles, and every actions policy. */
+/** Lanes, roles, every actions policy, and the identities if there are any. */
 async function readPinnableFiles(contract: string): Promise<readonly PinnableFile[]> {
   const files = new Map<string, PinnableFile>();
   for (const actions of await listActionsPolicies(contract)) {
@@ -118,6 +120,10 @@ async function readPinnableFiles(contract: string): Promise<readonly PinnableFil
       const path = `policy/${paths[name]}`;
       files.set(path, { path, bytes: loaded[name].bytes, pin: loaded[name].pin });
     }
+  }
+  if (hasIdentities(contract)) {
+    const { bytes, pin } = await identitiesSource(contract, 'git').load();
+    files.set(IDENTITIES_PATH, { path: IDENTITIES_PATH, bytes, pin });
   }
   return [...files.values()];
 }

@@ -12,6 +12,7 @@ import type { Turnpike } from '../../../runtime/turnpike.js';
 import { parseCount, parsePort } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand, type ExitCode } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
+import { IDENTITY_OPTIONS, parseIdentity } from '../../options/identity-options.js';
 import type { LocalWorker } from '../../store/open-worker.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import { TELEMETRY_OPTIONS } from '../../options/telemetry.js';
@@ -59,6 +60,7 @@ export const serve: CliCommand = {
       help: 'accept requests of pages from this origin; may be repeated',
     },
     ...TLS_OPTIONS,
+    ...IDENTITY_OPTIONS,
     STORE_OPTION,
     {
       name: 'advertise',
@@ -160,12 +162,14 @@ async function serveHome(
   const temporaryToken = args.flag('stored-tokens') ? null : createTemporaryToken(args);
   const specs = args.text('specs');
   const newRunsMax = parseCount(serve, args, NEW_RUNS_OPTION.name);
+  const identity = parseIdentity(serve, args, io);
   const server = await serveTurnpike({
     ...at,
     ...parseTlsOptions(args, io),
     turnpike,
     tokens: temporaryToken === null ? stored : joinTokenBooks(temporaryToken.book, stored),
     storedTokens: hasStored,
+    ...(identity === undefined ? {} : { identity }),
     hosts: args.list('allow-host'),
     origins: args.list('allow-origin'),
     sessions: {

@@ -117,7 +117,7 @@ async function respondAsPreferred(pending: Promise<string>, integrated: boolean)
 /** The identity of a new run: actor and role come from the token, and so does the case if the token is bound to one. */
 function identityOf(principal: Principal, body: StartAgentBody, { agent }: HttpService): AgentIdentity {
   const { idle_ms, case: requestedCase, ...agentOptions } = body;
-  const { actor, role, case: bound } = principal;
+  const { actor, person, role, case: bound } = principal;
   if (bound !== null && requestedCase !== undefined && requestedCase !== bound) throw new RefusalError('RIGHT_MISSING');
   const case_id = bound ?? requestedCase;
   return {
@@ -126,6 +126,7 @@ function identityOf(principal: Principal, body: StartAgentBody, { agent }: HttpS
     ...(case_id === undefined ? {} : { case: case_id }),
     ...(idle_ms === undefined ? {} : { idleMs: idle_ms }),
     actor,
+    ...(person === undefined ? {} : { person }),
     role,
   };
 }

@@ -285,5 +285,7 @@ async function streamEvents(
   if (after + 1 < size) await format.next(after + 1, after + 2);
   const subject = { after, format: query.format ?? 'entries' };
   await auditAccess(request, service, '/api/v1/stream', subject);
-  return { stream: (out, control) => streams.add(out, { from: after + 1, token: principal.id, format, control }) };
+  const held = principal.verified === undefined ? {} : { isHeld: () => service.identity?.holds(principal) === true };
+  const start = { from: after + 1, token: principal.id, ...held, format };
+  return { stream: (out, control) => streams.add(out, { ...start, control }) };
 }

@@ -15,6 +15,7 @@ import type { HighRiskRun, RunStarter } from '../../../runtime/high-risk/high-ri
 import type { Approver } from '../../../runtime/ledger/ledger-reader.js';
 import type { Turnpike } from '../../../runtime/turnpike.js';
 import { RefusalError } from '../../problems.js';
+import { voterIdentity } from '../../identity/identity-service.js';
 import { checkTokenCase } from './run-access.js';
 import { route, type RouteResponse, type Route } from './route.js';
 import { jsonResponse, RunParams, Scope, State } from './shapes.js';
@@ -159,10 +160,11 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     rights: ['approve'],
     body: BallotBody,
     responses: { 200: jsonResponse('Each vote, with the rule by which it counts or does not.', VotesShape) },
-    async handle({ principal, body: { run_id, digests, decision } }, { turnpike }) {
+    async handle({ principal: caller, body: { run_id, digests, decision } }, { turnpike, identity }) {
+      const principal = (await identity?.withPerson(caller)) ?? caller;
       if (principal.case !== null) checkTokenCase(principal, (await turnpike.ledger.run(run_id))?.case_id);
-      const { actor, role } = principal;
-      return { json: { votes: await turnpike.approve({ run: run_id, digests, decision, actor, role }) } };
+      const votes = await turnpike.approve({ run: run_id, digests, decision, ...voterOf(principal) });
+      return { json: { votes } };
     },
   }),
   route({
@@ -220,13 +222,25 @@ export const PEOPLE_ROUTES: readonly Route[] = [
 const nowOf = (clock: Clock): string => new Date(clock.now()).toISOString();
 
 /** A token without the right to approve is not an approver, whatever its role. */
-const approverOf = ({ rights, actor, role }: Principal): Approver | null =>
-  rights.has('approve') ? { actor, role } : null;
+const approverOf = (principal: Principal): Approver | null =>
+  principal.rights.has('approve') ? voterOf(principal) : null;
 
-function starterIdentity(principal: Principal, requestedCase: string): Pick<RunStarter, 'actor' | 'role'> {
+/** The caller as a voter, with the person behind it and how it was authenticated. */
+function voterOf(principal: Principal): Approver {
+  const { actor, role, person } = principal;
+  const identity = voterIdentity(principal);
+  return {
+    actor,
+    role,
+    ...(person === undefined ? {} : { person }),
+    ...(identity === undefined ? {} : { identity }),
+  };
+}
+
+function starterIdentity(principal: Principal, requestedCase: string): Pick<RunStarter, 'actor' | 'role' | 'person'> {
   checkTokenCase(principal, requestedCase);
-  const { actor, role } = principal;
-  return { actor, role };
+  const { actor, role, person } = principal;
+  return person === undefined ? { actor, role } : { actor, role, person };
 }
 
 async function respondStarted({ run_id, digest }: HighRiskRun, turnpike: Turnpike): Promise<RouteResponse> {

@@ -1,0 +1,64 @@
+// The options with which `turnpike serve` accepts callers whom an OpenID Connect issuer has authenticated.
+
+import { hasIdentities, identitiesSource } from '../../adapters/policy/identities-source.js';
+import { IDENTITIES_PATH, SIGNING_ALGORITHMS, type SigningAlgorithm } from '../../contract/policy/identities.js';
+import { usageError } from '../../errors.js';
+import type { IdentityOptions } from '../../service/identity/identity-service.js';
+import { commandUsageError } from '../arguments.js';
+import type { CliCommand, CommandArguments, CommandOption } from '../command.js';
+import type { Io } from '../io.js';
+import { displayPath, findContractFolder } from './folders.js';
+
+export const IDENTITY_OPTIONS: readonly CommandOption[] = [
+  {
+    name: 'oidc-issuer',
+    value: 'URL',
+    multiple: true,
+    help: 'accept callers of this OpenID Connect issuer, as identities.yaml maps them; may be repeated',
+  },
+  { name: 'oidc-audience', value: 'NAME', help: 'the audience that tokens of the issuers must name' },
+  { name: 'oidc-jwks', value: 'URL', help: 'the keys of the only issuer (default: as its discovery says)' },
+  {
+    name: 'oidc-algorithm',
+    value: 'ALG',
+    multiple: true,
+    help: 'accept this signature algorithm (default RS256, PS256, ES256, EdDSA); may be repeated',
+  },
+];
+
+/** Undefined without an issuer. @throws UsageError */
+export function parseIdentity(command: CliCommand, args: CommandArguments, io: Io): IdentityOptions | undefined {
+  const issuers = args.list('oidc-issuer');
+  const given = IDENTITY_OPTIONS.filter(({ name }) => args.text(name) !== undefined || args.list(name).length > 0);
+  if (issuers.length === 0) {
+    const [useless] = given;
+    if (useless !== undefined) throw commandUsageError(command, `--${useless.name} needs --oidc-issuer`);
+    return undefined;
+  }
+  const [audience, jwksUri] = [args.text('oidc-audience'), args.text('oidc-jwks')];
+  if (audience === undefined) throw commandUsageError(command, '--oidc-issuer needs --oidc-audience');
+  if (jwksUri !== undefined && issuers.length > 1) {
+    throw commandUsageError(command, '--oidc-jwks is for one issuer: the others would have the same keys');
+  }
+  const algorithms = args.list('oidc-algorithm').map((name) => parseAlgorithm(command, name));
+  const more = {
+    ...(jwksUri === undefined ? {} : { jwksUri }),
+    ...(algorithms.length === 0 ? {} : { algorithms }),
+  };
+  const contract = findContractFolder(args, io).path;
+  if (!hasIdentities(contract)) {
+    throw usageError(
+      `${displayPath(contract, io)} has no ${IDENTITIES_PATH}, which says who the callers of an issuer are`,
+    );
+  }
+  return {
+    issuers: issuers.map((issuer) => ({ issuer, audience, ...more })),
+    identities: identitiesSource(contract),
+  };
+}
+
+function parseAlgorithm(command: CliCommand, name: string): SigningAlgorithm {
+  const known = SIGNING_ALGORITHMS.find((algorithm) => algorithm === name);
+  if (known !== undefined) return known;
+  throw commandUsageError(command, `--oidc-algorithm takes one of ${SIGNING_ALGORITHMS.join(', ')}`);
+}
