@@ -5,7 +5,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js
 const FETCH_MS_MAX = 5_000;
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
-/** The document, or why there is none. The reason is for the log. */
+/** The document, or why it is missing. The reason is for the log. */
 export type JsonFetchResult = { readonly json: JsonObject } | { readonly failed: string };
 
 export interface JsonFetchOptions {

@@ -1,5 +1,5 @@
-// Seals a short text for a cookie: whoever holds it can neither read nor change it. The key lives as long as the
-// process.
+// Seals a short text for a cookie: a holder of the cookie can neither read nor change it. The key lives as long as
+// the process.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 

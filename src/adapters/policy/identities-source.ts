@@ -7,7 +7,7 @@ import type { IdentitiesSource, LoadedIdentities } from '../../ports/identities-
 import { loadGitFile } from './git-policy-source.js';
 import { loadManifestFile, PIN_MANIFEST } from './manifest-policy-source.js';
 
-/** The file is optional: without it, nobody is identified by an issuer. */
+/** The file is optional: without it, issuers identify no callers. */
 export const hasIdentities = (dir: string): boolean => existsSync(join(dir, IDENTITIES_PATH));
 
 /** @param pins `git`: as the file would be pinned, whatever the manifest says */

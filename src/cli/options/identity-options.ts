@@ -1,9 +1,12 @@
 // The options with which `turnpike serve` accepts callers whom an OpenID Connect issuer has authenticated.
 
+import { resolve } from 'node:path';
+import { CLIENT_SECRET_VARIABLE, readClientSecret } from '../../adapters/identity/client-secret.js';
 import { hasIdentities, identitiesSource } from '../../adapters/policy/identities-source.js';
 import { IDENTITIES_PATH, SIGNING_ALGORITHMS, type SigningAlgorithm } from '../../contract/policy/identities.js';
 import { usageError } from '../../errors.js';
 import type { IdentityOptions } from '../../service/identity/identity-service.js';
+import { CALLBACK_PATH } from '../../service/identity/login-flow.js';
 import { commandUsageError } from '../arguments.js';
 import type { CliCommand, CommandArguments, CommandOption } from '../command.js';
 import type { Io } from '../io.js';
@@ -23,6 +26,17 @@ export const IDENTITY_OPTIONS: readonly CommandOption[] = [
     value: 'ALG',
     multiple: true,
     help: 'accept this signature algorithm (default RS256, PS256, ES256, EdDSA); may be repeated',
+  },
+  { name: 'oidc-client-id', value: 'ID', help: 'let people sign in on the page, as this client of the first issuer' },
+  {
+    name: 'oidc-client-secret-file',
+    value: 'FILE',
+    help: `a file with the secret of the client (default: the variable ${CLIENT_SECRET_VARIABLE}, else none)`,
+  },
+  {
+    name: 'oidc-redirect',
+    value: 'URL',
+    help: `the address of ${CALLBACK_PATH} as browsers see it (default: on loopback, without TLS)`,
   },
 ];
 
@@ -54,7 +68,20 @@ export function parseIdentity(command: CliCommand, args: CommandArguments, io: I
   return {
     issuers: issuers.map((issuer) => ({ issuer, audience, ...more })),
     identities: identitiesSource(contract),
+    ...parseLogin(command, args, io),
   };
+}
+
+/** @throws UsageError; PolicyError for a file that other users may read */
+function parseLogin(command: CliCommand, args: CommandArguments, io: Io): Pick<IdentityOptions, 'login'> {
+  const [clientId, redirectUri] = [args.text('oidc-client-id'), args.text('oidc-redirect')];
+  const file = args.text('oidc-client-secret-file');
+  if (clientId === undefined) {
+    if (redirectUri === undefined && file === undefined) return {};
+    throw commandUsageError(command, '--oidc-redirect and --oidc-client-secret-file need --oidc-client-id');
+  }
+  const clientSecret = readClientSecret(file === undefined ? undefined : resolve(io.cwd, file));
+  return { login: { clientId, clientSecret, ...(redirectUri === undefined ? {} : { redirectUri }) } };
 }
 
 function parseAlgorithm(command: CliCommand, name: string): SigningAlgorithm {

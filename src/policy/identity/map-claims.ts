@@ -1,5 +1,5 @@
 // Decides which actor a caller is, from the claims that an issuer has signed (C98). The first mapping whose conditions
-// hold counts; a caller whom none matches is nobody.
+// hold counts; a caller without a matching mapping is refused.
 
 import type { Json, JsonObject } from '../../contract/json.js';
 import type { IdentitiesPolicy, IdentityMapping } from '../../contract/policy/identities.js';

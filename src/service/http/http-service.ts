@@ -36,7 +36,7 @@ export interface InspectionService {
   readonly metrics: Metrics;
   readonly streams: EventStreams;
   readonly log: Log;
-  /** Callers whom issuers have authenticated. Absent: there are none. */
+  /** Callers whom issuers have authenticated. Absent: only tokens of the token book are accepted. */
   readonly identity?: IdentityService;
   /** The address of another worker that executes the steps of a run; null if none is known. */
   readonly findWorker?: (run_id: string) => Promise<string | null>;

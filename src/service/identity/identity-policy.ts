@@ -10,7 +10,7 @@ import type { Log } from '../../ports/log.js';
 
 const CACHE_MS = 1_000;
 
-/** The mappings in force, with the hash of their file; or why there are none. */
+/** The mappings in force, with the hash of their file; or why they are missing. */
 export type IdentityPolicyState =
   { readonly policy: IdentitiesPolicy; readonly sha256: string } | { readonly failed: string };
 

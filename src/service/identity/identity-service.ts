@@ -1,4 +1,4 @@
-// The callers of a service beside the token book: those whom issuers have authenticated.
+// The callers of a service that are not in the token book: issuers have authenticated them.
 
 import { OidcProvider, type OidcIssuerOptions } from '../../adapters/identity/oidc-provider.js';
 import { isConforming } from '../../contract/validators.js';
@@ -73,7 +73,7 @@ export class IdentityService implements RequestIdentity {
     if ('failed' in state) throw new PolicyError({ code: 'POLICY_INVALID', message: state.failed });
     for (const { issuer } of this.#providers) {
       if (state.policy.issuers.some((listed) => listed.issuer === issuer)) continue;
-      throw usageError(`identities.yaml has no mappings for ${issuer}: nobody could use it`);
+      throw usageError(`identities.yaml has no mappings for ${issuer}: it would identify no caller`);
     }
   }
 
@@ -125,7 +125,7 @@ export class IdentityService implements RequestIdentity {
     };
   }
 
-  /** Whoever can send requests can cause refusals, so the log has a line now and then. */
+  /** Any client can cause refusals, so they are counted, and only some are logged. */
   #recordRefusal(problem: TokenProblem): void {
     this.#refused[problem] += 1;
     const now = this.#clock.now();

@@ -39,7 +39,7 @@ export class LoginSessions {
   open(principal: Principal, expires_at: number): { readonly cookie: string; readonly session: LoginSession } | null {
     this.#removeExpired();
     const own = [...this.#sessions.values()].filter((session) => session.principal.id === principal.id);
-    // A person who signs in once more ends the oldest of their own sessions, and of nobody else.
+    // A person who signs in once more ends the oldest of their own sessions, never one of another person.
     const [oldest] = own;
     if (oldest !== undefined && own.length >= SESSIONS_PER_CALLER) this.#sessions.delete(oldest.id);
     if (this.#sessions.size >= SESSIONS_MAX) return null;

@@ -78,7 +78,7 @@ describe('C98 an issuer that cannot be reached', () => {
     expect(await outcome(provider, await issuer.token())).toBe('verified');
   });
 
-  test('C98 a token with an unknown key is not called wrong while nobody can know', async () => {
+  test('C98 a token with an unknown key is not refused as wrong while the issuer cannot be reached', async () => {
     const provider = providerOf();
     issuer.isDown = true;
     expect(await outcome(provider, await issuer.token())).toBe('unavailable');
