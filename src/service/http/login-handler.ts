@@ -22,7 +22,7 @@ const QUERY_CHARS_MAX = 4_096;
 
 export interface LoginHandlerOptions {
   readonly flow: LoginFlow;
-  /** Counts a failed login of the client's address. @returns milliseconds to wait if the address was over its limit; else 0 */
+  /** Counts a failed login. @returns milliseconds to wait if the address was over its limit; else 0 */
   readonly recordFailure: (request: IncomingMessage) => number;
 }
 

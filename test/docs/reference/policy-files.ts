@@ -46,6 +46,10 @@ const ACTIONS: PolicyFileReference = {
     'budgets.bytes': UNLIMITED,
     'budgets.tokens': UNLIMITED,
     approvals: NONE,
+    'approvals[].identity': 'any voter with the role, also of the token book',
+    'approvals[].identity.issuers': 'any issuer',
+    'approvals[].identity.acr': 'any',
+    'approvals[].identity.max_age_seconds': 'any time',
     retries: 'no retry',
     'knobs.checkpoints': '`batch`',
   },
@@ -66,7 +70,15 @@ const ACTIONS: PolicyFileReference = {
     sandbox: { bytes_max: 104_857_600, files_max: 10_000, depth_max: 16, portable_names: false },
     response: { exposure: 'decision' },
     budgets: { steps: 1_000, tool_calls: 10_000, wall_ms: 3_600_000, bytes: 1_000_000, tokens: 200_000 },
-    approvals: [{ for: 'promotion', approver_roles: ['ATTORNEY_ADMIN'], quorum: 1, expires_minutes: 10_080 }],
+    approvals: [
+      {
+        for: 'promotion',
+        approver_roles: ['ATTORNEY_ADMIN'],
+        quorum: 1,
+        expires_minutes: 10_080,
+        identity: { issuers: ['https://login.example'], acr: ['urn:example:mfa'], max_age_seconds: 900 },
+      },
+    ],
     retries: { max: 2, backoff_ms: 1_000 },
     knobs: {
       duplicate_proposal_ids: 'reject',
