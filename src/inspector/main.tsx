@@ -5,6 +5,7 @@ import { HttpFeed } from './data/http-feed.js';
 import { openPage, type ProverFactory } from './boot.js';
 import { takeOwnToken } from './own-token.js';
 import { createWorkerProver } from './worker/worker-prover.js';
+import { loadSession } from './views/session-menu.js';
 
 /** Under Trusted Types, one policy permits exactly this address. */
 const WORKER = new URL(proofWorker, import.meta.url).href;
@@ -31,4 +32,4 @@ const token = takeOwnToken();
 const createProver: ProverFactory = (onState) =>
   createWorkerProver(openWorker(), { base: location.origin, token }, onState);
 
-openPage(new HttpFeed('', token, globalThis), createProver);
+openPage(new HttpFeed('', token, globalThis, loadSession), createProver);

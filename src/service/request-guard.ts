@@ -30,6 +30,8 @@ export interface RequestGuardRules {
   readonly identity?: Pick<RequestIdentity, 'identify'> | undefined;
   /** Where a person can sign in, for a page whose request was refused. Default: nowhere. */
   readonly signIn?: string;
+  /** Which requests another site may send a browser to make: the return of a login. Default: none. */
+  readonly isReturn?: (method: string, path: string) => boolean;
   /** Which requests need no token: none that return data. Default: none at all. */
   readonly isOpen?: (method: string, path: string) => boolean;
 }
@@ -56,12 +58,12 @@ const SINGLE_HEADERS: ReadonlySet<string> = new Set([
 
 /** The checks in order: the form of the request, its origin, its caller. The rights of the caller are checked later. */
 export function createRequestGuard(rules: RequestGuardRules): RequestGuard {
-  const { hosts, origins, isOpen = () => false } = rules;
+  const { hosts, origins, isOpen = () => false, isReturn = () => false } = rules;
   return ({ method = '', url = '', rawHeaders }) => {
     const headers = parseHeaders(rawHeaders);
     if (headers === null) return { refusal: createRefusal('HEADER_TWICE') };
     const header: HeaderLookup = (name) => headers.get(name);
-    const refused = checkOrigin(header, hosts, origins);
+    const refused = checkOrigin(header, hosts, origins, isReturn(method, pathOf(url)));
     if (refused !== null) return { refusal: refused };
     if (isOpen(method, pathOf(url))) return { refusal: null, principal: null };
     return authenticate(method, header, rules);
@@ -70,12 +72,18 @@ export function createRequestGuard(rules: RequestGuardRules): RequestGuard {
 
 type HeaderLookup = (name: string) => string | undefined;
 
-function checkOrigin(header: HeaderLookup, hosts: readonly string[], origins: readonly string[]): Refusal | null {
+function checkOrigin(
+  header: HeaderLookup,
+  hosts: readonly string[],
+  origins: readonly string[],
+  isReturn: boolean,
+): Refusal | null {
   const [host, origin, site] = [header('host'), header('origin'), header('sec-fetch-site')];
   if (host === undefined || !hosts.includes(host)) return createRefusal('HOST_NOT_SERVED');
   if (origin !== undefined && !origins.includes(origin)) return createRefusal('ORIGIN_NOT_ALLOWED');
   // The browser sets this header; a page cannot change it.
-  if (site !== undefined && site !== 'none' && site !== 'same-origin') return createRefusal('ORIGIN_NOT_ALLOWED');
+  if (!isReturn && site !== undefined && site !== 'none' && site !== 'same-origin')
+    return createRefusal('ORIGIN_NOT_ALLOWED');
   return null;
 }
 

@@ -2,6 +2,7 @@
 
 import type { LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
 import { FeedError, toAccessProblem, TOKEN_ABSENT, type Feed, type FeedListener } from './feed.js';
+import { noteRefusal, readSession } from './page-session.js';
 import { SseParser } from './sse.js';
 
 const RETRY_MS = 1_500;
@@ -11,12 +12,22 @@ export class HttpFeed implements Feed {
   readonly #base: string;
   readonly #token: string | null;
   readonly #online: EventTarget;
+  readonly #onSession: () => void;
   #isLive = true;
   /** The difference between the clocks of service and reader, from the last response; in milliseconds. */
   #clockOffset: number | null = null;
 
-  /** @param online emits `online` when the network is available again */
-  constructor(base: string, token: string | null, online: EventTarget = new EventTarget()) {
+  /**
+   * @param online emits `online` when the network is available again
+   * @param onSession called when the service has answered a request without a token: a person has signed in
+   */
+  constructor(
+    base: string,
+    token: string | null,
+    online: EventTarget = new EventTarget(),
+    onSession: () => void = () => undefined,
+  ) {
+    this.#onSession = onSession;
     this.#base = base;
     this.#token = token;
     this.#online = online;
@@ -73,7 +84,11 @@ export class HttpFeed implements Feed {
   async request(path: string, options: RequestInit = {}): Promise<Response> {
     const headers = new Headers(options.headers);
     if (this.#token !== null) headers.set('Authorization', `Bearer ${this.#token}`);
-    const answer = await fetch(`${this.#base}/api/v1${path}`, { ...options, headers, credentials: 'omit' });
+    else if (options.method !== undefined) headers.set('X-Turnpike-CSRF', (await readSession(this.#base))?.csrf ?? '');
+    // Without a token, the person may have signed in: the browser then has a cookie.
+    const credentials = this.#token === null ? 'same-origin' : 'omit';
+    const answer = await fetch(`${this.#base}/api/v1${path}`, { ...options, headers, credentials });
+    if (this.#token === null && answer.ok) this.#onSession();
     const date = Date.parse(answer.headers.get('Date') ?? '');
     // The header has whole seconds; the service's clock is on average half a second further.
     if (Number.isFinite(date)) this.#clockOffset = date + 500 - Date.now();
@@ -169,6 +184,7 @@ function nullIfAbsent(error: unknown): null {
 }
 
 async function readProblem(answer: Response, isKnown: boolean): Promise<FeedError> {
+  noteRefusal(answer.headers);
   try {
     const { code = '', detail, title } = (await answer.json()) as { code?: string; detail?: string; title?: string };
     const own = answer.status === 401 && !isKnown ? TOKEN_ABSENT : code;

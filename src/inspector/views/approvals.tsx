@@ -6,6 +6,7 @@ import { Icon, Logo } from './common/icons.js';
 import { JsonView } from './common/json-view.js';
 import { formatIsoTime, VisibleText } from './common/text.js';
 import { requestLines } from '../text/text-authors.js';
+import { SessionMenu } from './session-menu.js';
 import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
 import { toAccessProblem, type AccessProblem } from '../data/feed.js';
 import type { RunState } from '../../contract/run/run-state.js';
@@ -39,6 +40,7 @@ export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClie
         <Logo />
         <h1>Approvals</h1>
         <span class="grow" />
+        <SessionMenu />
         <a class="plain nav" href={`./${location.hash}`}>
           State inspector
         </a>

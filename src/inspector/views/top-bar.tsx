@@ -4,6 +4,7 @@ import type { FeedConnection } from '../data/feed.js';
 import { togglePanel, useStore } from './common/context.js';
 import { Icon, Logo } from './common/icons.js';
 import { ProofBadge } from './proof-badge.js';
+import { SessionMenu } from './session-menu.js';
 import { shortenHash, VisibleText } from './common/text.js';
 
 const CONNECTION_TEXTS: Readonly<Record<FeedConnection, readonly [hue: string, words: string]>> = {
@@ -30,6 +31,7 @@ export function TopBar() {
       <span class="grow" />
       <Pins />
       <ApprovalsLink />
+      <SessionMenu />
       <ThemeButton />
       <button type="button" class="plain" aria-label="Keys" title="Keys (?)" onClick={() => togglePanel('keys')}>
         <Icon name="keys" />

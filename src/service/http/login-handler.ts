@@ -26,6 +26,9 @@ export interface LoginHandlerOptions {
   readonly recordFailure: (request: IncomingMessage) => number;
 }
 
+/** The issuer's page sends the browser there, so the request comes from another site. */
+export const isLoginReturn = (method: string, path: string): boolean => method === 'GET' && path === CALLBACK_PATH;
+
 export const isLoginPath = (path: string): boolean => Object.hasOwn(PATHS, path);
 
 /** The handlers below `/auth`. */
@@ -56,7 +59,11 @@ async function handleLogin(
       return;
     case CALLBACK_PATH: {
       const step = await flow.finish(cookie, query);
-      if (!('problem' in step) || step.problem === 'unavailable') {
+      if ('location' in step) {
+        sendReturn(response, step);
+        return;
+      }
+      if (step.problem === 'unavailable') {
         sendStep(response, step);
         return;
       }
@@ -92,7 +99,30 @@ const HEADERS = {
   'Referrer-Policy': 'no-referrer',
 } as const;
 
-/** The browser goes on; the code of the login is in no address that remains. */
+const PAGE_HEADERS = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+} as const;
+
+/**
+ * The page opens itself: after a redirect, the browser would still name the issuer as where the request comes from, and
+ * would withhold the cookie of the session.
+ */
+function sendReturn(response: ServerResponse, { location, cookies }: Extract<LoginStep, { location: string }>): void {
+  const text = Buffer.from(
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Turnpike</title>' +
+      `<meta http-equiv="refresh" content="0;url=${location}"><p><a href="${location}">Go on</a></p></html>`,
+  );
+  response.writeHead(200, {
+    ...HEADERS,
+    ...PAGE_HEADERS,
+    'Content-Length': text.byteLength,
+    'Set-Cookie': [...cookies],
+  });
+  response.end(text);
+}
+
+/** Sends the browser to the issuer, or shows that the person is not signed in. */
 function sendStep(response: ServerResponse, step: LoginStep): void {
   const cookies = step.cookies.length === 0 ? {} : { 'Set-Cookie': [...step.cookies] };
   if ('location' in step) {
@@ -104,9 +134,8 @@ function sendStep(response: ServerResponse, step: LoginStep): void {
   response.writeHead(status, {
     ...HEADERS,
     ...cookies,
-    'Content-Type': 'text/html; charset=utf-8',
+    ...PAGE_HEADERS,
     'Content-Length': text.byteLength,
-    'Content-Security-Policy': "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   });
   response.end(text);
 }
@@ -116,7 +145,7 @@ const pageOf = (text: string): string =>
   `<h1>${text}</h1><p><a href="${LOGIN_PATH}">Sign in again</a></p></html>`;
 /** The same whatever was wrong. */
 const REFUSED_PAGE = pageOf('You are not signed in');
-const UNAVAILABLE_PAGE = pageOf('Nobody can sign in now');
+const UNAVAILABLE_PAGE = pageOf('Signing in is not possible now');
 
 async function sendSession(response: ServerResponse, flow: LoginFlow, cookie: string | null): Promise<void> {
   const session = await flow.find(cookie);

@@ -30,7 +30,7 @@ import { readPackageVersion } from '../package-version.js';
 import { createRefusal } from '../problems.js';
 import { httpPlugin, type AdmitRequest } from './http-plugin.js';
 import type { MonitoredProcess } from './admin/admin-handler.js';
-import { createLoginHandler, isLoginPath, LOGIN_PATH } from './login-handler.js';
+import { createLoginHandler, isLoginPath, isLoginReturn, LOGIN_PATH } from './login-handler.js';
 import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHandler } from './http-handler.js';
 import { ledgerAudit } from './routes/ledger-audit.js';
 import { KeyedSteps } from './routes/keyed-steps.js';
@@ -117,7 +117,7 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
     ...namesWithLogin(options, login),
     tokens,
     identity,
-    ...(login === null ? {} : { signIn: LOGIN_PATH }),
+    ...(login === null ? {} : { signIn: LOGIN_PATH, isReturn: isLoginReturn }),
     isOpen: (method, path) => isPage(method, path) || (login !== null && isLoginPath(path)),
   });
   const mcpHandler = new McpHandler(options, service, new McpEndpoint(admission.limits));

@@ -12,7 +12,7 @@ import type { IdentitiesSource } from '../../ports/identities-source.js';
 import type { Log } from '../../ports/log.js';
 import type { Principal } from '../../ports/token-book.js';
 import { IdentityPolicy } from './identity-policy.js';
-import { CALLBACK_PATH, LoginFlow, type LoginOptions } from './login-flow.js';
+import { CALLBACK_PATH, checkRedirect, LoginFlow, type LoginOptions } from './login-flow.js';
 import { OidcCallers } from './oidc-callers.js';
 import type { IdentityResult, RequestCredentials, RequestIdentity } from './request-identity.js';
 
@@ -51,6 +51,7 @@ export class IdentityService implements RequestIdentity {
     if (issuers.length === 0) throw usageError('identity: name an issuer');
     if (new Set(issuers.map(({ issuer }) => issuer)).size < issuers.length)
       throw usageError('identity: an issuer is there twice');
+    if (login?.redirectUri !== undefined) checkRedirect(login.redirectUri);
     this.#login = login;
     this.#clock = clock;
     this.#log = log;

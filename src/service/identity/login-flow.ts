@@ -78,9 +78,7 @@ export class LoginFlow {
   /** @throws UsageError for an address to which a browser must not be sent */
   constructor(options: LoginFlowOptions) {
     const { clientId, clientSecret = null, redirectUri, sessionMs } = options.login;
-    if (!isSafeUrl(redirectUri) || new URL(redirectUri).pathname !== CALLBACK_PATH) {
-      throw usageError(`the redirect address must be https, or http of this machine, and end with ${CALLBACK_PATH}`);
-    }
+    checkRedirect(redirectUri);
     this.#options = options;
     this.#client = { clientId, clientSecret, redirectUri };
     this.#jar = createCookieJar(this.origin);
@@ -207,6 +205,12 @@ export class LoginFlow {
     this.#options.onRefused(problem);
     return { problem };
   }
+}
+
+/** @throws UsageError for an address to which a browser must not be sent */
+export function checkRedirect(redirectUri: string): void {
+  if (isSafeUrl(redirectUri) && new URL(redirectUri).pathname === CALLBACK_PATH) return;
+  throw usageError(`the redirect address must be https, or http of this machine, and end with ${CALLBACK_PATH}`);
 }
 
 /** Whether the audience is this client and no other. */

@@ -15,7 +15,7 @@ import { createDeferred } from '../../../src/runtime/deferred.js';
 import { defineTool } from '../../../src/runtime/effects/define-effects.js';
 import { openTurnpike, type Turnpike } from '../../../src/runtime/turnpike.js';
 import type { HttpServer } from '../../../src/service/http/http-server.js';
-import { serveTurnpike } from '../../../src/service/http/serve.js';
+import { serveTurnpike, type ServeOptions } from '../../../src/service/http/serve.js';
 import { writeContract } from '../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
@@ -33,6 +33,8 @@ export interface Staging {
   readonly full?: boolean;
   /** Whether calls of tools need an approval. Default: false. */
   readonly approved?: boolean;
+  /** Further options of the service, from the folder of the stage. */
+  readonly serving?: (folder: string) => Promise<Partial<ServeOptions>>;
 }
 
 /** The request for a vote may be long. */
@@ -51,6 +53,7 @@ export class Stage {
   readonly entered = createDeferred<null>();
   readonly release = createDeferred<null>();
   #records: readonly TokenRecord[] = [];
+  #serving: Partial<ServeOptions> = {};
 
   private constructor(folder: string, turnpike: Turnpike) {
     this.folder = folder;
@@ -58,7 +61,7 @@ export class Stage {
     this.server = { url: '', port: 0, close: () => Promise.resolve() };
   }
 
-  static async open({ full = true, approved = false }: Staging = {}): Promise<Stage> {
+  static async open({ full = true, approved = false, serving }: Staging = {}): Promise<Stage> {
     const folder = tempFolder('stage');
     writeContract(join(folder, 'contract'), { edit: approved ? edit : exportsApproved });
     const { tools, targets } = service();
@@ -73,6 +76,7 @@ export class Stage {
     const stage = new Stage(folder, turnpike);
     Object.assign(stage, { entered, release });
     if (full) await fillDemo(turnpike);
+    stage.#serving = (await serving?.(folder)) ?? {};
     await stage.serve();
     return stage;
   }
@@ -87,6 +91,7 @@ export class Stage {
       tokens: tokenBook(() => this.#records, systemClock()),
       page: await presentPage(),
       log: winstonLog('silent'),
+      ...this.#serving,
     });
   }
 
