@@ -77,6 +77,10 @@ export class OidcProvider implements IdentityProvider {
     return this.#options.audience;
   }
 
+  get isFailing(): boolean {
+    return this.#keys.isFailing;
+  }
+
   get keysState(): KeysState {
     return this.#keys.state;
   }

@@ -67,6 +67,11 @@ export class ProviderKeys {
     return this.has(kid, sha256);
   }
 
+  /** Whether there are no keys because the issuer could not be reached. */
+  get isFailing(): boolean {
+    return this.state === 'absent' && this.#isLastTryFailed;
+  }
+
   get state(): KeysState {
     const { clock, freshMs, staleMs } = this.#options;
     const age = clock.now() - this.#fetchedAt;

@@ -94,11 +94,16 @@ async function startServer(
     return { ...http, handle: handler };
   });
   const removeCheck = certificate === undefined ? null : turnpike.readiness.add(certificateCheck(certificate));
+  const removeIdentity =
+    identity === undefined
+      ? null
+      : turnpike.readiness.add({ name: 'identity-provider', run: () => identity.unreadiness });
   begin();
   return {
     ...server,
     close: () => {
       removeCheck?.();
+      removeIdentity?.();
       return server.close();
     },
   };

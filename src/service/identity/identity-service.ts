@@ -110,6 +110,11 @@ export class IdentityService implements RequestIdentity {
     return this.#callers.holds(principal) && (session === null || this.#flow?.has(session) === true);
   }
 
+  /** Why callers of an issuer cannot be verified now; null if they can, as far as is known. */
+  get unreadiness(): string | null {
+    return this.#providers.some(({ isFailing }) => isFailing) ? 'the keys of an identity provider are missing' : null;
+  }
+
   /** The actor of a token of the token book, with the person behind it. */
   async withPerson(principal: Principal): Promise<Principal> {
     if (principal.verified !== undefined) return principal;
