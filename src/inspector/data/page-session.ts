@@ -1,5 +1,5 @@
-// The session of a person who has signed in on the page. Its cookie is out of reach here; the service tells the page who
-// the person is, and the secret that a change must send.
+// The session of a person who has signed in on the page. Its cookie is out of reach here; the service tells the page
+// who the person is, and the secret that a change must send.
 
 export interface PageSession {
   readonly actor: string;
