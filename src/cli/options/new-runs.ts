@@ -2,5 +2,5 @@
 export const NEW_RUNS_OPTION = {
   name: 'new-runs-max',
   value: 'N',
-  help: 'how many runs an agent may begin after denied, failed and cancelled ones (0: none; default: any number)',
+  help: 'runs that an agent may begin after denied, failed and cancelled ones (default: any number)',
 } as const;

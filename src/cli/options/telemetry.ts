@@ -11,12 +11,12 @@ import type { Io } from '../io.js';
 const LEVELS = ['error', 'warn', 'info'] as const;
 
 export const TELEMETRY_OPTIONS: readonly CommandOption[] = [
-  { name: 'otlp', value: 'URL', help: 'send traces and metrics to this OpenTelemetry collector (OTLP/HTTP)' },
-  { name: 'trace-ratio', value: 'SHARE', help: 'the share of run trees to trace, from 0 to 1 (default 0.1)' },
+  { name: 'otlp', value: 'URL', help: 'send traces and metrics to this collector (OTLP over HTTP)' },
+  { name: 'trace-ratio', value: 'SHARE', help: 'the share of run trees to trace, 0 to 1 (default 0.1)' },
   {
     name: 'log-level',
     value: 'LEVEL',
-    help: `the least severe lines of the log: ${LEVELS.join(', ')} (default error); info has denials and ends of runs`,
+    help: `the least severe log lines: ${LEVELS.join(', ')} (default error)`,
   },
 ];
 
