@@ -49,6 +49,7 @@ const READS: Readonly<Record<string, string>> = {
   'src/cli/proposal-loop.ts node:timers/promises': WAIT,
   'src/cli/store/await-overlay.ts node:timers/promises': WAIT,
   'src/cli/demo.ts node:timers/promises': WAIT,
+  'src/cli/commands/runs/follow-runs.ts node:timers/promises': WAIT,
   'src/cli/home-access.ts node:timers/promises': WAIT,
   'src/cli/options/person-options.ts setTimeout': WAIT,
   'src/runtime/control/control-client.ts setInterval': CONTROL,

@@ -190,8 +190,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     await replayPoints?.open((tree_id, work) => engine.inspect(tree_id, work));
     restarts?.open(engine);
     return {
-      ...{ home, keys, state, exports: exportRootOf(options, state) },
-      recovery,
+      ...{ home, keys, state, exports: exportRootOf(options, state), recovery },
       get failed() {
         return engine.hasFailed;
       },
