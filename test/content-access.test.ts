@@ -9,7 +9,6 @@ import { filesIn, nodesOf, parse } from './sources.js';
 const READS: ReadonlySet<string> = new Set(['artifact', 'artifactsOf', 'histories', 'folded', 'systemArtifact']);
 
 const READERS: Readonly<Record<string, string>> = {
-  'src/runtime/agent-loop/run-history.ts': 'gives a loop the proposals of its own run',
   'src/runtime/content/content-reader.ts': 'the one way',
   'src/runtime/evidence/lane-withholding.ts': 'decides what is withheld; the bundle of a ledger is written through it',
   'src/runtime/evidence/withheld-lanes.ts': 'reads pinned policies',
