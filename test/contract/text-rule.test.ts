@@ -84,6 +84,7 @@ describe('a rule of ids and names in words', () => {
       '^[A-Za-z0-9_]+(?:\\.[1-9][0-9]*)*$',
       '^\\d{4}-\\d{2}-\\d{2}$',
       (Timestamp as TextRule).pattern,
+      '^https?://[!-"$->@-~]+$',
       '^unicode-[0-9]{1,3}\\.[0-9]{1,3}\\.[0-9]{1,3}$',
     ]);
     expect(WORDED.length).toBeGreaterThan(10);

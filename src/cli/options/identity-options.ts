@@ -17,7 +17,7 @@ export const IDENTITY_OPTIONS: readonly CommandOption[] = [
     name: 'oidc-issuer',
     value: 'URL',
     multiple: true,
-    help: 'accept callers of this OpenID Connect issuer, as identities.yaml maps them; may be repeated',
+    help: 'accept callers of this issuer, as identities.yaml maps them; may be repeated',
   },
   { name: 'oidc-audience', value: 'NAME', help: 'the audience that tokens of the issuers must name' },
   { name: 'oidc-jwks', value: 'URL', help: 'the keys of the only issuer (default: as its discovery says)' },
@@ -25,13 +25,13 @@ export const IDENTITY_OPTIONS: readonly CommandOption[] = [
     name: 'oidc-algorithm',
     value: 'ALG',
     multiple: true,
-    help: 'accept this signature algorithm (default RS256, PS256, ES256, EdDSA); may be repeated',
+    help: 'accept this algorithm (default RS256, PS256, ES256, EdDSA); may be repeated',
   },
   { name: 'oidc-client-id', value: 'ID', help: 'let people sign in on the page, as this client of the first issuer' },
   {
-    name: 'oidc-client-secret-file',
+    name: 'oidc-secret-file',
     value: 'FILE',
-    help: `a file with the secret of the client (default: the variable ${CLIENT_SECRET_VARIABLE}, else none)`,
+    help: `a file with the secret of the client (default: ${CLIENT_SECRET_VARIABLE})`,
   },
   {
     name: 'oidc-redirect',
@@ -75,10 +75,10 @@ export function parseIdentity(command: CliCommand, args: CommandArguments, io: I
 /** @throws UsageError; PolicyError for a file that other users may read */
 function parseLogin(command: CliCommand, args: CommandArguments, io: Io): Pick<IdentityOptions, 'login'> {
   const [clientId, redirectUri] = [args.text('oidc-client-id'), args.text('oidc-redirect')];
-  const file = args.text('oidc-client-secret-file');
+  const file = args.text('oidc-secret-file');
   if (clientId === undefined) {
     if (redirectUri === undefined && file === undefined) return {};
-    throw commandUsageError(command, '--oidc-redirect and --oidc-client-secret-file need --oidc-client-id');
+    throw commandUsageError(command, '--oidc-redirect and --oidc-secret-file need --oidc-client-id');
   }
   const clientSecret = readClientSecret(file === undefined ? undefined : resolve(io.cwd, file));
   return { login: { clientId, clientSecret, ...(redirectUri === undefined ? {} : { redirectUri }) } };
