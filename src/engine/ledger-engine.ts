@@ -6,8 +6,7 @@
 //       workers decides the next tick, of other trees, while a commit is in flight. Ticks end in their order.
 //   E2. A failed commit stops the engine: it acknowledges nothing of that batch or of a later one, and runs no more
 //       effects (D2), until a restart has opened the ledger again with empty memory.
-//   E3. This process runs a command once. A local read may run before its commit; if that commit fails, no caller
-//       receives its result (C78).
+//   E3. This process runs a command once. If the commit after a local read fails, no caller receives its result (C78).
 //   E4. An input on which a tree fails leaves nothing behind: the engine folds the tree again as it was before.
 //   E5. A restart begins when nothing of the failed epoch is in flight, so no effect runs while it is being settled.
 //       The engine accepts the inputs of recovery and timers while it still rejects those of callers.
