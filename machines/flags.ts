@@ -17,6 +17,7 @@ import {
   EXPLAINED_FAULTS,
   EXPORT_LOCATORS,
   FINDINGS,
+  FINISH_WITH_PENDING_REQUEST,
   FREE_TEXT,
   INVALID_PROPOSALS,
   ONE_AUTHORISATION,
@@ -112,6 +113,12 @@ export const FLAGS: readonly Flag[] = [
     what:
       'An error of an idempotent tool or action is a retryable failure, and a later request for the same has the same ' +
       'idempotency key until it succeeds (C95). Before, the outcome was unknown, and the same request was denied.',
+  },
+  {
+    number: FINISH_WITH_PENDING_REQUEST,
+    what:
+      'FINISH with a pending request does what `knobs.finish_with_pending_request` says (C96); before, it ended the ' +
+      'run and its requests. The step machine has the states in which FINISH waits.',
   },
   {
     number: VERIFIED_VOTERS,

@@ -58,6 +58,8 @@ export interface StepMemory extends StepDraft, Omit<StepInput, 'raw'> {
   readonly again: { readonly reason: string; readonly at: string } | null;
   /** Set if no caller waits for another attempt. */
   readonly last: boolean;
+  /** The pending requests that a FINISH waits for. */
+  readonly awaited?: readonly string[];
   /** The request whose outcome is unknown, if an attempt left it unknown and no later attempt was done. */
   readonly unknown: string | null;
   /** The same for an attempt that can be repeated. */
@@ -129,6 +131,7 @@ export const newStepMemory = (input: StepInput): StepMemory => ({
   attempts: 0,
   again: null,
   last: false,
+  awaited: [],
   unknown: null,
   response: null,
 });

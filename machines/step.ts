@@ -5,6 +5,7 @@
 //
 //   AUTHORIZE: judging ──▶ gathering ── FACTS ──▶ deciding ── STARTED ──▶ EXECUTE
 //              (lane)       (sandbox facts)       (a mediated run is created with the verdict)
+//              judging ──▶ waiting ◀──▶ counted ──▶ EXECUTE     (FINISH, until the votes are in)
 //
 // Invariants:
 //   S1. A phase that rejects the proposal sets `fault` and `phase_failed_at`; the next state is RECORD.
@@ -24,10 +25,13 @@ import { type RunContext } from '../src/contract/run/run-context.js';
 import type { Policy } from '../src/policy/policy.js';
 import { denialFault, executionFault, requireGatherRequest } from '../src/step/authorization.js';
 import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/step/step-draft.js';
+import { awaitedRequests, REQUEST_APPROVED } from '../src/policy/approval/finish-rule.js';
 import { firstAttempt, mediatedContext, mediatedRequest } from '../src/step/mediated-request.js';
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/step/concluded-step.js';
 import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step.js';
 import type { Emission } from './emission.js';
+import { finishTimer, hasApprovedRequest, hasAwaitedRequest, withoutFinishWait } from './finish-wait.js';
+import { FINISH_WITH_PENDING_REQUEST } from './flags.js';
 import type { MediatedLogic } from './mediated.js';
 import { authorizeRequest } from './mediated-memory.js';
 import { isDoneEvent, type DoneEvent } from './run.js';
@@ -84,8 +88,13 @@ const checkAction = (phase: CheckPhase) => ({ type: 'check', params: { phase } }
 /** The machines of the mediated runs that a step spawns, by run kind. */
 export type MediatedLogicByKind = Readonly<Record<MediatedKind, MediatedLogic>>;
 
-/** The step machine under `policy`. */
-export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
+/** The step machine under `policy`. Trees without flag 16 have pinned a chart in which FINISH never waits. */
+export function createStepMachine(policy: Policy, kinds: MediatedLogicByKind): StepMachine {
+  const machine = createWaitingStepMachine(policy, kinds);
+  return policy.flags.has(FINISH_WITH_PENDING_REQUEST) ? machine : withoutFinishWait(machine);
+}
+
+const createWaitingStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
   setup({
     types: {} as {
       context: StepMemory;
@@ -104,6 +113,9 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       approved: ({ context }) => context.authorization.digest !== null,
       unprivileged: ({ context }) => !isPrivileged(context, policy),
       judged: ({ context }) => context.authorization.verdict !== null,
+      mustWait: ({ context }) => awaitedRequests(context, policy).length > 0,
+      votesPending: ({ context, event }) => hasAwaitedRequest(context, timeOf(event)),
+      approvedMeanwhile: ({ context, event }) => hasApprovedRequest(context, timeOf(event)),
     },
     actions: {
       check: assign(({ context }, { phase }: { phase: CheckPhase }) => runCheckPhase(phase, context, policy)),
@@ -141,6 +153,9 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       }),
       noteAttempt: assign(({ context, event }) => (isDoneEvent(event) ? scheduleRetry(context, event, policy) : {})),
       noteLast: assign({ last: () => true }),
+      noteAwaited: assign(({ context }) => ({ awaited: awaitedRequests(context, policy) })),
+      sayVoteDeadline: emit(({ context }) => finishTimer(context)),
+      denyFinish: assign({ fault: () => denialFault(REQUEST_APPROVED), phase_failed_at: () => 'AUTHORIZE' as const }),
       noteBook: assign(({ event }) => (event.type === 'BOOK' ? { approvals: event.approvals } : {})),
       sayAgain: emit(({ context }) => ({
         type: 'timer',
@@ -197,9 +212,30 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
             entry: 'judge',
             always: [
               { guard: 'refused', target: '#step.RECORD' },
+              { guard: 'mustWait', target: 'waiting', actions: 'noteAwaited' },
               { guard: 'unprivileged', target: '#step.EXECUTE' },
               { guard: 'judged', target: 'deciding' },
               { target: 'gathering' },
+            ],
+          },
+          waiting: {
+            entry: 'sayVoteDeadline',
+            on: {
+              BOOK: { target: 'counted', actions: 'noteBook' },
+              WAKE: [
+                { guard: 'votesPending', actions: 'sayVoteDeadline' },
+                { guard: 'approvedMeanwhile', target: '#step.RECORD', actions: 'denyFinish' },
+                { target: '#step.EXECUTE' },
+              ],
+              CANCEL: { target: '#step.RECORD', actions: 'noteDenial' },
+              STOP_RETRYING: { target: '#step.RECORD', actions: 'noteDenial' },
+            },
+          },
+          counted: {
+            always: [
+              { guard: 'votesPending', target: 'waiting' },
+              { guard: 'approvedMeanwhile', target: '#step.RECORD', actions: 'denyFinish' },
+              { target: '#step.EXECUTE' },
             ],
           },
           gathering: {
@@ -271,7 +307,10 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
     }),
   });
 /** The machine that `createStepMachine` returns. */
-export type StepMachine = ReturnType<typeof createStepMachine>;
+export type StepMachine = ReturnType<typeof createWaitingStepMachine>;
+
+/** A timer brings its time; a vote does not. */
+const timeOf = (event: StepEvent): string | null => (event.type === 'WAKE' ? event.time : null);
 
 const mediatedKindOf = ({ run_kind }: RunContext): MediatedKind =>
   run_kind === 'db_write' || run_kind === 'db_read' ? run_kind : 'tool_gateway';

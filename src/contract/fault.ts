@@ -63,6 +63,8 @@ export const POLICY_CAUSES = {
   LIFECYCLE: 'The run cannot act in its present state',
   BUDGET: 'The budget of this run is used up',
   APPROVAL_REQUIRED: 'This needs an approval',
+  REQUEST_PENDING: 'A request of this run still waits for its approval',
+  REQUEST_APPROVED: 'A request of this run was approved: propose it again, or finish without it',
   UNSETTLED: 'It is not known whether the same action happened before',
   OVERLAY: 'This is suspended',
 } as const;

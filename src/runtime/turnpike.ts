@@ -200,9 +200,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       ...policyAccessOf(components),
       control,
       ...actions,
-      runAgent: (agent, run, loopOptions = {}) =>
-        components.keepAlive(runAgentOn({ ...components, store, reader }, agent, run, loopOptions)),
-      requests: (run_id) => new RunRequests(engine, clock).list(run_id),
+      ...loopActionsOf({ ...components, store, reader }),
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
@@ -260,14 +258,15 @@ const agentActionsOf = (
   resolve: (resolution) => highRisk.resolve(resolution),
 });
 
+type LoopParts = TurnpikeComponents & Pick<RunHistorySource, 'store'> & { readonly reader: LedgerReader };
+
+const loopActionsOf = (parts: LoopParts): Pick<Turnpike, 'runAgent' | 'requests'> => ({
+  runAgent: (agent, run, options = {}) => parts.keepAlive(runAgentOn(parts, agent, run, options)),
+  requests: (run_id) => new RunRequests(parts.engine, parts.clock).list(run_id),
+});
+
 async function runAgentOn(
-  {
-    engine,
-    clock,
-    ids,
-    store,
-    reader,
-  }: TurnpikeComponents & Pick<RunHistorySource, 'store'> & { reader: LedgerReader },
+  { engine, clock, ids, store, reader }: LoopParts,
   agent: Agent,
   run: AgentRun,
   options: RunAgentOptions,

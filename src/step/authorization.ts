@@ -15,6 +15,7 @@ import type { Policy } from '../policy/policy.js';
 import { denyBudget, type Verdict } from '../policy/verdict.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization } from './authorization-subject.js';
 import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
+import { finishDenial } from '../policy/approval/finish-rule.js';
 import { mediatedContext, requestHash } from './mediated-request.js';
 import { privilegedRequest } from './privileged-request.js';
 
@@ -39,10 +40,10 @@ export function authorizeLane(
   const definition = definitionOf(step, policy);
   const budgetVerdict = exhausted === null ? null : denyBudget(exhausted);
   // An agent without budget may still end its run.
-  if (definition.run_kind === null)
-    return budgetVerdict === null || definition.name === 'FINISH'
-      ? UNDECIDED_AUTHORIZATION
-      : deniedAuthorization(budgetVerdict);
+  if (definition.run_kind === null) {
+    const denial = definition.name === 'FINISH' ? finishDenial(step, policy) : budgetVerdict;
+    return denial === null ? UNDECIDED_AUTHORIZATION : deniedAuthorization(denial);
+  }
   const run = mediatedContext(step, policy);
   const args = step.args ?? {};
   const request = privilegedRequest(definition, args, run, policy.catalogue, step.label);

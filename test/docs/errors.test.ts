@@ -132,6 +132,7 @@ function ruleIds(): readonly string[] {
   const files = [
     ...filesIn('machines', /\.ts$/),
     ...filesIn('src/step', /\.ts$/),
+    'src/policy/approval/finish-rule.ts',
     'src/policy/sandbox-path.ts',
     'src/policy/verdict.ts',
   ];

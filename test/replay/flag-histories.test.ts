@@ -16,6 +16,7 @@ import { tempFolder } from '../fixtures/temp-folder.js';
 const HISTORIES = [
   ['words-and-findings', '70e25f0c3c51c691f8e4d5472bc3c2d870c025eb44da61b29c18eb753910bb0e'],
   ['explained-failures', '13588f8daae94a37e5bccb4ede561ee0247d0b15a4cead70ca45d5779f5d10e4'],
+  ['finish-rules', 'facb1cf6b490aff361c59a44eb236a752d2678224c2cf64ff4e836eeb0f2e3b7'],
 ] as const;
 type Name = (typeof HISTORIES)[number][0];
 const packed = (name: Name, end: string): string => join(ROOT, 'test/fixtures/histories', `${name}.${end}`);
@@ -125,5 +126,23 @@ describe('the golden history explained-failures', () => {
     for (const words of ['a word of the agent', 'The account is closed.', 'The bank says no.', 'fetch failed']) {
       expect(text.includes(words)).toBe(false);
     }
+  });
+});
+
+describe('the golden history finish-rules', () => {
+  test('U-06: contains what flag 16 changes', async () => {
+    const entries = await read('finish-rules', entriesIn);
+    const traces = entries.flatMap(({ type, body }) => (type === 'step_trace' ? [body] : []));
+    const runs = [...new Set(traces.map(({ run_id }) => run_id))];
+    const rules = runs.map((run_id) => traces.filter((trace) => trace.run_id === run_id).map(({ rule_id }) => rule_id));
+    expect(rules).toEqual([
+      // cancel, deny
+      ['approval.required', null],
+      ['approval.required', 'finish.request_pending', null],
+      // wait: for a rejection, an approval, and the end of the run
+      ['approval.required', null],
+      ['approval.required', 'finish.request_approved', null, null],
+      ['approval.required', 'lifecycle.run_ending'],
+    ]);
   });
 });

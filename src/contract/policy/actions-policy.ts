@@ -8,6 +8,14 @@ import { closed, Identifier, OneOf } from '../shapes.js';
 const Extension = Type.String({ pattern: '^\\.[A-Za-z0-9]{1,16}$' });
 const Limit = (maximum: number) => Type.Integer({ minimum: 1, maximum });
 
+/**
+ * What FINISH does while a request of its run waits for approval: `cancel` ends the run and its requests, `deny` denies
+ * FINISH, `wait` answers it when the requests are decided or have expired.
+ */
+export const FINISH_RULES = ['cancel', 'deny', 'wait'] as const;
+/** One of `FINISH_RULES`. */
+export type FinishRule = (typeof FINISH_RULES)[number];
+
 /** What an agent may propose, within which limits, and how much of the outcome it sees. */
 export const ActionsPolicy = Type.Object(
   {
@@ -72,6 +80,8 @@ export const ActionsPolicy = Type.Object(
         on_child_failure: OneOf(['fail', 'continue']),
         /** When the head of the ledger is signed. Default: after every batch. */
         checkpoints: Type.Optional(OneOf(['batch', 'tree_end'])),
+        /** What FINISH does while a request of the run waits for its approval. Default: `cancel`. */
+        finish_with_pending_request: Type.Optional(OneOf(FINISH_RULES)),
       },
       closed,
     ),

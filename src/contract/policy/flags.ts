@@ -15,5 +15,6 @@ export const RUN_INPUTS = 12;
 export const COMPARED_LOOKS = 13;
 export const EXPLAINED_FAULTS = 14;
 export const REPEATABLE_ACTIONS = 15;
+export const FINISH_WITH_PENDING_REQUEST = 16;
 export const VERIFIED_VOTERS = 18;
 export const RESTORES = 19;

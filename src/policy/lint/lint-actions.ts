@@ -40,6 +40,11 @@ export function* lintActions(parts: PolicyParts, catalogue: Catalogue): Generato
     const message = `an agent may be denied ${limits.denials_per_run_max} times before its run ends`;
     yield actionFinding('limits.denials', '/limits/denials_per_run_max', message);
   }
+  const { finish_with_pending_request: finishRule = 'cancel' } = knobs;
+  if (finishRule !== 'cancel' && !approvals.some((rule) => actions.some(({ action }) => action === rule.for))) {
+    const message = `FINISH would ${finishRule} on pending requests, but no action of an agent needs an approval`;
+    yield actionFinding('finish.no_request', '/knobs/finish_with_pending_request', message, 'warning');
+  }
   if (knobs.checkpoints === 'tree_end') {
     const message = 'a ledger that is cut while a tree is under way is not noticed at opening';
     yield actionFinding('checkpoints.late', '/knobs/checkpoints', message, 'warning');

@@ -30,6 +30,7 @@ export const LINT_RULES = {
   'approval.long_lived': 'let approvals expire within 30 days (43200 minutes)',
   'budget.no_tool_calls': 'limit tool_calls under budgets: CALL_TOOL is listed',
   'limits.denials': 'let an agent run end after at most 1000 denials',
+  'finish.no_request': 'take the key out, or add the approval of an action to approvals',
   'checkpoints.late': 'set knobs.checkpoints to batch: the head is signed after every batch',
   'tool.misspelt': 'write the name of the tool that there is',
   'tool.unknown': 'register the tool, or take it out',

@@ -17,6 +17,7 @@ import { authorizeOrchestrator, type PrivilegedRequest } from '../../policy/auth
 import type { Policy } from '../../policy/policy.js';
 import type { Verdict } from '../../policy/verdict.js';
 import { requireGatherRequest, type Authorization } from '../../step/authorization.js';
+import { awaitedRequests } from '../../policy/approval/finish-rule.js';
 import { CHECK_PHASES, runCheckPhases } from '../../step/step-draft.js';
 import { mediatedContext } from '../../step/mediated-request.js';
 import { privilegedRequest } from '../../step/privileged-request.js';
@@ -88,7 +89,10 @@ function decideStepUnder(recorded: StepFacts, recordedPolicy: Policy, policy: Po
   const account = accountUnder(start, input.account.spent, policy);
   const started = authorizeStep(step, { kind: 'start', account }, policy);
   if (started.verdict !== null) return verdictUnlessAnswered(step, started, recordedPolicy, policy);
-  if (!isPrivileged(step, policy)) return { decision: 'allow', rule_id: null };
+  if (!isPrivileged(step, policy)) {
+    const mustWait = awaitedRequests(step, policy).length > 0;
+    return mustWait ? { undecidable: 'finish.awaits_votes' } : { decision: 'allow', rule_id: null };
+  }
   if (recorded.ending) return toVerdict(RUN_ENDING_DENIAL);
   const { facts, gathered } = recorded;
   const hasSameFacts =

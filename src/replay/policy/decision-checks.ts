@@ -8,6 +8,7 @@ import { PIN_CHECK } from '../../policy/authorize-run.js';
 import { indexOfCheck, type CheckDescription } from '../../policy/ordered-check.js';
 import type { Policy } from '../../policy/policy.js';
 import { APPROVAL_CHECK, STEP_CHECKS } from '../../step/authorization.js';
+import { FINISH_CHECK } from '../../policy/approval/finish-rule.js';
 import { VALIDATION_CHECKS } from '../../step/step-draft.js';
 import type { RecordedDecision } from './recorded-decision.js';
 
@@ -57,7 +58,7 @@ function checkListOf({ facts, said }: RecordedDecision, policy: Policy): readonl
       if (facts.input.seen !== null && said.rule_id === null) return VALIDATION_CHECKS.slice(0, 4);
       return privileged || (said.rule_id !== null && indexOfCheck(VALIDATION_CHECKS, said.rule_id) >= 0)
         ? [...VALIDATION_CHECKS, ...REQUEST_CHECKS, ...STEP_CHECKS]
-        : [...VALIDATION_CHECKS, BUDGET_CHECK];
+        : [...VALIDATION_CHECKS, BUDGET_CHECK, ...(said.rule_id?.startsWith('finish.') === true ? [FINISH_CHECK] : [])];
     }
   }
 }

@@ -25,6 +25,7 @@ export const UNDECIDABLE = {
   'facts.not_gathered':
     'The decision needs facts of the sandbox that the recorded run did not gather, or gathered in another way.',
   'approval.other_rule': 'The votes were given under another approval rule.',
+  'finish.awaits_votes': 'FINISH would wait for the votes on the pending requests of its run.',
   'payload.not_recorded': 'The payload exceeded the limit of its time, and only its first bytes were recorded.',
   'response.not_at_hand':
     'The step would return an earlier response again, and whether that was available is not recorded.',

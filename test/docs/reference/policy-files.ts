@@ -52,6 +52,7 @@ const ACTIONS: PolicyFileReference = {
     'approvals[].identity.max_age_seconds': 'any time',
     retries: 'no retry',
     'knobs.checkpoints': '`batch`',
+    'knobs.finish_with_pending_request': '`cancel`',
   },
   example: {
     ...HEADER,
@@ -86,6 +87,7 @@ const ACTIONS: PolicyFileReference = {
       extensions_stage: 'authorize',
       on_child_failure: 'fail',
       checkpoints: 'batch',
+      finish_with_pending_request: 'cancel',
     },
   },
 };

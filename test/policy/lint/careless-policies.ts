@@ -269,6 +269,22 @@ export const CARELESS: readonly Careless[] = [
     edits: [{ file: 'actions', from: 'checkpoints: batch', to: 'checkpoints: tree_end' }],
     finds: { rule: 'checkpoints.late', file: 'actions', at: 'checkpoints: tree_end', severity: 'warning' },
   },
+  {
+    what: 'a rule for requests that no agent makes',
+    edits: [
+      {
+        file: 'actions',
+        from: 'checkpoints: batch',
+        to: 'checkpoints: batch\n  finish_with_pending_request: wait',
+      },
+    ],
+    finds: {
+      rule: 'finish.no_request',
+      file: 'actions',
+      at: 'finish_with_pending_request: wait',
+      severity: 'warning',
+    },
+  },
   misspelt('SANDBOX_FILES', 'sandbox.read_file', 'sandbox.raed_file', 'tool.misspelt'),
   misspelt('EXPORT_CASE_DATA', 'export_bundle.create', 'export_bundle.creat', 'tool.misspelt'),
   misspelt('SESSION_CHECKS', 'session.verify', 'session.verifyy', 'tool.misspelt'),

@@ -62,6 +62,20 @@ describe('limits', () => {
     ]);
   });
 
+  test('a rule for FINISH with pending requests needs an action that needs an approval', () => {
+    const parts = (rule: 'cancel' | 'deny' | 'wait', approvals = [approval('THINK')]) => ({
+      actions: listed('THINK'),
+      approvals,
+      knobs: { ...BARE_ACTIONS.knobs, finish_with_pending_request: rule },
+    });
+    for (const rule of ['cancel', 'deny', 'wait'] as const) expect(lint(parts(rule))).toEqual([]);
+    expect(lint(parts('cancel', []))).toEqual([]);
+    expect(lint(parts('deny', [approval('export')]))).toEqual([
+      'actions /knobs/finish_with_pending_request warning finish.no_request: ' +
+        'FINISH would deny on pending requests, but no action of an agent needs an approval',
+    ]);
+  });
+
   test('the head is signed after every batch', () => {
     const knobs = (checkpoints: 'batch' | 'tree_end') => ({ knobs: { ...BARE_ACTIONS.knobs, checkpoints } });
     expect(lint(knobs('batch'))).toEqual([]);
