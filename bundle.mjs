@@ -13,7 +13,7 @@ const OUT = join(ROOT, 'dist');
 const { exports, bin, dependencies, peerDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
 /** Bundled, because nearly every command needs them at once. The other dependencies are loaded where they are needed. */
-const BUNDLED = ['nanoid', 'typebox', 'winston', 'yaml'];
+const BUNDLED = ['nanoid', 'typebox', 'yaml'];
 const OUTSIDE = [...Object.keys(dependencies), ...Object.keys(peerDependencies)].filter(
   (name) => !BUNDLED.includes(name),
 );
@@ -63,7 +63,7 @@ const { metafile } = await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  minifyWhitespace: true,
+  minify: true,
   // Errors are known by the names of their classes.
   keepNames: true,
   external: OUTSIDE.flatMap((name) => [name, `${name}/*`]),
