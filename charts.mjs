@@ -14,8 +14,9 @@ const artifact = (name) => ({
   bytes: readFileSync(file(`policies/contract/v1/policy/${name}.yaml`)),
 });
 
-const policy = policyOf(['lanes', 'roles', 'actions'].map(artifact));
-const definitions = JSON.parse(machineDefinitions(machinesFor(policy), policy.catalogue, flagsOf(FLAGS)));
+// Some states exist only under their flag.
+const policy = { ...policyOf(['lanes', 'roles', 'actions'].map(artifact)), flags: flagsOf(FLAGS) };
+const definitions = JSON.parse(machineDefinitions(machinesFor(policy), policy.catalogue, policy.flags));
 const worker = new LayoutWorker();
 const charts = [];
 for (const chart of chartsOf(definitions)) {

@@ -39,6 +39,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/cli/commands/policy/policy-explain.ts': 'folds',
   'src/service/http/routes/step-contents.ts': 'reads hashes, as everyone may have them',
   'src/service/http/routes/ledger-routes.ts': 'asks the inspector, which shows what everyone may have',
+  'src/service/inspector/flagged-source.ts': 'shows what a changed bundle has, which its writer chose to give away',
   'src/service/inspector/ledger-view.ts': 'gives folding code all content, and views what everyone may have',
   'src/service/inspector/chart-cache.ts': 'reads machine definitions of the platform',
   'src/service/inspector/past-sessions.ts': 'asks which content is gone',

@@ -50,7 +50,8 @@ export async function turnpike(cwd: string, argv: readonly string[], world: Worl
     cwd,
     environment: world.environment ?? {},
     colours: world.colours ?? false,
-    log: { info: note, warn: note, error: note },
+    // The log of the command leaves out what is for services only.
+    log: { info: () => undefined, warn: note, error: note },
     stop: () => world.stop ?? new AbortController().signal,
   };
   const code = await turnpikeCommand(argv, io);

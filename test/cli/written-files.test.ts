@@ -27,9 +27,9 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The options of commands that name a file or folder to write. Of these, a checkpoint is public. */
+/** The options of commands that name a file or folder to write. Of these, a checkpoint and registrations are public. */
 const OUTPUTS = ['out', 'html', 'to'];
-const PUBLIC = ['ledger checkpoint --out'];
+const PUBLIC = ['ledger checkpoint --out', 'registrations --out'];
 
 interface Writing {
   /** Writes into `path`. */

@@ -60,7 +60,7 @@ describe('step', () => {
 
 describe('the policy loader', () => {
   test('D1 C55: damaged policy files are rejected with findings, or a run works under them', async () => {
-    const report = await fuzzPolicies({ seed: SEED, files: sized(30, 400) });
+    const report = await fuzzPolicies({ seed: SEED, files: sized(60, 400) });
     expect(report.violations.map(({ name, what }) => `${name}: ${what}`)).toEqual([]);
     expect(report.loaded).toBeGreaterThan(sized(2, 10));
     expect(report.tried).toBeGreaterThan(0);

@@ -23,8 +23,10 @@ export async function findDefinitions(name: string, args: CommandArguments, io: 
 
 async function readDefinitions(name: string, args: CommandArguments, io: Io): Promise<unknown> {
   if (name === 'current') {
-    const policy = requireValidPolicy((await loadContract(findContractFolder(args, io), io)).check);
-    return JSON.parse(machineDefinitions(machinesFor(policy), policy.catalogue, flagsOf(FLAGS)));
+    const checked = requireValidPolicy((await loadContract(findContractFolder(args, io), io)).check);
+    // Some states exist only under their flag.
+    const policy = { ...checked, flags: flagsOf(FLAGS) };
+    return JSON.parse(machineDefinitions(machinesFor(policy), policy.catalogue, policy.flags));
   }
   const isHash = HASH_PREFIX.test(name);
   if (!isHash && !/^(?:run|ses)_/u.test(name)) return readJsonFile(name, 'machines diff', io);

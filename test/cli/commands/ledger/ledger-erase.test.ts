@@ -25,7 +25,7 @@ describe('ledger erase', () => {
     const { code, stdout } = await erase('--yes');
     expect([entries, code]).toEqual([0, 0]);
     expect(stdout).toMatch(/^erased 6 contents of case-local, \d+ bytes; .*\/sandbox\/case-local is unchanged\n$/);
-    expect(readdirSync(home('keys/cases'))).toEqual(['case-local.1.erased']);
+    expect(readdirSync(home('keys/cases'))).toEqual(['case-local.1.erased', 'erasures.list', 'erasures.list.lock']);
     expect(readFileSync(home('keys/cases/case-local.1.erased'), 'utf8')).toMatch(
       /^turnpike erasure\ncase-local\n1\n\d+\n\d{4}-.*Z\nme myself\n\n— turnpike\//,
     );
@@ -100,7 +100,7 @@ describe('a case whose run trees are archived', () => {
       code: 0,
       stdout: expect.stringContaining('archive files still contain their content'),
     });
-    expect(readdirSync(home('keys/cases'))).toEqual(['case-local.1.erased']);
+    expect(readdirSync(home('keys/cases'))).toEqual(['case-local.1.erased', 'erasures.list', 'erasures.list.lock']);
     expect((await erase('--yes', '--json')).stdout).toContain('"archived":true');
     const key = readFileSync(home('keys/ledger.vkey'), 'utf8').trim();
     expect(await look('replay', 'one', '--key', key)).toMatchObject({ code: 0 });

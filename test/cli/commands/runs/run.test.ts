@@ -147,7 +147,7 @@ describe('run', () => {
     for (let i = 0; i < 33; i += 1) stdin.write(chunk);
     const { code, stdout, stderr } = await turnpike(folder, ['run', '-', '--json'], { stdin });
     expect(code).toBe(2);
-    expect(stderr).toContain('USAGE: line 2 has more than 33554432 bytes\n');
+    expect(stderr).toContain('"code":"USAGE","message":"line 2 has more than 33554432 bytes"');
     expect(runOf(stdout)).toMatchObject({ state: 'failed', reason: 'INTERRUPTED', counts: { SUCCESS: 1 } });
   });
 
