@@ -7,7 +7,7 @@ import { CLIENT_SECRET_VARIABLE, readClientSecret } from '../../../src/adapters/
 import { tempFolder } from '../../fixtures/temp-folder.js';
 
 afterEach(() => {
-  delete process.env[CLIENT_SECRET_VARIABLE];
+  Reflect.deleteProperty(process.env, CLIENT_SECRET_VARIABLE);
 });
 
 test('C98 a file that only its owner can read has the secret; one that others can read is refused', () => {
@@ -26,6 +26,6 @@ test('C98 a file that only its owner can read has the secret; one that others ca
 test('C98 without a file the variable has it; without both the client is public', () => {
   process.env[CLIENT_SECRET_VARIABLE] = 'from the environment';
   expect(readClientSecret(undefined)).toBe('from the environment');
-  delete process.env[CLIENT_SECRET_VARIABLE];
+  Reflect.deleteProperty(process.env, CLIENT_SECRET_VARIABLE);
   expect(readClientSecret(undefined)).toBeNull();
 });
