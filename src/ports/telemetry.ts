@@ -34,11 +34,13 @@ export interface OpenSpan {
   end(end: SpanOutcome): void;
 }
 
+/** Records spans. */
 export interface Tracer {
   /** The share of run trees that are traced without a request of their caller. */
   readonly ratio: number;
   /** Whether a caller's trace that is recorded is recorded here too, whatever the share. */
   readonly followsCallers: boolean;
+  /** Begins a span, which its caller ends. */
   start(span: SpanStart): OpenSpan;
   /** Records a span that is over. */
   record(span: SpanStart, end: SpanOutcome): void;
@@ -67,12 +69,15 @@ export type Observe = () => readonly Observation[] | Promise<readonly Observatio
 
 /** Creates metrics. The names are those of Prometheus; a counter's ends with `_total`. */
 export interface Meter {
+  /** A sum that only grows. */
   counter(name: string, options: MetricOptions): Measure;
+  /** A distribution of values. */
   histogram(name: string, options: MetricOptions): Measure;
   /** A counter or a gauge whose values are read when the metrics are collected. */
   observe(kind: 'counter' | 'gauge', name: string, options: MetricOptions, read: Observe): void;
 }
 
+/** Where traces and metrics go. */
 export interface Telemetry {
   /** The time in ms since the epoch, with fractions. */
   now(): number;

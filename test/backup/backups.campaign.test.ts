@@ -36,7 +36,7 @@ beforeAll(() => {
 afterAll(() => server?.stop());
 
 async function initialised(home: string, options: readonly string[] = []): Promise<string> {
-  const said = await turnpike(folder, ['init', '--home', home, ...options]);
+  const said = await turnpike(folder, ['init', '--home', home, '--contract', `${home}-contract`, ...options]);
   expect([said.code, said.stderr]).toEqual([0, '']);
   return home;
 }

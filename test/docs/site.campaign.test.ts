@@ -29,7 +29,9 @@ describe('npm run docs', () => {
   });
 
   test('builds the API of every entry point', () => {
-    const missing = [...entryPoints().keys()].filter((name) => !existsSync(join(SITE, 'api', `${name}.html`)));
+    const missing = [...entryPoints().keys()].filter(
+      (name) => !existsSync(join(SITE, 'api', `${name}.html`)) && !existsSync(join(SITE, 'api', `${name}-1.html`)),
+    );
     expect(missing).toEqual([]);
   });
 

@@ -1,7 +1,7 @@
 // The invariants of every response and every trace, as functions of the input and the output. They do not depend on the
 // campaign, so that tests can show that each of them fails when it should.
 
-import { EXECUTION_CAUSES, FAULTS, POLICY_CAUSES, type FaultCode } from '../../src/contract/fault.js';
+import { ARGUMENT_CAUSES, EXECUTION_CAUSES, FAULTS, POLICY_CAUSES, type FaultCode } from '../../src/contract/fault.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { stepDecisionOf } from '../../src/contract/run/phase.js';
 import { DecisionResponse, DetailedResponse } from '../../src/contract/run/response.js';
@@ -69,10 +69,11 @@ export function problemsOfResponse({ payload, response }: Exchange, secrets: Sec
   return [...problems, ...problemsOfEcho(payload, body, succeeded), ...problemsOfSecrets(response, body, secrets)];
 }
 
-/** The constant messages that each code may have (C01, C04, C08). */
+/** The constant messages that each code may have (C01, C04, C08, C94). */
 const MESSAGES = Object.fromEntries(
   Object.entries(FAULTS).map(([code, { message }]) => {
     if (code === 'POLICY_VIOLATION') return [code, new Set([message, ...Object.values(POLICY_CAUSES)])];
+    if (code === 'INVALID_ARGS') return [code, new Set(Object.values(ARGUMENT_CAUSES))];
     const causes = Object.values(EXECUTION_CAUSES).map((cause) => cause.message);
     return [code, new Set(code === 'EXECUTION_ERROR' ? [message, ...causes] : [message])];
   }),

@@ -100,6 +100,14 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   'token list': none,
   'token revoke': () => [['tok_none']],
   version: none,
+  'config print': none,
+  completion: () => [['bash']],
+  registrations: () => [['no-such-module.mjs']],
+  // What it writes is stored like the ledger, and shown to no reader.
+  backup: ({ folder }) => [[`${folder}-backup`]],
+  restore: ({ folder }) => [[join(folder, 'no-such-backup'), join(folder, 'restored')]],
+  'restore acknowledge': () => [OTHER],
+  doctor: none,
 };
 
 /** The output of every command, in the order of the help; then the files that they wrote. */

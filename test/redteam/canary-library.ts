@@ -57,6 +57,8 @@ const OF_READER: Readonly<Record<string, Read | string>> = {
   entries: ({ bench, sessions }) => bench.turnpike.ledger.entries(sessions[0] ?? ''),
   log: ({ bench }) => bench.turnpike.ledger.log(),
   tree: ({ bench, sessions }) => bench.turnpike.ledger.tree(sessions[0] ?? ''),
+  runTree: ({ bench }) => runTrees(bench.turnpike.ledger),
+  countApprovals: ({ bench }) => bench.turnpike.ledger.countApprovals(new Date(0).toISOString()),
   head: ({ bench }) => bench.turnpike.ledger.head(),
   begin: ({ bench }) => bench.turnpike.ledger.begin(),
   anchored: ({ bench }) => bench.turnpike.ledger.anchored(),
@@ -69,6 +71,10 @@ const OF_READER: Readonly<Record<string, Read | string>> = {
   replay: ({ bench }) => bench.turnpike.ledger.replay(),
   stateAt: ({ bench }) => statesOf(bench.turnpike.ledger),
 };
+
+async function* runTrees(ledger: LedgerReader): AsyncGenerator {
+  for await (const { tree_id } of ledger.summaries()) yield await ledger.runTree(tree_id);
+}
 
 async function* artifacts(ledger: LedgerReader): AsyncGenerator {
   for await (const entry of ledger.log()) yield await ledger.artifactsOf(entry);
@@ -96,6 +102,9 @@ const OF_TURNPIKE: Readonly<Record<string, Read | string>> = {
   state: ({ bench }) => Promise.resolve(bench.turnpike.state),
   exports: ({ bench }) => Promise.resolve(bench.turnpike.exports),
   recovery: ({ bench }) => Promise.resolve(bench.turnpike.recovery),
+  readiness: ({ bench }) => bench.turnpike.readiness.report(),
+  vitals: ({ bench }) => Promise.resolve(bench.turnpike.vitals),
+  requests: ({ bench, asked }) => Promise.all(asked.map(({ run_id }) => bench.turnpike.requests(run_id))),
   failed: ({ bench }) => Promise.resolve(bench.turnpike.failed),
   restart: ({ bench }) => bench.turnpike.restart(),
   upstreams: ({ bench }) => Promise.resolve(bench.turnpike.upstreams),

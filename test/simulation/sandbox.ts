@@ -7,7 +7,8 @@ import type { Sandbox } from '../../src/ports/effects/sandbox.js';
 import type { Process } from './process.js';
 import type { World } from './world.js';
 
-const CAUSES = Object.keys(EXECUTION_CAUSES) as readonly ExecutionCause[];
+// Only the code of a registered tool or action is repeated after an error.
+const CAUSES = (Object.keys(EXECUTION_CAUSES) as readonly ExecutionCause[]).filter((cause) => cause !== 'REPEATABLE');
 const LOCAL_READS = ['READ_FILE', 'LIST_FILES'];
 
 const GATHER_ODDS = { throws: 0.004, garbage: 0.004, error: 0.01, refused: 0.01, 'then changed': 0.03, crash: 0.0005 };

@@ -10,7 +10,10 @@ import { loadManifestFile, PIN_MANIFEST } from './manifest-policy-source.js';
 /** The file is optional: without it, issuers identify no callers. */
 export const hasIdentities = (dir: string): boolean => existsSync(join(dir, IDENTITIES_PATH));
 
-/** @param pins `git`: as the file would be pinned, whatever the manifest says */
+/**
+ * The mappings of identities in a contract folder, with their pin.
+ * @param pins `git`: as the file would be pinned, whatever the manifest says
+ */
 export function identitiesSource(dir: string, pins: 'any' | 'git' = 'any'): IdentitiesSource {
   const root = resolve(dir);
   return {

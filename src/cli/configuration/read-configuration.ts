@@ -5,6 +5,7 @@ import type { ConfigurationKey, ConfigurationValue } from '../../runtime/configu
 import {
   CONFIGURATION_VARIABLE,
   readConfigurationFile,
+  RESERVED_VARIABLES,
   toTurnpikeOptions,
 } from '../../runtime/configuration/turnpike-configuration.js';
 import type { ConfiguredArguments } from '../arguments.js';
@@ -23,7 +24,7 @@ export function readConfiguration(
   { cwd, environment }: Pick<Io, 'cwd' | 'environment'>,
 ): Configuration {
   const found = readConfigurationFile(cwd, file ?? environment[CONFIGURATION_VARIABLE]);
-  return mergeConfiguration(keys, { file: found, environment, reserved: [CONFIGURATION_VARIABLE] });
+  return mergeConfiguration(keys, { file: found, environment, reserved: RESERVED_VARIABLES });
 }
 
 /** The configured values of one command. */

@@ -16,6 +16,8 @@ import { VARIABLE_PREFIX, type ConfigurationKey } from './configuration-key.js';
 export const CONFIGURATION_FILE = 'turnpike.yaml';
 /** The variable that names another file. */
 export const CONFIGURATION_VARIABLE = `${VARIABLE_PREFIX}CONFIG`;
+/** Variables that are no keys: the file's name, and a secret that does not belong into a file. */
+export const RESERVED_VARIABLES: readonly string[] = [CONFIGURATION_VARIABLE, `${VARIABLE_PREFIX}OIDC_CLIENT_SECRET`];
 /** What commands read and the library does not: sections with their options, and the URL of a ledger. */
 export const COMMAND_SECTIONS = ['serve', 'mcp', 'worker', 'store'] as const;
 
@@ -69,6 +71,7 @@ export const TURNPIKE_KEYS: readonly ConfigurationKey[] = [
   { section: 'storage', name: 'reserved_bytes', type: BYTES, help: 'reserve for recording what is in flight' },
 ];
 
+/** Where `readTurnpikeOptions` reads. */
 export interface ReadOptionsOptions {
   /** Default: the file that TURNPIKE_CONFIG names, else turnpike.yaml in the working directory if it exists. */
   readonly file?: string;
@@ -110,7 +113,7 @@ export function readTurnpikeOptions({
     Object.entries(environment).filter(([name]) => !COMMAND_SECTIONS.some((section) => isVariableOf(name, section))),
   );
   const sources = { file: found, environment: ownVariables, otherSections: COMMAND_SECTIONS };
-  return toTurnpikeOptions(mergeConfiguration(TURNPIKE_KEYS, { ...sources, reserved: [CONFIGURATION_VARIABLE] }));
+  return toTurnpikeOptions(mergeConfiguration(TURNPIKE_KEYS, { ...sources, reserved: RESERVED_VARIABLES }));
 }
 
 const isVariableOf = (variable: string, section: string): boolean =>

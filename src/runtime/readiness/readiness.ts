@@ -24,12 +24,14 @@ export interface ReadinessCheck {
   readonly thrown?: string;
 }
 
+/** What one check has found. */
 export interface ReadinessResult {
   readonly name: string;
   /** Null if the condition holds. */
   readonly reason: string | null;
 }
 
+/** What all checks have found. */
 export interface ReadinessReport {
   readonly isReady: boolean;
   /** In the order in which the checks were added. */
@@ -39,6 +41,7 @@ export interface ReadinessReport {
 const TIMED_OUT = `no answer within ${CHECK_MS_MAX / 1_000} s`;
 const THROWN = 'the check failed: see the log';
 
+/** The checks of one process. */
 export class Readiness {
   readonly #clock: Clock;
   readonly #log: Log;
@@ -68,6 +71,7 @@ export class Readiness {
     };
   }
 
+  /** Whether there is a check of this name. */
   has(name: string): boolean {
     return this.#checks.has(name);
   }

@@ -118,7 +118,7 @@ const write = (path: string, content: string): string =>
 
 campaign('two versions on one ledger', () => {
   test(
-    'the later one migrates the tables, both serve the trees that either has started, and one goes on alone',
+    'the later one migrates the tables and serves every tree, the earlier one those that it can judge',
     async () => {
       const place = ledgerPlace(server?.url ?? '');
       const earlier = new EarlierWorker(program, place);
@@ -126,26 +126,27 @@ campaign('two versions on one ledger', () => {
       expect(await place.exec('SELECT format FROM meta')).toEqual([{ format: 2 }]);
       const current = await openCurrent(place);
       expect(await place.exec('SELECT format FROM meta')).toEqual([{ format: FORMAT_VERSION }]);
-      const runs = [
-        (await earlier.ask({ start: { case: 'case-0001' } })) as string,
-        (await current.remoteAgents.start({ case: 'case-0001' })).run_id,
-      ];
+      const shared = (await earlier.ask({ start: { case: 'case-0001' } })) as string;
+      const newer = (await current.remoteAgents.start({ case: 'case-0001' })).run_id;
       for (let step = 0; step < 12; step += 1) {
-        for (const run_id of runs) {
-          const text = write(`note-${step % 4}.md`, `step ${step}`);
-          const isEarlier = step % 2 === 0;
-          const sent = isEarlier
-            ? earlier.ask({ run_id, proposal: text, inputId: `s${step}` })
-            : current.submit(run_id, text, { inputId: `s${step}`, integrated: true });
-          const response = await sent;
-          expect(response).toMatchObject({ outcome: 'SUCCESS' });
-          // A client that has lost the answer asks the other version.
-          const again = isEarlier
-            ? current.submit(run_id, text, { inputId: `s${step}` })
-            : earlier.ask({ run_id, proposal: text, inputId: `s${step}` });
-          expect(await again).toEqual(response);
-        }
+        const text = write(`note-${step % 4}.md`, `step ${step}`);
+        const inputId = `s${step}`;
+        const isEarlier = step % 2 === 0;
+        const response = isEarlier
+          ? await earlier.ask({ run_id: shared, proposal: text, inputId })
+          : await current.submit(shared, text, { inputId, integrated: true });
+        expect(response).toMatchObject({ outcome: 'SUCCESS' });
+        // A client that has lost the answer asks the other version.
+        const again = isEarlier
+          ? current.submit(shared, text, { inputId })
+          : earlier.ask({ run_id: shared, proposal: text, inputId });
+        expect(await again).toEqual(response);
+        // The earlier version does not know the flags of this tree, and does not guess.
+        const refused = { code: 'LEDGER_TAMPERED' };
+        expect(await earlier.ask({ run_id: newer, proposal: text, inputId })).toMatchObject(refused);
+        expect(await current.submit(newer, text, { inputId })).toMatchObject({ outcome: 'SUCCESS' });
       }
+      const runs = [shared, newer];
       await earlier.end();
       for (const run_id of runs) {
         expect(await current.submit(run_id, write('last.md', 'x'), { inputId: 'last' })).toMatchObject({

@@ -97,7 +97,11 @@ describe('turnpike config print', () => {
   test('prints a table, with variables that it ignores on stderr', async () => {
     const folder = tempFolder();
     put(folder, 'my.yaml', 'serve:\n  allow_host: [a.example, b.example]\n');
-    const environment = { TURNPIKE_CONFIG: 'my.yaml', TURNPIKE_PORT: 'tcp://10.0.0.1' };
+    const environment = {
+      TURNPIKE_CONFIG: 'my.yaml',
+      TURNPIKE_PORT: 'tcp://10.0.0.1',
+      TURNPIKE_OIDC_CLIENT_SECRET: 'secret',
+    };
     const { stdout, stderr } = await turnpike(folder, ['config', 'print'], { environment });
     expect(stdout.split('\n')).toEqual([
       'KEY               VALUE                 FROM',

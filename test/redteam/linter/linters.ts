@@ -22,9 +22,12 @@ const ALARM: LintMessage = {
   remedy: 'none',
 };
 
+/** The rules for identities.yaml have tests of their own: these policies have no such file. */
+const RULE_IDS = LINT_RULE_IDS.filter((rule) => !rule.startsWith('identity.'));
+
 /** One without each of the rules, and others. */
 export const PLANTED: readonly Linter[] = [
-  ...LINT_RULE_IDS.map((off) => ({
+  ...RULE_IDS.map((off) => ({
     name: `without ${off}`,
     change: (cautions: readonly LintMessage[]) => cautions.filter(({ rule }) => rule !== off),
   })),

@@ -47,8 +47,12 @@ describe.each(ROWS)('$failure', ({ failure, readyz, metrics, log, exitCode }) =>
       } else {
         const shown = async (): Promise<readonly string[]> => (await process.admin('/readyz?verbose')).split('\n');
         await process.until(`readyz is ${readyz.join()}`, async () => includesAll(await shown(), readyz));
-        // No other check fails.
-        const failures = (await shown()).filter((line) => line.startsWith('[-]'));
+        // No other check fails. Without a database, writing fails too as soon as a step is at its commit.
+        const isDown = readyz.some((line) => line.startsWith('[-]database'));
+        const isListed = readyz.some((line) => line.startsWith('[-]ledger-write'));
+        const failures = (await shown()).filter(
+          (line) => line.startsWith('[-]') && !(isDown && !isListed && line.startsWith('[-]ledger-write')),
+        );
         expect(failures).toEqual(readyz.filter((line) => line.startsWith('[-]')));
         expect((await process.admin('/metrics')).split('\n')).toEqual(expect.arrayContaining([...metrics]));
         expect(await process.admin('/livez')).toBe('ok');

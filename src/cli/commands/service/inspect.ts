@@ -92,8 +92,9 @@ async function serveInspector(source: InspectorSource, args: CommandArguments, i
     log: io.log,
   });
   try {
-    await io.stderr.writeLine(`${server.url}/#token=${server.token}`);
+    // Installed before the address is printed: a reader of the address may stop the command at once.
     const stop = io.stop();
+    await io.stderr.writeLine(`${server.url}/#token=${server.token}`);
     if (!stop.aborted) await new Promise((end) => stop.addEventListener('abort', end, { once: true }));
   } finally {
     await server.close();

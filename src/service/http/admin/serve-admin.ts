@@ -21,6 +21,7 @@ export interface AdminOptions extends AdminAddress {
   readonly log?: Log;
 }
 
+/** A listener for operators and platforms: liveness, readiness and metrics. */
 export interface AdminServer {
   readonly url: string;
   readonly port: number;
@@ -28,6 +29,7 @@ export interface AdminServer {
   begin(process: MonitoredProcess): void;
   /** From now on the process is not ready: it finishes what is in flight. */
   end(): void;
+  /** Stops listening. */
   close(): Promise<void>;
 }
 
