@@ -48,8 +48,8 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     expect(other.digest).not.toBe(first.digest);
   });
 
-  // Of seeds with few steps, these fold most.
-  test.each([45, 51, 4].slice(0, sized(1, 3)))(
+  // Of seeds with few steps, these divide most of their work.
+  test.each([45, 51].slice(0, sized(1, 3)))(
     'D11 D16: seed %i gives one history however often long work yields',
     async (seed) => {
       const reports = await simulatePaces(seed, 200);
