@@ -2,7 +2,7 @@
 // snapshot, and one buffer for all bytes of a kind, which the driver sends as they are.
 
 import type { Batch, TreeAppend } from '../../ports/ledger/ledger-store.js';
-import { ByteColumn } from './byte-column.js';
+import { ByteColumn } from './values/byte-column.js';
 import { inputName, proposalName } from './postgres-marks.js';
 import type { CaseContents, SealedSnapshot } from './postgres-contents.js';
 

@@ -3,7 +3,7 @@
 import type { TreeEntry } from '../../ports/ledger/ledger-store.js';
 import type { Row } from './postgres-connection.js';
 import { tamperedError } from '../ledger/store-errors.js';
-import { hexOf, integerOf, integersOf, textOf } from './postgres-values.js';
+import { hexOf, integerOf, integersOf, textOf } from './values/postgres-values.js';
 
 const HASH_CHARS = 64;
 

@@ -5,7 +5,7 @@ import type { Client, ClientConfig, Pool, PoolClient, QueryConfig } from 'pg';
 import { LedgerError, usageError } from '../../errors.js';
 import { tamperedError, unavailableError } from '../ledger/store-errors.js';
 import { errorCode } from '../system/error-code.js';
-import { toParameters } from './array-literal.js';
+import { toParameters } from './values/array-literal.js';
 
 /** Maximum number of connections for reads. */
 export const READERS_MAX = 4;

@@ -7,9 +7,9 @@ import type { AttachedArtifact, StoredSnapshot, TreeAppend } from '../../ports/l
 import type { CaseKeys } from '../keys/case-keys.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { createLruMap } from '../system/lru-map.js';
-import { ByteColumn } from './byte-column.js';
+import { ByteColumn } from './values/byte-column.js';
 import type { ReaderPool, Row } from './postgres-connection.js';
-import { bytesOf, hexOf, idParameter, integerOf, textOf } from './postgres-values.js';
+import { bytesOf, hexOf, idParameter, integerOf, textOf } from './values/postgres-values.js';
 
 /** How many stored contents are recognized when they are stored again; policies are attached to every tree. */
 const RECENT_MAX = 1_024;

@@ -1,7 +1,7 @@
 import type { Erasure, ErasureResult } from '../../ports/ledger/ledger-store.js';
 import { writerReplacedError } from '../ledger/store-errors.js';
 import type { PostgresContents } from './postgres-contents.js';
-import { integerOf } from './postgres-values.js';
+import { integerOf } from './values/postgres-values.js';
 import type { SendStatement } from './writer-session.js';
 
 /**

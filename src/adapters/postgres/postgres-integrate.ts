@@ -1,7 +1,7 @@
 import { InvariantError, LedgerError } from '../../errors.js';
 import type { Integration } from '../../ports/ledger/log-store.js';
 import { errorCode } from '../system/error-code.js';
-import { ByteColumn } from './byte-column.js';
+import { ByteColumn } from './values/byte-column.js';
 import { asLedgerError, isServerAnswer, type ReaderPool } from './postgres-connection.js';
 
 const INTEGRATE = 'SELECT integrate_appends($1, $2, $3, $4, $5, $6, $7, $8, $9) AS integrated';

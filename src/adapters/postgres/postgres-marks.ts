@@ -4,7 +4,7 @@ import type { InputMark, MarkKey, ProposalMark } from '../../ports/ledger/ledger
 import { checkProposalId } from '../ledger/check-batch.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import type { ReaderPool, Row } from './postgres-connection.js';
-import { integerOf, textOf } from './postgres-values.js';
+import { integerOf, textOf } from './values/postgres-values.js';
 
 export const proposalName = (proposal_id: string): string => `p${proposal_id}`;
 

@@ -15,7 +15,7 @@ import { tamperedError } from '../ledger/store-errors.js';
 import { createLruMap } from '../system/lru-map.js';
 import { BLOCK_COLUMNS, contentNumbersAt, entriesOf, type BlockRowEntry } from './postgres-blocks.js';
 import type { ReaderPool, Row } from './postgres-connection.js';
-import { hexOf, idParameter, integerOf, textOf } from './postgres-values.js';
+import { hexOf, idParameter, integerOf, textOf } from './values/postgres-values.js';
 
 const PAGE_TREES = 256;
 /** How many blocks one page has at most, and the bytes of text after which it ends. */

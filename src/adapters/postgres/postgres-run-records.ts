@@ -1,6 +1,6 @@
 import type { EndedTree, RecordedTree } from '../../ports/ledger/run-records.js';
 import type { ReaderPool } from './postgres-connection.js';
-import { idParameter, integerOf, textOf } from './postgres-values.js';
+import { idParameter, integerOf, textOf } from './values/postgres-values.js';
 
 const PAGE_TREES = 1_024;
 

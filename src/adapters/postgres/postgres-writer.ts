@@ -30,7 +30,7 @@ import { eraseCase } from './postgres-erase-case.js';
 import type { PostgresReader } from './postgres-reader.js';
 import { sharedParameters } from './workers/postgres-duties.js';
 import { SHARED_PARAMETERS } from './postgres-shared-functions.js';
-import { integersOf } from './postgres-values.js';
+import { integersOf } from './values/postgres-values.js';
 import { inTransaction, type LockMode, type SendStatement, type WriterSession } from './writer-session.js';
 
 /** The cases of this many trees are cached. */

@@ -13,7 +13,7 @@ import type { Client, QueryConfig } from 'pg';
 import { LedgerError } from '../../errors.js';
 import { unavailableError, writerReplacedError } from '../ledger/store-errors.js';
 import type { ProcessIdentity } from '../system/process-identity.js';
-import { toParameters } from './array-literal.js';
+import { toParameters } from './values/array-literal.js';
 import { COPIED_TABLE, copiedError } from './copy/copied-ledger.js';
 import { FORMAT_VERSION, newerFormatError } from './postgres-schema.js';
 import { PERFORMER_LOCK } from './postgres-shared-functions.js';

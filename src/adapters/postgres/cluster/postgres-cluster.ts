@@ -12,7 +12,7 @@ import { tamperedError } from '../../ledger/store-errors.js';
 import { ownIdentity } from '../../system/process-identity.js';
 import { checkSchemaName, ReaderPool, type PostgresPlace, type Row } from '../postgres-connection.js';
 import { PERFORMER_LOCK } from '../postgres-shared-functions.js';
-import { integerOf, textOf } from '../postgres-values.js';
+import { integerOf, textOf } from '../values/postgres-values.js';
 
 /** Where the ledger is. */
 export interface PostgresClusterOptions {

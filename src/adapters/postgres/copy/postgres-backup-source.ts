@@ -4,7 +4,7 @@ import type { Client, PoolClient } from 'pg';
 import type { LedgerCopySource } from '../../../ports/ledger/ledger-copy.js';
 import type { LogStore } from '../../../ports/ledger/log-store.js';
 import { tamperedError } from '../../ledger/store-errors.js';
-import { toParameters } from '../array-literal.js';
+import { toParameters } from '../values/array-literal.js';
 import { asLedgerError, connect, ReaderPool, type NamedStatement, type Row } from '../postgres-connection.js';
 import { integrateAppends } from '../postgres-integrate.js';
 import { PostgresReader } from '../postgres-reader.js';

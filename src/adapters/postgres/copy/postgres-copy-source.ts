@@ -17,7 +17,7 @@ import { isKnownDead } from '../../system/process-identity.js';
 import { ReaderPool, type PostgresPlace, type Row } from '../postgres-connection.js';
 import { LOG_PAGE, PostgresReader } from '../postgres-reader.js';
 import { PostgresRunRecords } from '../postgres-run-records.js';
-import { bytesOf, hexOf, integerOf, integersOf, textOf } from '../postgres-values.js';
+import { bytesOf, hexOf, integerOf, integersOf, textOf } from '../values/postgres-values.js';
 
 const PAGE_BLOCKS = 256;
 /** Bytes of text, or of contents, after which a page ends. */

@@ -12,7 +12,7 @@ import type {
 } from '../../../ports/ledger/ledger-copy.js';
 import type { LogHead } from '../../../ports/ledger/log-store.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
-import { ByteColumn } from '../byte-column.js';
+import { ByteColumn } from '../values/byte-column.js';
 import { checkServer } from '../check-server.js';
 import { asLedgerError, checkSchemaName, connect, type PostgresPlace } from '../postgres-connection.js';
 import { inputName, proposalName } from '../postgres-marks.js';

@@ -5,7 +5,7 @@ import { isKnownDead } from '../../system/process-identity.js';
 import type { ReaderPool, Row } from '../postgres-connection.js';
 import { quotaParameter } from './postgres-quotas.js';
 import { PERFORMER_LOCK } from '../postgres-shared-functions.js';
-import { integerOf, textOf } from '../postgres-values.js';
+import { integerOf, textOf } from '../values/postgres-values.js';
 import type { SendStatement } from '../writer-session.js';
 
 /** @param parameters those of commit_batch @returns the parameters of commit_shared */

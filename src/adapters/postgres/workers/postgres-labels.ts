@@ -3,7 +3,7 @@
 
 import type { SharedAppend } from '../../../ports/ledger/shared-store.js';
 import type { ReaderPool } from '../postgres-connection.js';
-import { idParameter, integerOf } from '../postgres-values.js';
+import { idParameter, integerOf } from '../values/postgres-values.js';
 
 interface LabelRow {
   /** The position of the append, from 1. */

@@ -4,7 +4,7 @@
 import type { CaseQuota, CaseReservation, SharedBatch } from '../../../ports/ledger/shared-store.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import type { ReaderPool, Row } from '../postgres-connection.js';
-import { idParameter, integerOf, textOf } from '../postgres-values.js';
+import { idParameter, integerOf, textOf } from '../values/postgres-values.js';
 import { labelChanges } from './postgres-labels.js';
 
 /**

@@ -1,7 +1,7 @@
 // Arrays as PostgreSQL reads them. The driver would quote each element in several passes; a commit has some forty
 // arrays with an element for each tree, mark or content.
 
-import { InvariantError } from '../../errors.js';
+import { InvariantError } from '../../../errors.js';
 
 /** Parameters of a statement: arrays as text, everything else unchanged. @throws InvariantError as `arrayLiteral` */
 export const toParameters = (values: readonly unknown[]): unknown[] =>

@@ -1,7 +1,7 @@
 // Reads values from rows. Stored rows are not trusted: a malformed value is LEDGER_TAMPERED.
 
-import { tamperedError } from '../ledger/store-errors.js';
-import type { Row } from './postgres-connection.js';
+import { tamperedError } from '../../ledger/store-errors.js';
+import type { Row } from '../postgres-connection.js';
 
 /** @param what names the row in the message */
 export function textOf(row: Row, column: string, what: string): string {
