@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { CliCommand } from '../../src/cli/command.js';
 import { COMMANDS } from '../../src/cli/turnpike-command.js';
 import { turnpike } from '../cli/fake-io.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import type { Output } from './canary-http.js';
 import { CASE, SPEC, type CanaryWorld } from './canary-world.js';
 
@@ -103,8 +104,8 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   'config print': none,
   completion: () => [['bash']],
   registrations: () => [['no-such-module.mjs']],
-  // What it writes is stored like the ledger, and shown to no reader.
-  backup: ({ folder }) => [[`${folder}-backup`]],
+  // What it writes is stored like the ledger, and shown to no reader: a folder that the walk does not search.
+  backup: () => [[join(tempFolder('canary-backup'), 'backup')]],
   restore: ({ folder }) => [[join(folder, 'no-such-backup'), join(folder, 'restored')]],
   'restore acknowledge': () => [OTHER],
   doctor: none,
