@@ -1,6 +1,8 @@
 // Routes for agents. Their runs are remote: clients start and reach them with a token.
 
 import Type, { type Static } from 'typebox';
+import { canonicalJson } from '../../../contract/canonical-json.js';
+import { sha256 } from '../../../contract/hash.js';
 import { BudgetLimits } from '../../../contract/run/budget.js';
 import { StepResponse } from '../../../contract/run/response.js';
 import { CaseId, closed, Identifier, Nullable, RunId, TaxonomyVersions } from '../../../contract/shapes.js';
@@ -10,7 +12,7 @@ import type { Principal } from '../../../ports/token-book.js';
 import type { AgentIdentity } from '../../mcp/run-gateway.js';
 import type { SubmitOptions } from '../../../runtime/agents/agent-run.js';
 import { RefusalError } from '../../problems.js';
-import { BinaryBody, route, type Route } from './route.js';
+import { BinaryBody, route, type RequestHeader, type Route } from './route.js';
 import { checkIfMatch } from './run-routes.js';
 import type { HttpService } from '../http-service.js';
 import { Ending, ExposureShape, jsonResponse, RunParams, Scope } from './shapes.js';
@@ -29,7 +31,7 @@ const StartAgentBody = Type.Object(
   closed,
 );
 type StartAgentBody = Static<typeof StartAgentBody>;
-const StartedAgent = Type.Object({ run_id: RunId, ending: Nullable(Ending) }, closed);
+const StartedAgent = Type.Object({ run_id: RunId, ending: Nullable(Ending), resumed: Type.Boolean() }, closed);
 const INTEGRATED = 'wait=integrated';
 const STEP_DESCRIPTION =
   `The response of the step, whatever its outcome. With \`Prefer: ${INTEGRATED}\` it has the header ` +
@@ -43,13 +45,23 @@ export const AGENT_ROUTES: readonly Route[] = [
     summary: 'Start an agent run as the actor and role of the token',
     rights: ['act'],
     body: StartAgentBody,
-    headers: ['traceparent'],
-    responses: { 201: jsonResponse('The run. If policy denies it, it has ended already.', StartedAgent) },
+    headers: ['idempotency-key', 'traceparent'],
+    responses: {
+      201: jsonResponse('The run. If policy denies it, it has ended already.', StartedAgent),
+      200: jsonResponse('The run that the same key has started before: `resumed` is true.', StartedAgent),
+    },
     async handle({ principal, body, headers }, service) {
       const identity = { ...identityOf(principal, body, service), ...agentTrace(headers.traceparent) };
-      const { run_id, ending } = await service.turnpike.remoteAgents.start(identity);
+      const key = checkedKey(headers);
+      const { run_id, finished, resumed } = await service.turnpike.startAgent({
+        ...identity,
+        link: 'remote',
+        ...(key === undefined ? {} : { key: startKeyOf(principal, key) }),
+      });
+      const ending = await Promise.race([finished, Promise.resolve(null)]);
       const ended = ending === null ? null : { state: ending.state, reason: ending.reason };
-      return { status: 201, json: { run_id, ending: ended }, headers: { Location: `/api/v1/runs/${run_id}` } };
+      const json = { run_id, ending: ended, resumed: resumed === true };
+      return { status: json.resumed ? 200 : 201, json, headers: { Location: `/api/v1/runs/${run_id}` } };
     },
   }),
   route({
@@ -64,8 +76,7 @@ export const AGENT_ROUTES: readonly Route[] = [
     async handle({ principal, params: { run_id }, body, headers }, service) {
       const { turnpike, keyedSteps: keyed, metrics, access } = service;
       if (!(await access.isOwn(principal, run_id))) throw new RefusalError('RUN_UNKNOWN');
-      const key = headers['idempotency-key'];
-      if (key !== undefined && !IDEMPOTENCY_KEY_PATTERN.test(key)) throw new RefusalError('INVALID_REQUEST');
+      const key = checkedKey(headers);
       const integrated = isIntegrationPreferred(headers.prefer);
       const trace = agentTrace(headers.traceparent);
       const submit = (options: SubmitOptions): Promise<AppliedResponse> =>
@@ -99,6 +110,15 @@ interface AppliedResponse {
   readonly response: string;
   readonly headers: Readonly<Record<string, string>>;
 }
+
+function checkedKey({ 'idempotency-key': key }: Readonly<Partial<Record<RequestHeader, string>>>): string | undefined {
+  if (key !== undefined && !IDEMPOTENCY_KEY_PATTERN.test(key)) throw new RefusalError('INVALID_REQUEST');
+  return key;
+}
+
+/** Each actor and role has keys of its own: nobody can take the key of another, or learn that it is in use. */
+const startKeyOf = ({ actor, person = '', role }: Principal, key: string): string =>
+  `http:${sha256(canonicalJson([actor, person, role, key]))}`;
 
 /** Whether a client prefers to wait until the log includes its step (RFC 7240). */
 const isIntegrationPreferred = (prefer = ''): boolean =>

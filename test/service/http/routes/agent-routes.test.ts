@@ -1,0 +1,81 @@
+// Starting agent runs over HTTP with an idempotency key.
+
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { codeOf, HttpBench, proposal } from '../http-harness.js';
+
+interface Started {
+  readonly run_id: string;
+  readonly ending: { readonly state: string } | null;
+  readonly resumed: boolean;
+}
+
+let http: HttpBench;
+beforeEach(async () => {
+  http = await HttpBench.open();
+});
+afterEach(() => http.close());
+
+const post = (token: string, key: string | null, json: object = {}): Promise<Response> =>
+  http.ask('/agents', token, { json, headers: key === null ? {} : { 'idempotency-key': key } });
+
+async function start(token: string, key: string | null, json: object = {}): Promise<Started & { status: number }> {
+  const response = await post(token, key, json);
+  return { status: response.status, ...((await response.json()) as Started) };
+}
+
+describe('D3: a run that is started with a key', () => {
+  test('is started once: a repeated request gets it again, also after a restart and after its end', async () => {
+    const token = http.token();
+    const first = await start(token, 'task-1');
+    expect(first).toMatchObject({ status: 201, resumed: false, ending: null });
+    const again = { status: 200, run_id: first.run_id, resumed: true };
+    expect(await start(token, 'task-1')).toMatchObject({ ...again, ending: null });
+    http = await http.reopened();
+    expect(await start(token, 'task-1')).toMatchObject({ ...again, ending: null });
+    const step = await http.ask(`/agents/${first.run_id}/steps`, token, { body: proposal('THINK', { thought: 'x' }) });
+    expect(step.status).toBe(200);
+    await http.ask(`/agents/${first.run_id}/end`, token, { json: {} });
+    expect(await start(token, 'task-1')).toMatchObject({ ...again, ending: { state: 'completed' } });
+  });
+
+  test('is started once by requests that arrive together', async () => {
+    const token = http.token();
+    const started = await Promise.all([1, 2, 3, 4].map(() => start(token, 'together')));
+    expect(new Set(started.map(({ run_id }) => run_id)).size).toBe(1);
+    const created = (await http.bench.entries()).filter(({ type }) => type === 'run_created');
+    expect(created).toHaveLength(2);
+  });
+
+  test('belongs to its actor and role: another agent with the same key starts a run of its own', async () => {
+    const tokens = [http.token(), http.token({ actor: 'agent-two' }), http.token({ role: 'CASE_AGENT' })];
+    const started = await Promise.all(tokens.map((token) => start(token, 'same')));
+    expect(started.map(({ status }) => status)).toEqual([201, 201, 201]);
+    expect(new Set(started.map(({ run_id }) => run_id)).size).toBe(3);
+    // Nor is it the key of a caller of the library.
+    const inside = await http.bench.turnpike.startAgent({ key: 'same', actor: 'agent-one' });
+    expect(inside.resumed).toBe(false);
+  });
+
+  test('is refused to a request for another case', async () => {
+    const token = http.token();
+    await start(token, 'one-case', { case: 'case-0001' });
+    const response = await post(token, 'one-case', { case: 'case-0002' });
+    expect(await codeOf(response)).toBe('409 RUN_KEY_CONFLICT');
+  });
+
+  test('needs a key of 1 to 255 visible characters', async () => {
+    const token = http.token();
+    for (const key of ['a b', 'x'.repeat(256)]) {
+      const response = await post(token, key);
+      expect(await codeOf(response)).toBe('422 INVALID_REQUEST');
+    }
+    expect(await http.bench.entries()).toEqual([]);
+  });
+});
+
+test('without a key each request starts a run', async () => {
+  const token = http.token();
+  const [one, other] = [await start(token, null), await start(token, null)];
+  expect([one.status, other.status, one.resumed]).toEqual([201, 201, false]);
+  expect(one.run_id).not.toBe(other.run_id);
+});
