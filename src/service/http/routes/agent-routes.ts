@@ -116,7 +116,7 @@ function checkedKey({ 'idempotency-key': key }: Readonly<Partial<Record<RequestH
   return key;
 }
 
-/** Each actor and role has keys of its own: nobody can take the key of another, or learn that it is in use. */
+/** Each actor and role has its own keys: no other agent can take one, or learn that it is in use. */
 const startKeyOf = ({ actor, person = '', role }: Principal, key: string): string =>
   `http:${sha256(canonicalJson([actor, person, role, key]))}`;
 
