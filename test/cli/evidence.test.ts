@@ -99,9 +99,9 @@ describe('a changed bundle', () => {
 
   test.each(CHANGES)('with %s is rejected', async (_what, change) => {
     putLines(change(lines()));
-    for (const command of [['ledger', 'verify'], ['replay']]) {
+    for (const command of [['ledger', 'verify'], ['replay'], ['replay', '--until', '3']]) {
       const { code, stdout, stderr } = await there(...command, 'bundle', '--key', key);
-      expect([code, stdout]).toEqual([command.length === 2 ? 1 : 3, '']);
+      expect([code, stdout]).toEqual([1, '']);
       expect(stderr).toMatch(/^LEDGER_TAMPERED: this is not a complete evidence bundle/);
     }
   });

@@ -9,6 +9,7 @@ import {
 import { stateAt } from '../../../replay/state-at.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { exitOneIfTampered } from '../../exit-code.js';
 import { isFileName, KEY_OPTION, withEvidenceBundle } from '../../options/evidence-file.js';
 import { STORE_POINTS, withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
@@ -52,31 +53,38 @@ export const replayCommand: CliCommand = {
   ],
   async run(args, io) {
     const [operand] = args.operands;
-    const run_id = operand === undefined || isFileName(operand) ? undefined : operand;
-    const until = args.text('until');
-    if (until !== undefined) return showState(until, operand, args, io);
-    for (const name of ['all', STORE_POINTS])
-      if (args.flag(name)) throw commandUsageError(replayCommand, `--${name} needs --until`);
-    // The number of entries before the replayed ones.
-    let before = 0;
-    const report =
-      operand === undefined || run_id !== undefined
-        ? await withLedger(args, io, async ({ reader, store }) => {
-            if (run_id === undefined) before = (await store.archives.parts()).at(-1)?.size ?? 0;
-            return reader.replay(run_id);
-          })
-        : await withEvidenceBundle(operand, args, io, (bundle) => {
-            before = bundle.begin.size;
-            return replayLedger(bundle);
-          });
-    if (run_id !== undefined && report.trees === 0) {
-      throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
-    }
-    const note = before > 0 ? `${archivedNotice(before)}\n` : '';
-    await io.stdout.write(args.flag('json') ? jsonLine(report) : `${textOf(report)}${note}`);
-    return EXIT_CODES[report.verdict];
+    // A changed bundle is a result of this command. A changed home directory is a broken system.
+    return operand !== undefined && isFileName(operand)
+      ? exitOneIfTampered(io, () => replayOrShow(operand, args, io))
+      : replayOrShow(operand, args, io);
   },
 };
+
+async function replayOrShow(operand: string | undefined, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const run_id = operand === undefined || isFileName(operand) ? undefined : operand;
+  const until = args.text('until');
+  if (until !== undefined) return showState(until, operand, args, io);
+  for (const name of ['all', STORE_POINTS])
+    if (args.flag(name)) throw commandUsageError(replayCommand, `--${name} needs --until`);
+  // The number of entries before the replayed ones.
+  let before = 0;
+  const report =
+    operand === undefined || run_id !== undefined
+      ? await withLedger(args, io, async ({ reader, store }) => {
+          if (run_id === undefined) before = (await store.archives.parts()).at(-1)?.size ?? 0;
+          return reader.replay(run_id);
+        })
+      : await withEvidenceBundle(operand, args, io, (bundle) => {
+          before = bundle.begin.size;
+          return replayLedger(bundle);
+        });
+  if (run_id !== undefined && report.trees === 0) {
+    throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
+  }
+  const note = before > 0 ? `${archivedNotice(before)}\n` : '';
+  await io.stdout.write(args.flag('json') ? jsonLine(report) : `${textOf(report)}${note}`);
+  return EXIT_CODES[report.verdict];
+}
 
 async function showState(text: string, operand: string | undefined, args: CommandArguments, io: Io): Promise<ExitCode> {
   const isLast = text === 'last';
