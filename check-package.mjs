@@ -39,14 +39,34 @@ for (const path of paths) {
 for (const path of REQUIRED) if (!paths.includes(path)) problems.push(`${path} is not in the tarball`);
 if (manifest.repository?.url === undefined) problems.push('package.json has no repository');
 
+const installed = installAsUser();
 check('attw', [tarball]);
 check('publint', [tarball, '--strict']);
 const components = billOfMaterials();
 console.log(
-  `${packed.filename}: ${packed.size} bytes, ${paths.length} files; ${components} components in the bill of materials`,
+  `${packed.filename}: ${packed.size} bytes, ${paths.length} files; ${components} components in the bill of materials; ` +
+    `npm installs ${installed} packages on Node ${process.versions.node}`,
 );
 for (const problem of problems) console.error(problem);
 process.exitCode = problems.length === 0 ? 0 : 1;
+
+/**
+ * Installs the archive in an empty folder, as a user does. npm resolves the dependencies there without overrides and lock
+ * file, so a dependency that does not want this Node shows itself as EBADENGINE.
+ * @returns the number of packages
+ */
+function installAsUser() {
+  const folder = join(OUT, 'installed');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+  const args = ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', tarball];
+  const { status, stdout, stderr } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8' });
+  const complaints = stderr.split('\n').filter((line) => /EBADENGINE|ERESOLVE|deprecated/.test(line));
+  if (status !== 0) problems.push(`npm install of the tarball ended with ${status}: ${stderr}`);
+  else problems.push(...complaints.map((line) => `npm install of the tarball prints: ${line}`));
+  rmSync(folder, { recursive: true, force: true });
+  return Number(/added (\d+) packages/.exec(stdout)?.[1] ?? 0);
+}
 
 /**
  * Writes the bill of materials (CycloneDX): every package that is installed with this one, or whose code it contains.

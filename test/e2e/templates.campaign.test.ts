@@ -2,37 +2,24 @@
 // TURNPIKE.md, pasted into a shell in an empty folder.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { TEMPLATES } from '../../src/cli/templates.js';
-import { built } from '../docs/built.js';
+import { installedPackage } from '../fixtures/installed-package.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
-import { ROOT } from '../root.js';
 
 const MS_MAX = 300_000;
 const packed = diskFolder('packed');
-let installed = '';
 
-/** Packs the package, and puts its files where a program in `packed` finds them, next to its dependencies. */
+/** Programs in `packed` find the package and its dependencies. */
 beforeAll(async () => {
-  await built();
-  execFileSync('npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', packed], { cwd: ROOT });
-  const archive = readdirSync(packed).find((name) => name.endsWith('.tgz')) ?? '';
-  installed = join(packed, 'node_modules/turnpike');
-  mkdirSync(installed, { recursive: true });
-  execFileSync('tar', ['-xzf', join(packed, archive), '--strip-components=1', '-C', installed]);
-  for (const name of readdirSync(join(ROOT, 'node_modules'))) {
-    if (name !== 'turnpike') symlinkSync(join(ROOT, 'node_modules', name), join(packed, 'node_modules', name));
-  }
-  mkdirSync(join(packed, 'bin'));
-  symlinkSync(join(installed, 'dist/src/cli/main.js'), join(packed, 'bin/turnpike'));
-  execFileSync('chmod', ['+x', join(installed, 'dist/src/cli/main.js')]);
+  symlinkSync(join(await installedPackage(), 'node_modules'), join(packed, 'node_modules'));
 }, MS_MAX);
 
 /** Pastes a line into a shell. @throws if it fails */
 function paste(line: string, cwd: string): string {
-  const env = { PATH: `${join(packed, 'bin')}:${process.env['PATH'] ?? ''}` };
+  const env = { PATH: `${join(packed, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}` };
   const { status, stdout, stderr } = spawnSync('sh', ['-c', line], { cwd, env, encoding: 'utf8', timeout: 60_000 });
   expect({ line, status, stderr: status === 0 ? '' : stderr + stdout }).toEqual({ line, status: 0, stderr: '' });
   return stdout;

@@ -1,30 +1,19 @@
 // Follows a tutorial or a how-to guide as a reader would: writes its files, runs its commands, compares their output.
 
-import {
-  chmodSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
+import { installedPackage } from '../../fixtures/installed-package.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { ROOT, textOf } from '../../sources.js';
-import { built } from '../built.js';
-import { installed } from '../programs.js';
 import { blocksOf, INTERRUPT, type Command, type ConsoleBlock, type EditBlock } from './blocks.js';
 import { StandIns } from './stand-ins.js';
 import { Terminal } from './terminal.js';
 
-/** A package manager needs a network: this stands for what it would do, which is a folder with the built package. */
-const INSTALL = /^npm install turnpike\b/;
+/** Instead of the published package, its archive is installed, once for all pages. */
+const INSTALL = /^npm install turnpike\b(.*)$/;
 /** How pages name the folder in which their reader works. */
 const FOLDER = '/home/you/turnpike';
 const PORT = /(?:--port |127\.0\.0\.1:|localhost:)(\d{4,5})\b/g;
@@ -34,14 +23,10 @@ export class PageError extends Error {
   override readonly name = 'PageError';
 }
 
-/** A folder with the package as it would be installed; the folders of pages are in it. */
+/** A folder in which the packed package is installed; the folders of pages are in it. */
 export async function installPackage(): Promise<string> {
-  await built();
-  const folder = installed(tempFolder('pages'));
-  const command = join(folder, 'node_modules/turnpike/dist/src/cli/main.js');
-  chmodSync(command, 0o755);
-  mkdirSync(join(folder, 'node_modules/.bin'));
-  symlinkSync(command, join(folder, 'node_modules/.bin/turnpike'));
+  const folder = tempFolder('pages');
+  symlinkSync(join(await installedPackage(), 'node_modules'), join(folder, 'node_modules'));
   return folder;
 }
 
@@ -170,9 +155,9 @@ class Reader {
 
   async #run(name: string, command: Command, next: Command | undefined): Promise<void> {
     const text = this.#named(this.#standIns.filled(command.text));
-    if (INSTALL.test(text)) {
-      const modules = join(this.options.folder, 'node_modules');
-      if (!existsSync(modules)) symlinkSync(join(this.options.packageFolder, 'node_modules'), modules);
+    const [isInstall, others = ''] = INSTALL.exec(text) ?? [];
+    if (isInstall !== undefined) {
+      this.#install(others.split(' ').filter(Boolean));
       return;
     }
     const { status, output } = await this.#terminal(name).run(text);
@@ -184,6 +169,14 @@ class Reader {
         `\`${command.text}\` ended with ${status}, and no \`echo $?\` shows it; it printed:\n${output}`,
       );
     }
+  }
+
+  /** @param others further packages that the page installs; each is a dependency of the package */
+  #install(others: readonly string[]): void {
+    const [from, to] = [this.options.packageFolder, this.options.folder].map((folder) => join(folder, 'node_modules'));
+    const missing = others.filter((other) => !existsSync(join(from ?? '', other)));
+    if (missing.length > 0) throw new PageError(`not installed with the package: ${missing.join(', ')}`);
+    if (!existsSync(to ?? '')) symlinkSync(from ?? '', to ?? '');
   }
 
   async #start(name: string, command: Command): Promise<void> {
