@@ -3,10 +3,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { textOf } from '../../sources.js';
+import { tableOf } from '../tables.js';
 import { blocksOf, proseOf } from './blocks.js';
 import { followPage } from './follow-page.js';
 import { GUIDES, PAGES, SOURCE_GUIDES, TUTORIALS } from './pages.js';
 
+const tutorial = (name: string): string => `docs/tutorials/${name}.md`;
 const wordsOf = (path: string): number => proseOf(textOf(path)).split(/\s+/).filter(Boolean).length;
 
 describe('pages', () => {
@@ -36,6 +38,16 @@ describe('pages', () => {
     const guides = linked.filter((path) => !path.startsWith('docs/contributing.md#'));
     expect([...guides].sort()).toEqual([...GUIDES, ...SOURCE_GUIDES].sort());
     expect(tables.length).toBe(2);
+  });
+
+  test('the README names four kinds of user, with the first hour of each and the suite that follows it', () => {
+    const rows = tableOf('README.md', 'first-hours');
+    const pages = rows.map(([, page = '']) => /\]\((.+)\)/.exec(page)?.[1] ?? page);
+    expect(pages).toEqual(['service-developer', 'operator', 'coding-agent', 'auditor'].map(tutorial));
+    expect(TUTORIALS).toEqual(expect.arrayContaining(pages));
+    const suites = rows.flatMap(([, , suite = '']) => suite.match(/test\/[\w./-]+/g) ?? []);
+    expect(suites.length).toBeGreaterThanOrEqual(rows.length);
+    for (const suite of suites) expect(textOf(suite)).toMatch(/installPackage|installedPackage/);
   });
 
   test('a guide has a goal, what comes before, a result and errors', () => {
