@@ -88,6 +88,7 @@ export {
   type LocationOptions,
   type PostgresLocation,
 } from './runtime/home/copy/copy-location.js';
+export type { ProgressPart, ProgressReporter, ProgressUnit } from './ports/progress.js';
 export type { CopyCounts, CopyProgress } from './runtime/home/copy/copy-ledger.js';
 export {
   readTurnpikeOptions,

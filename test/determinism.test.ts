@@ -41,6 +41,7 @@ const READS: Readonly<Record<string, string>> = {
   'src/cli/run-command.ts process.argv': 'the command reads its own arguments',
   'src/cli/run-command.ts process.cwd': 'the command resolves paths as its caller means them',
   'src/cli/run-command.ts process.env': 'colours, as the terminal wants them, and a setting of SQLite',
+  'src/cli/run-command.ts process.pid': 'a signal that it has handled ends this process',
   'src/cli/create-contract.ts process.pid': DRAFT,
   'src/cli/create-contract.ts readdir': 'sorted',
   'src/cli/templates.ts readdir': 'sorted',

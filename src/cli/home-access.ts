@@ -10,13 +10,16 @@ import type { AgentRun } from '../runtime/agents/agent-run.js';
 import { connectControl } from '../runtime/control/control-client.js';
 import type { ControlAgentOptions } from '../runtime/control/control-messages.js';
 import { isVacant, type HomePaths } from '../runtime/home/home.js';
+import type { ProgressReporter } from '../ports/progress.js';
 import type { Telemetry } from '../ports/telemetry.js';
 import { contractFolder } from '../runtime/shipped-contract.js';
-import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../runtime/turnpike.js';
+import { countReads } from '../runtime/ledger/count-reads.js';
+import { openEnvironment, openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../runtime/turnpike.js';
 import type { ConfiguredOptions } from '../runtime/configuration/turnpike-configuration.js';
 import type { CommandArguments } from './command.js';
 import { findContractFolder, homeOf, type ContractFolder } from './options/folders.js';
 import { type Io } from './io.js';
+import { progressFor } from './progress-bar.js';
 import { openWorker, type LocalWorker } from './store/open-worker.js';
 import { findSharedHome, type SharedHome } from './store/shared-home.js';
 import { countText } from './text/terminal.js';
@@ -53,6 +56,7 @@ interface HomeLocation {
   /** The configured options of `openTurnpike`. */
   readonly configured: ConfiguredOptions;
   readonly telemetry: Telemetry | null;
+  readonly progress: ProgressReporter;
 }
 
 /** What follows a failed write to the ledger. */
@@ -104,17 +108,25 @@ export async function openHomeAccess(
   const { home } = paths;
   const shared = findSharedHome(paths, args.text('store'));
   const contract = findContractFolder(args, io);
-  const location = { home: paths, shared, contract, upstreams, reaction, configured: args.openOptions, telemetry };
+  const progress = progressFor(args, io);
+  const given = { upstreams, reaction, configured: args.openOptions, telemetry, progress };
+  const location = { home: paths, shared, contract, ...given };
   if (shared !== null) refuseFolders(args.openOptions);
   if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
+  progress.begin({ label: 'opening the home directory', unit: 'entries', total: null });
   for (let tries = 1; ; tries += 1) {
     try {
-      return await openLocally(location, io);
+      const access = await openLocally(location, io);
+      progress.end();
+      return access;
     } catch (error) {
       if (!isLocked(error)) throw error;
       if (localOnly) throw homeInUseError(home, error);
       const access = await connectToOwner(location);
-      if (access !== null) return access;
+      if (access !== null) {
+        progress.end();
+        return access;
+      }
       if (tries === CONNECT_TRIES) throw error;
     }
     await delay(RETRY_MS);
@@ -130,15 +142,15 @@ function refuseFolders(configured: ConfiguredOptions): void {
 }
 
 async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> {
-  const { home, shared, contract, upstreams, reaction, configured, telemetry } = location;
+  const { home, shared, contract, upstreams, reaction, configured, telemetry, progress } = location;
   const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
   const observed = telemetry === null ? {} : { telemetry };
   const given = { ...reaction, ...configured, ...observed };
   const options = { ...given, contract: contract.path, upstreams: hasUpstreams, log: io.log };
   const { turnpike, worker } =
     shared === null
-      ? { turnpike: await openTurnpike({ ...options, home: home.home }), worker: null }
-      : await openWorker(shared, options);
+      ? { turnpike: await openCounted({ ...options, home: home.home }, progress), worker: null }
+      : await openWorker(shared, options, progress);
   const { trees, interrupted, settled } = turnpike.recovery;
   // Sessions and pending approvals survive a process; they do not count as interrupted.
   if (interrupted + settled > 0) {
@@ -165,6 +177,13 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
       await worker?.close();
     },
   };
+}
+
+/** The reads of the engine advance the part that the command has begun. */
+async function openCounted(options: TurnpikeOptions, progress: ProgressReporter): Promise<Turnpike> {
+  const environment = await openEnvironment(options);
+  const store = countReads(environment.store, progress, { label: null });
+  return openTurnpikeIn({ ...environment, store }, options);
 }
 
 /**

@@ -1,6 +1,14 @@
 import type { Readable, Writable } from 'node:stream';
+import type { WriteStream } from 'node:tty';
 import { errorCode } from '../adapters/system/error-code.js';
 import type { Log } from '../ports/log.js';
+import type { ProgressReporter } from '../ports/progress.js';
+
+/** The progress of one command, for the person at its terminal. */
+export interface CommandProgress extends ProgressReporter {
+  /** Removes the bar. Nothing is drawn any more: the command shows its result, or waits for requests. */
+  close(): void;
+}
 
 /** The environment of a command: everything it uses except the files that its arguments name. */
 export interface Io {
@@ -16,6 +24,12 @@ export interface Io {
   readonly colours: boolean;
   /** For internal errors. */
   readonly log: Log;
+  /** The progress bar on stderr, if that is a terminal. Commands use `progressFor`, which hides it with `--json`. */
+  readonly progress: CommandProgress;
+  /**
+   * Calls `action` before a signal ends the process. @returns a function that cancels that
+   */
+  beforeSignal(action: () => void): () => void;
   /**
    * Aborted when the command should stop. A command that calls this must then stop; otherwise a signal ends the
    * process.
@@ -31,6 +45,7 @@ export class Output {
   readonly isTTY: boolean;
   readonly #stream: Writable;
   #isClosed = false;
+  #listener: (() => void) | null = null;
 
   constructor(stream: Writable, isTTY: boolean) {
     this.#stream = stream;
@@ -40,11 +55,28 @@ export class Output {
     });
   }
 
+  /** The width of the terminal; undefined without one. */
+  get columns(): number | undefined {
+    const { columns } = this.#stream as Partial<WriteStream>;
+    return columns === 0 ? undefined : columns;
+  }
+
+  /** Calls `listener` before each write, except `draw`. */
+  onWrite(listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  /** Writes text that may get lost, at once. */
+  draw(text: string): void {
+    if (!this.#isClosed) this.#stream.write(text);
+  }
+
   /**
    * Resolves when the system has accepted the text.
    * @throws OutputClosedError if the reader is gone
    */
   async write(text: string): Promise<void> {
+    this.#listener?.();
     if (this.#isClosed) throw new OutputClosedError();
     await new Promise<void>((resolve, reject) => {
       this.#stream.write(text, (error) => {

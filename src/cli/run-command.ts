@@ -4,7 +4,9 @@
 import { isatty } from 'node:tty';
 import { winstonLog } from '../adapters/system/winston-log.js';
 import { hidePasswords } from '../runtime/home/hide-passwords.js';
+import { systemClock } from '../adapters/system/system-clock.js';
 import { Output, type Io } from './io.js';
+import { createProgress } from './progress-bar.js';
 import { turnpikeCommand } from './turnpike-command.js';
 
 const hasColours = isatty(1) && process.env['NO_COLOR'] === undefined && process.env['TERM'] !== 'dumb';
@@ -12,6 +14,7 @@ const hasColours = isatty(1) && process.env['NO_COLOR'] === undefined && process
 // SQLite reads this when it is loaded, with the first database: a reader names its file by a URI (untouched-file.ts).
 process.env['SQLITE_USE_URI'] = '1';
 
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 let stopping: AbortController | null = null;
 
 // Other users can list the arguments of a process: the title of the process replaces them.
@@ -22,10 +25,27 @@ function listenForStop(): AbortSignal {
   if (stopping === null) {
     const controller = new AbortController();
     stopping = controller;
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => controller.abort());
+    for (const signal of SIGNALS) process.once(signal, () => controller.abort());
   }
   return stopping.signal;
 }
+
+/** Unless the command listens for signals itself, the signal then ends the process as if there were no listener. */
+function beforeSignal(action: () => void): () => void {
+  const onSignal = (signal: NodeJS.Signals): void => {
+    action();
+    cancel();
+    if (stopping === null) process.kill(process.pid, signal);
+  };
+  const cancel = (): void => {
+    for (const signal of SIGNALS) process.removeListener(signal, onSignal);
+  };
+  for (const signal of SIGNALS) process.on(signal, onSignal);
+  return cancel;
+}
+
+const stdout = new Output(process.stdout, isatty(1));
+const stderr = new Output(process.stderr, isatty(2));
 
 const io: Io = {
   // Created on first use: most commands read nothing.
@@ -33,12 +53,14 @@ const io: Io = {
     return process.stdin;
   },
   stdinIsTTY: isatty(0),
-  stdout: new Output(process.stdout, isatty(1)),
-  stderr: new Output(process.stderr, isatty(2)),
+  stdout,
+  stderr,
   cwd: process.cwd(),
   environment: process.env,
   colours: hasColours,
   log: winstonLog('error'),
+  progress: createProgress({ stdout, stderr, clock: systemClock(), beforeSignal }, process.env['TERM']),
+  beforeSignal,
   stop: listenForStop,
 };
 

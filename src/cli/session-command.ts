@@ -17,6 +17,7 @@ import { quoteArgument, commandUsageError } from './arguments.js';
 import type { CommandArguments, CliCommand, ExitCode, CommandOption } from './command.js';
 import { withLedger } from './options/folders.js';
 import { withHomeAccess, type HomeAccess } from './home-access.js';
+import { progressFor } from './progress-bar.js';
 import { type Io } from './io.js';
 import { requireOption } from './options/person-options.js';
 import { sessionRows, printAnswer } from './text/session-text.js';
@@ -154,6 +155,7 @@ export async function runSessionCommand(
   const { session } = splitOperands(command, args);
   return withSession(session, args, io, (target) =>
     withHomeAccess(args, io, async (home) => {
+      progressFor(args, io).begin({ label: command.name, unit: 'entries', total: null });
       const answer = await releaseOnStop(home, io, operation(home.sessions, target, caller));
       return printAnswer(defaultRole === 'autonomy_runner' ? answer : await redactFor(answer, args, io), args, io);
     }),

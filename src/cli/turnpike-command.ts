@@ -111,6 +111,8 @@ export async function turnpikeCommand(argv: readonly string[], io: Io): Promise<
     await io.stderr.write(argv.includes('--json') ? errorJson(error, code ?? 3) : `${errorLine(error)}\n`);
     if (code === null) io.log.error('the command failed with an unexpected error', { error });
     return code ?? 3;
+  } finally {
+    io.progress.close();
   }
 }
 

@@ -303,7 +303,8 @@ const policyAccessOf = ({ policyCache }: TurnpikeComponents): Pick<Turnpike, 'po
 });
 
 /** Closes the store itself if it fails; once it has returned, `openTurnpikeIn` closes the store. */
-async function openEnvironment(options: TurnpikeOptions): Promise<StorageEnvironment> {
+/** The environment that the options name. @throws like `openTurnpike` */
+export async function openEnvironment(options: TurnpikeOptions): Promise<StorageEnvironment> {
   try {
     checkOptions(options);
     if (options.store !== undefined) return await openStorageEnvironment(options.store, options);

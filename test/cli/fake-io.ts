@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import type { ExitCode } from '../../src/cli/command.js';
 import { Output, type Io } from '../../src/cli/io.js';
+import { createProgress, type ProgressBarParts } from '../../src/cli/progress-bar.js';
 import { turnpikeCommand } from '../../src/cli/turnpike-command.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 
@@ -23,6 +24,10 @@ export interface World {
   readonly stdoutTTY?: boolean;
   readonly stderrTTY?: boolean;
   readonly colours?: boolean;
+  /** The clock of the progress bar. Default: one that stands still, so that no bar appears. */
+  readonly clock?: ProgressBarParts['clock'];
+  /** The value of TERM. */
+  readonly terminal?: string;
   readonly stop?: AbortSignal;
   /** The variables of the environment. Default: none. */
   readonly environment?: Readonly<Record<string, string>>;
@@ -33,20 +38,29 @@ export interface World {
   readonly readerLeavesAfter?: number;
 }
 
+/** With it no bar appears, because no time passes. */
+const STOPPED_CLOCK: ProgressBarParts['clock'] = { now: () => 0, wake: () => () => undefined };
+
 /** Runs `turnpike` in the folder `cwd`. */
 export async function turnpike(cwd: string, argv: readonly string[], world: World = {}): Promise<Said> {
   const log: string[] = [];
   const stdout: string[] = [];
   const stderr: string[] = [];
   const note = (message: string): void => void log.push(message);
+  const out = new Output(sink(stdout, world), world.stdoutTTY ?? false);
+  const err = new Output(
+    sink(stderr, world.onStderr === undefined ? {} : { onStdout: world.onStderr }),
+    world.stderrTTY ?? false,
+  );
+  const beforeSignal = (): (() => void) => () => undefined;
+  const parts = { stdout: out, stderr: err, beforeSignal, clock: world.clock ?? STOPPED_CLOCK };
   const io: Io = {
     stdin: stdinOf(world.stdin ?? ''),
     stdinIsTTY: false,
-    stdout: new Output(sink(stdout, world), world.stdoutTTY ?? false),
-    stderr: new Output(
-      sink(stderr, world.onStderr === undefined ? {} : { onStdout: world.onStderr }),
-      world.stderrTTY ?? false,
-    ),
+    stdout: out,
+    stderr: err,
+    progress: createProgress(parts, world.terminal),
+    beforeSignal,
     cwd,
     environment: world.environment ?? {},
     colours: world.colours ?? false,

@@ -4,6 +4,7 @@
 import { PassThrough, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { Output, type Io } from '../../src/cli/io.js';
+import { HIDDEN_PROGRESS } from '../../src/cli/progress-bar.js';
 import { turnpikeCommand } from '../../src/cli/turnpike-command.js';
 
 /** What the program is to run. */
@@ -40,6 +41,8 @@ async function call(cwd: string, argv: readonly string[]): Promise<ReadingResult
     stderr: collect(stderr),
     cwd,
     colours: false,
+    progress: HIDDEN_PROGRESS,
+    beforeSignal: () => ignore,
     environment: {},
     log: { info: ignore, warn: ignore, error: (message) => void stderr.push(`${message}\n`) },
     stop: () => AbortSignal.abort(),

@@ -1,16 +1,20 @@
 // Opens archive files that are read together with a home directory.
 
-import { resolve } from 'node:path';
+import { statSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
 import { hashFile } from '../../adapters/ledger/archive-file.js';
 import { openLineFile } from '../../adapters/files/line-file.js';
 import { LedgerError, usageError } from '../../errors.js';
 import type { LineFile } from '../../ports/ledger/line-file.js';
 import type { OpenedArchive } from '../../runtime/evidence/joined-log.js';
 import { openEvidence } from '../../runtime/evidence/open-evidence.js';
+import { countLines } from '../../runtime/ledger/count-reads.js';
 import { readLedgerVerifier } from '../../runtime/home/ledger-key.js';
 import type { CommandArguments, CommandOption } from '../command.js';
 import { homeOf } from './folders.js';
 import { type Io } from '../io.js';
+import { progressFor } from '../progress-bar.js';
+import { escapeText } from '../text/terminal.js';
 
 export const ARCHIVE_OPTION: CommandOption = {
   name: 'archive',
@@ -39,7 +43,9 @@ export async function withOpenArchives<T>(
       const path = resolve(io.cwd, name);
       const file = await openLineFile(path);
       files.push(file);
-      const evidence = await openEvidence(file, key).catch((error: unknown) => {
+      const label = `reading ${escapeText(basename(path))}`;
+      const counted = countLines(file, progressFor(args, io), label, statSync(path).size);
+      const evidence = await openEvidence(counted, key).catch((error: unknown) => {
         if (!(error instanceof LedgerError)) throw error;
         throw new LedgerError({ code: error.code, message: `${name}: ${error.message}`, cause: error });
       });

@@ -1,14 +1,18 @@
 // Opens an evidence bundle for a command that can also work on a home directory.
 
 import { usageError } from '../../errors.js';
-import { resolve } from 'node:path';
+import { statSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
 import { openLineFile } from '../../adapters/files/line-file.js';
 import { readSmallFile } from '../../adapters/files/small-file.js';
 import { noteVerifier, type NoteVerifier } from '../../ledger/proof/signed-note.js';
 import { openEvidence, type EvidenceBundle } from '../../runtime/evidence/open-evidence.js';
+import { countBundleReads, countLines } from '../../runtime/ledger/count-reads.js';
 import { quoteArgument } from '../arguments.js';
 import type { CommandArguments, CommandOption } from '../command.js';
 import { type Io } from '../io.js';
+import { progressFor } from '../progress-bar.js';
+import { escapeText } from '../text/terminal.js';
 
 const KEY_BYTES_MAX = 1_024;
 
@@ -42,9 +46,13 @@ export async function withEvidenceBundle<T>(
   work: (bundle: EvidenceBundle) => Promise<T>,
 ) {
   const trusted = readTrustedKey(args, io);
-  const file = await openLineFile(resolve(io.cwd, name));
+  const path = resolve(io.cwd, name);
+  const progress = progressFor(args, io);
+  const label = `reading ${escapeText(basename(path))}`;
+  const file = await openLineFile(path);
   try {
-    const bundle = await openEvidence(file, trusted);
+    const opened = await openEvidence(countLines(file, progress, label, statSync(path).size), trusted);
+    const bundle = countBundleReads(opened, progress, label);
     if (trusted === null) {
       const key = `${bundle.key.name}+${bundle.key.key_hash}`;
       await io.stderr.writeLine(

@@ -26,10 +26,12 @@ import type { LoadedIdentities } from '../../ports/identities-source.js';
 import type { LoadedPolicyFile } from '../../ports/policy-source.js';
 import { openHome, type HomePaths, type HomeStores } from '../../runtime/home/home.js';
 import { locateHome } from '../../runtime/home/store-home.js';
+import { countReads } from '../../runtime/ledger/count-reads.js';
 import { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
 import type { CommandArguments, CommandOption } from '../command.js';
 import { type Io } from '../io.js';
+import { progressFor } from '../progress-bar.js';
 import { findSharedHome, openSharedReader } from '../store/shared-home.js';
 import { readJsonFile } from './json-argument.js';
 import { countText } from '../text/terminal.js';
@@ -57,6 +59,9 @@ export function findContractFolder(args: CommandArguments, io: Io): ContractFold
 /** The option with which `withLedger` may store replay points; without it, it changes no file. */
 export const STORE_POINTS = 'store-points';
 
+/** What a progress bar says while a ledger is read. */
+const READING = 'reading the ledger';
+
 /** A ledger that was opened for reading only. */
 export interface OpenLedger extends HomeStores {
   readonly reader: LedgerReader;
@@ -73,12 +78,17 @@ export async function withLedger<T>(
 ): Promise<T> {
   const home = homeOf(args, io);
   const shared = findSharedHome(home, args.text('store'));
-  const { store, anchor } = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
+  const progress = progressFor(args, io);
+  progress.begin({ label: READING, unit: 'entries', total: null });
+  const opened = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
+  const { anchor } = opened;
+  const store = countReads(opened.store, progress, { label: READING });
   const lockOf = shared === null ? home.ledger : folderLockOf(home.state);
   const history = args.flag(STORE_POINTS) ? sqliteHistoryCache(home.history) : historyReader(home.history, lockOf);
   try {
     return await work({ store, anchor, reader: new LedgerReader(store, anchor, { history }) });
   } finally {
+    progress.end();
     await history.close();
     await store.close();
   }

@@ -2,7 +2,9 @@ import { absentSandbox } from '../../adapters/sandbox/absent-sandbox.js';
 import { refuseNetworkFileSystem } from '../../adapters/sandbox/network-file-system.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
+import { NO_PROGRESS } from '../../ports/progress.js';
 import { WorkerReporter } from '../../runtime/cluster/worker-reporter.js';
+import { countReads } from '../../runtime/ledger/count-reads.js';
 import { addDatabaseCheck } from '../../runtime/readiness/database-check.js';
 import { locateExports } from '../../runtime/home/store-home.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../runtime/turnpike.js';
@@ -26,6 +28,7 @@ export interface LocalWorker extends Pick<WorkerReporter, 'serveAt'> {
 export async function openWorker(
   shared: SharedHome,
   options: Pick<TurnpikeOptions, 'contract' | 'upstreams' | 'log' | 'restarts' | 'onLedgerFailed' | 'telemetry'>,
+  progress = NO_PROGRESS,
 ): Promise<{ readonly turnpike: Turnpike; readonly worker: LocalWorker }> {
   const { paths, stored } = shared;
   const { log = winstonLog('warn') } = options;
@@ -34,7 +37,8 @@ export async function openWorker(
   if (stored.sandbox !== null && !unsafeShared) refuseNetworkFileSystem(paths.sandbox);
   const sandbox = stored.sandbox === null ? absentSandbox() : paths.sandbox;
   const folders = { keys: paths.keys, state: paths.state, sandbox, exports: locateExports(paths) };
-  const turnpike = await openTurnpike({ ...options, ...folders, overlay, store: await openSharedStore(shared) });
+  const store = countReads(await openSharedStore(shared), progress, { label: null });
+  const turnpike = await openTurnpike({ ...options, ...folders, overlay, store });
   try {
     const cluster = await openCluster(shared);
     addDatabaseCheck(turnpike, cluster);

@@ -10,6 +10,8 @@ import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
 import type { NoteSigner } from '../../ledger/proof/signed-note.js';
 import type { ArchiveDraft } from '../../ports/ledger/archives.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../ports/ledger/ledger-store.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../ports/progress.js';
+import { countBundleReads, countReads } from '../ledger/count-reads.js';
 import { findBoundary, type ArchiveBoundary, type BoundaryBlocker } from './archive-boundary.js';
 import { openEvidence, verifyEvidence } from './open-evidence.js';
 import { writeEvidence } from './write-evidence.js';
@@ -20,6 +22,8 @@ export interface LockedLedger {
   readonly epoch: number;
   readonly anchor: ExternalHeadStore;
   readonly signer: NoteSigner;
+  /** @default none */
+  readonly progress?: ProgressReporter;
 }
 
 export interface ArchiveResult {
@@ -60,7 +64,7 @@ export async function archiveLedger(
   before: number | null,
   draft: () => Promise<ArchiveDraft>,
 ): Promise<ArchiveResult> {
-  const { store, anchor } = ledger;
+  const { store, anchor, progress = NO_PROGRESS } = ledger;
   requireArchives(store);
   const signedSize = (await anchor.read())?.size ?? 0;
   if (before !== null && before > signedSize) {
@@ -68,7 +72,8 @@ export async function archiveLedger(
   }
   const from = (await store.archives.parts()).at(-1)?.size ?? 0;
   if (before !== null && before < from) throw usageError(`the first ${from} entries have already been archived`);
-  const boundary = await findBoundary(store, before ?? signedSize);
+  const counted = countReads(store, progress, { label: 'looking for the boundary' });
+  const boundary = await findBoundary(counted, before ?? signedSize);
   const { head, trees, held } = boundary;
   if (head.size === from) {
     return { from, to: from, trees: 0, sha256: null, held, tidied: await reclaimSpace(store) };
@@ -85,14 +90,16 @@ export async function archiveLedger(
 
 /** Writes the file and verifies it. @returns its hash */
 async function writeArchive(
-  { store, signer }: LockedLedger,
+  { store, signer, progress = NO_PROGRESS }: LockedLedger,
   { head }: ArchiveBoundary,
   file: ArchiveDraft,
 ): Promise<string> {
   const note = signCheckpoint(head, signer);
-  await writeEvidence(store, { ...head, note }, signer, (line) => file.write(line));
+  const counted = countReads(store, progress, { label: 'writing the archive', end: head.size });
+  await writeEvidence(counted, { ...head, note }, signer, (line) => file.write(line));
+  progress.begin({ label: 'verifying the archive', unit: 'entries', total: null });
   const { file: lines, sha256 } = await file.read();
-  const evidence = await openEvidence(lines, signer);
+  const evidence = countBundleReads(await openEvidence(lines, signer), progress, 'verifying the archive');
   const found = await evidence.head();
   const begin: LogHead | undefined = (await store.archives.parts()).at(-1);
   const isSameLedger =

@@ -13,6 +13,7 @@ import type {
 } from '../../contract/inspection/inspection.js';
 import type { NoteVerifier } from '../../ledger/proof/signed-note.js';
 import type { Pause, ReadControl } from '../../ports/pace.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../ports/progress.js';
 import { CourseCache } from '../../replay/course-cache.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import { ChartCache } from './chart-cache.js';
@@ -64,9 +65,13 @@ export interface InspectedBundle {
  * nothing of it is verified, and what its changed entries do not allow to compute is refused.
  * @throws LedgerError LEDGER_TAMPERED for a file of another kind; UsageError if the file does not exist
  */
-export async function inspectedBundle(file: string, key: NoteVerifier | null): Promise<InspectedBundle> {
+export async function inspectedBundle(
+  file: string,
+  key: NoteVerifier | null,
+  progress: ProgressReporter = NO_PROGRESS,
+): Promise<InspectedBundle> {
   try {
-    return { source: await bundleInspectorSource(file, key), flaw: null };
+    return { source: new LedgerViewSource(await openBundleView(file, key, progress)), flaw: null };
   } catch (error) {
     if (!(error instanceof LedgerError) || error.code !== 'LEDGER_TAMPERED') throw error;
     const source = new LedgerViewSource(await openFlaggedView(file, error.message));

@@ -1,5 +1,6 @@
 // A ledger as the inspector reads it, from a home directory or a bundle. All inspector responses are built from this.
 
+import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { openLineFile } from '../../adapters/files/line-file.js';
 import { systemPace } from '../../adapters/system/system-pace.js';
@@ -10,12 +11,14 @@ import { LedgerError } from '../../errors.js';
 import type { NoteVerifier } from '../../ledger/proof/signed-note.js';
 import type { CursorOptions, EntryPlace, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../ports/progress.js';
 import { openFlaggedEvidence } from '../../runtime/evidence/flagged-evidence.js';
 import { openEvidence } from '../../runtime/evidence/open-evidence.js';
 import { OBSERVERS } from '../../runtime/content/audience.js';
 import { ContentReader } from '../../runtime/content/content-reader.js';
 import type { HomePaths, KeyFolder } from '../../runtime/home/home-paths.js';
 import { readLedgerVerifier } from '../../runtime/home/ledger-key.js';
+import { countLines } from '../../runtime/ledger/count-reads.js';
 import type { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 
 export interface LedgerView {
@@ -76,10 +79,15 @@ async function readSignedNote(ledger: LedgerReader): Promise<string | null> {
  * consistency
  * @throws LedgerError LEDGER_TAMPERED for an incomplete or changed bundle; UsageError if the file does not exist
  */
-export async function openBundleView(path: string, trusted: NoteVerifier | null): Promise<LedgerView> {
+export async function openBundleView(
+  path: string,
+  trusted: NoteVerifier | null,
+  progress: ProgressReporter = NO_PROGRESS,
+): Promise<LedgerView> {
   const file = await openLineFile(path);
   try {
-    const bundle = await openEvidence(file, trusted);
+    const counted = countLines(file, progress, 'reading the bundle', statSync(path).size);
+    const bundle = await openEvidence(counted, trusted);
     const { begin, note: checkpoint, key } = bundle;
     const { size } = await bundle.head();
     const title = basename(path);

@@ -3,6 +3,7 @@
 
 import { LedgerError, UsageError } from '../../errors.js';
 import type { ArtifactInfo, InlineData } from '../../contract/inspection/inspection.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../ports/progress.js';
 import { ROWS_MAX, type InspectorSource } from './inspector-source.js';
 
 export interface OneFileLimits {
@@ -20,14 +21,20 @@ export async function renderOneFile(
   template: string,
   source: InspectorSource,
   { maxBytes }: OneFileLimits,
+  progress: ProgressReporter = NO_PROGRESS,
 ): Promise<string> {
   const [before, after, ...more] = template.split(DATA_ELEMENT);
   if (before === undefined || after === undefined || more.length > 0) throw invalidTemplateError();
   const budget = new SizeBudget(maxBytes - Buffer.byteLength(template));
-  const data = await collectLedger(source, budget);
-  await addCourses(source, data, budget);
-  for (const tree_id of treeIdsOf(data)) await nullIfGone(addExplanations(source, data, budget, tree_id));
-  await addEvents(source, data, budget);
+  const data = await collectLedger(source, budget, progress);
+  await addCourses(source, data, budget, progress);
+  const tree_ids = treeIdsOf(data);
+  progress.begin({ label: 'explaining decisions', unit: 'trees', total: tree_ids.size });
+  for (const tree_id of tree_ids) {
+    await nullIfGone(addExplanations(source, data, budget, tree_id));
+    progress.advance();
+  }
+  await addEvents(source, data, budget, progress);
   return `${before}${DATA_ELEMENT.replace('></', `>${toHtmlSafeJson(data)}</`)}${after}`;
 }
 
@@ -56,7 +63,11 @@ class SizeBudget {
   }
 }
 
-async function collectLedger(source: InspectorSource, budget: SizeBudget): Promise<InlineData> {
+async function collectLedger(
+  source: InspectorSource,
+  budget: SizeBudget,
+  progress: ProgressReporter,
+): Promise<InlineData> {
   const info = { ...(await source.info()), live: false, approvals: false };
   const data: InlineData = {
     info,
@@ -70,17 +81,21 @@ async function collectLedger(source: InspectorSource, budget: SizeBudget): Promi
     whys: {},
     sessions: {},
   };
+  progress.begin({ label: 'listing entries', unit: 'entries', total: info.size - info.begin });
   for (let from = info.begin; from < info.size;) {
     const page = await source.rows(from, Math.min(info.size, from + ROWS_MAX));
     if (page.rows.length === 0) break;
     data.pages.push(page);
+    progress.advance(page.rows.length);
     from += page.rows.length;
   }
+  progress.begin({ label: 'reading entries', unit: 'entries', total: info.size - info.begin });
   for (let from = info.begin; from < info.size;) {
     const texts = await source.entries(from, info.size);
     if (texts.length === 0) break;
     for (const text of texts) data.entries.push(text);
     from += texts.length;
+    progress.advance(texts.length);
   }
   if (!budget.reserve(data)) {
     throw new UsageError({
@@ -92,8 +107,16 @@ async function collectLedger(source: InspectorSource, budget: SizeBudget): Promi
 }
 
 /** Adds for every run its course, its steps, and the charts of its machines. */
-async function addCourses(source: InspectorSource, data: InlineData, budget: SizeBudget): Promise<void> {
-  for (const run_id of runIdsOf(data)) {
+async function addCourses(
+  source: InspectorSource,
+  data: InlineData,
+  budget: SizeBudget,
+  progress: ProgressReporter,
+): Promise<void> {
+  const run_ids = runIdsOf(data);
+  progress.begin({ label: 'reading runs', unit: 'runs', total: run_ids.size });
+  for (const run_id of run_ids) {
+    progress.advance();
     const course = await nullIfGone(source.course(run_id, 0));
     if (course !== null && budget.reserve(course)) data.courses[run_id] = course;
     for (const hash of [course?.chart, course?.step_chart]) {
@@ -144,9 +167,16 @@ function runIdsOf({ pages }: InlineData): ReadonlySet<string> {
 }
 
 /** Adds the content of entries while it fits. */
-async function addEvents(source: InspectorSource, data: InlineData, budget: SizeBudget): Promise<void> {
+async function addEvents(
+  source: InspectorSource,
+  data: InlineData,
+  budget: SizeBudget,
+  progress: ProgressReporter,
+): Promise<void> {
   const { begin } = data.info;
+  progress.begin({ label: 'reading content', unit: 'entries', total: data.entries.length });
   for (const at of data.entries.keys()) {
+    progress.advance();
     const event = await source.event(begin + at);
     if (event === null) continue;
     const { leaf_hash, artifacts, log_index } = event;

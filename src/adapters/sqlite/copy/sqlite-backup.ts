@@ -3,6 +3,7 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
+import { NO_PROGRESS, type ProgressReporter } from '../../../ports/progress.js';
 import { fsyncDirectorySync } from '../../files/fsync-directory.js';
 import { asLedgerError, openDatabase } from '../sqlite-database.js';
 
@@ -14,14 +15,18 @@ const PAGES_PER_TURN = 1_024;
  * the ledger never waits: the copy reads one snapshot, and until it ends the WAL is only not truncated.
  * @throws LedgerError
  */
-export async function backupSqliteFile(file: string, target: string): Promise<void> {
+export async function backupSqliteFile(
+  file: string,
+  target: string,
+  progress: ProgressReporter = NO_PROGRESS,
+): Promise<void> {
   closeSync(openSync(target, 'wx', 0o600));
   const db = openDatabase(file, true);
   try {
     // An open read transaction keeps the snapshot. Without it, each commit of the writer would start the copy again.
     db.exec('BEGIN');
     db.prepare('SELECT size FROM meta').get();
-    await db.backup(target, { progress: () => PAGES_PER_TURN });
+    await db.backup(target, { progress: pageProgress(progress, db) });
   } catch (cause) {
     throw asLedgerError(cause, `the ledger ${file} cannot be copied to ${target}`);
   } finally {
@@ -35,6 +40,22 @@ export async function backupSqliteFile(file: string, target: string): Promise<vo
     closeSync(descriptor);
   }
   fsyncDirectorySync(dirname(target));
+}
+
+/** Reports the pages as bytes. SQLite names their number with the first report. */
+function pageProgress(
+  progress: ProgressReporter,
+  db: Database.Database,
+): NonNullable<Database.BackupOptions['progress']> {
+  const pageBytes = Number(db.pragma('page_size', { simple: true }));
+  let done: number | null = null;
+  return ({ totalPages, remainingPages }) => {
+    if (done === null) progress.begin({ label: 'copying the ledger', unit: 'bytes', total: totalPages * pageBytes });
+    const copied = (totalPages - remainingPages) * pageBytes;
+    progress.advance(copied - (done ?? 0));
+    done = copied;
+    return PAGES_PER_TURN;
+  };
 }
 
 /** Leaves a closed ledger file without a WAL: its content is then exactly that of the file. */

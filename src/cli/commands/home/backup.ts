@@ -6,6 +6,7 @@ import { readPackageVersion } from '../../../service/package-version.js';
 import type { CliCommand, CommandArguments, ExitCode } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import type { Io } from '../../io.js';
+import { progressFor } from '../../progress-bar.js';
 import { findContractFolder, homeOf } from '../../options/folders.js';
 import { findSharedHome, STORE_OPTION } from '../../store/shared-home.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
@@ -44,6 +45,7 @@ async function run(args: CommandArguments, io: Io): Promise<ExitCode> {
     sandbox: !args.flag('no-sandbox'),
     replay: !args.flag('no-replay'),
     madeBy: readPackageVersion(),
+    progress: progressFor(args, io),
     madeAt: new Date(systemClock().now()).toISOString(),
   });
   if (args.flag('json')) await io.stdout.write(jsonLine(report));

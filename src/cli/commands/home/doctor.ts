@@ -15,9 +15,12 @@ import {
   type DoctorLevel,
 } from '../../../runtime/home/doctor/finding.js';
 import { openHome, type HomePaths } from '../../../runtime/home/home.js';
+import type { ProgressReporter } from '../../../ports/progress.js';
+import { countReads } from '../../../runtime/ledger/count-reads.js';
 import { readPackageVersion } from '../../../service/package-version.js';
 import { NO_OPERANDS, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
 import type { Io } from '../../io.js';
+import { progressFor } from '../../progress-bar.js';
 import { findContractFolder, homeOf, loadContract } from '../../options/folders.js';
 import {
   findSharedHome,
@@ -41,6 +44,7 @@ export const doctor: CliCommand = {
     'outcomes; `turnpike ledger verify` reads everything.',
   ],
   async run(args, io) {
+    progressFor(args, io).begin({ label: 'examining the installation', unit: 'entries', total: null });
     const findings = await examine(args, io);
     const sorted = DOCTOR_SUBJECTS.flatMap((subject) => findings.filter((one) => one.subject === subject));
     if (args.flag('json')) {
@@ -69,12 +73,16 @@ async function examine(args: CommandArguments, io: Io): Promise<readonly DoctorF
     ...(await examineKeys(paths)),
     ...examineDisk(paths),
     ...(await examineContract(args, io)),
-    ...(await examineStore(paths, shared)),
+    ...(await examineStore(paths, shared, progressFor(args, io))),
   ];
 }
 
 /** Formats, unsafe settings of a shared ledger, and the ledger itself. */
-async function examineStore(paths: HomePaths, shared: SharedHome | null): Promise<readonly DoctorFinding[]> {
+async function examineStore(
+  paths: HomePaths,
+  shared: SharedHome | null,
+  progress: ProgressReporter,
+): Promise<readonly DoctorFinding[]> {
   const found: DoctorFinding[] = [];
   if (shared?.stored.unsafe_shared === true) {
     const text = 'the volume may be on a network file system (unsafe_shared): outcomes can be recorded wrongly';
@@ -83,7 +91,9 @@ async function examineStore(paths: HomePaths, shared: SharedHome | null): Promis
   try {
     found.push(await examineFormat(paths, shared));
     // Not like other readers: those may create a cache of replay points.
-    const { store, anchor } = shared === null ? openHome(paths, { readOnly: true }) : await openSharedReader(shared);
+    const opened = shared === null ? openHome(paths, { readOnly: true }) : await openSharedReader(shared);
+    const { anchor } = opened;
+    const store = countReads(opened.store, progress, { label: null });
     try {
       return [...found, ...(await examineLedger({ store, anchor, clock: systemClock() }))];
     } finally {

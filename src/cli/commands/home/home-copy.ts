@@ -4,16 +4,13 @@ import {
   type LedgerLocation,
   type LocationOptions,
 } from '../../../runtime/home/copy/copy-location.js';
-import type { CopyCounts } from '../../../runtime/home/copy/copy-ledger.js';
 import { refuseTrackedKeys } from '../../../runtime/home/tracked-keys.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import type { Io } from '../../io.js';
+import { progressFor } from '../../progress-bar.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 import { printVerdict } from '../ledger/ledger-verify.js';
-
-/** Minimum number of entries or contents between two lines of progress. */
-const PROGRESS_ROWS = 50_000;
 
 /** `turnpike home copy`: copies a ledger between an SQLite home and PostgreSQL. */
 export const homeCopy: CliCommand = {
@@ -48,7 +45,7 @@ async function copy(args: CommandArguments, io: Io): Promise<ExitCode> {
     sandbox: !args.flag('no-sandbox'),
     replay: !args.flag('no-replay'),
     keepSource: args.flag('keep-source'),
-    ...(io.stderr.isTTY ? { onProgress: progressTo(io) } : {}),
+    progress: progressFor(args, io),
   });
   if (args.flag('json')) {
     await io.stdout.write(jsonLine(report));
@@ -84,13 +81,3 @@ const linesOf = ({ from, to, entries, trees, verdict }: CopyReport, isKept: bool
         `copied ${entries} entries of ${countText(trees, 'run tree')} from ${from} to ${to}`,
         isKept ? 'use only one of the two from now on' : `${from} is not opened for writing any more: use the copy`,
       ];
-
-function progressTo({ stderr }: Io): (counts: Readonly<CopyCounts>, entries: number) => void {
-  let printed = 0;
-  return ({ contents, entries }, all) => {
-    if (contents + entries - printed < PROGRESS_ROWS) return;
-    printed = contents + entries;
-    const done = entries === 0 ? countText(contents, 'content') : `${entries} of ${all} entries`;
-    void stderr.writeLine(`copied ${done}`);
-  };
-}

@@ -5,6 +5,7 @@ import type { CliCommand, CommandArguments, ExitCode } from '../../command.js';
 import { commandUsageError } from '../../arguments.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import type { Io } from '../../io.js';
+import { progressFor } from '../../progress-bar.js';
 import { findContractFolder, homeOf } from '../../options/folders.js';
 import { PERSON_OPTIONS, requireOption } from '../../options/person-options.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
@@ -58,6 +59,7 @@ async function run(args: CommandArguments, io: Io): Promise<ExitCode> {
     policies: policySource(findContractFolder(args, io).path),
     actor: requireOption(restore, args, 'actor'),
     log: io.log,
+    progress: progressFor(args, io),
   });
   if (args.flag('json')) await io.stdout.write(jsonLine(report));
   else {

@@ -9,12 +9,14 @@ import type { BoundaryBlocker } from '../../../runtime/evidence/archive-boundary
 import { readStoreHome } from '../../../runtime/home/store-home.js';
 import { openHome } from '../../../runtime/home/home.js';
 import { readLedgerSigner } from '../../../runtime/home/ledger-key.js';
+import { countReads } from '../../../runtime/ledger/count-reads.js';
 import { RunRecordWriter } from '../../../runtime/ledger/run-record-writer.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import { homeOf } from '../../options/folders.js';
 import { type Io } from '../../io.js';
+import { progressFor } from '../../progress-bar.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike ledger archive`: moves the oldest entries of a ledger to a file that proves what they were. */
@@ -51,6 +53,7 @@ async function archive(path: string, before: number | null, args: CommandArgumen
   if (readStoreHome(home.home) !== null) {
     throw usageError('a ledger in a database cannot be archived: its entries stay in the database');
   }
+  const progress = progressFor(args, io);
   const { store, anchor, signHeads } = openHome(home, { readOnly: false });
   try {
     const epoch = await store.acquire();
@@ -58,8 +61,10 @@ async function archive(path: string, before: number | null, args: CommandArgumen
     await signHeads?.();
     const signer = readLedgerSigner(home.ledgerKey);
     if (signer === null) throw usageError('this home directory has no signing key: open it once for writing');
-    await new RunRecordWriter({ store, clock: systemClock(), log: io.log, defer: scheduleNextTurn }).finish();
-    return await archiveLedger({ store, epoch, anchor, signer }, before, () => createArchiveDraft(path));
+    progress.begin({ label: 'writing run records', unit: 'entries', total: null });
+    const counted = countReads(store, progress, { label: null });
+    await new RunRecordWriter({ store: counted, clock: systemClock(), log: io.log, defer: scheduleNextTurn }).finish();
+    return await archiveLedger({ store, epoch, anchor, signer, progress }, before, () => createArchiveDraft(path));
   } finally {
     await anchor.close();
     await store.close();

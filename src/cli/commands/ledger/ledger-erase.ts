@@ -3,6 +3,7 @@ import { commandUsageError } from '../../arguments.js';
 import type { CliCommand } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
 import { withHomeAccess } from '../../home-access.js';
+import { progressFor } from '../../progress-bar.js';
 import { PERSON_OPTIONS, requireOption } from '../../options/person-options.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
@@ -29,7 +30,10 @@ export const ledgerErase: CliCommand = {
     const erasure = { case: case_id, actor: requireOption(ledgerErase, args, 'actor') };
     if (!args.flag('yes'))
       throw commandUsageError(ledgerErase, 'this destroys content permanently: confirm with --yes');
-    const erased = await withHomeAccess(args, io, (home) => home.erase(erasure));
+    const erased = await withHomeAccess(args, io, (home) => {
+      progressFor(args, io).begin({ label: 'erasing', unit: 'entries', total: null });
+      return home.erase(erasure);
+    });
     const { contents, bytes, archived = false } = erased;
     const message =
       `erased ${countText(contents, 'content')} of ${case_id}, ${countText(bytes, 'byte')}; ` +

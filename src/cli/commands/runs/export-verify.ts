@@ -4,8 +4,10 @@ import { openBagFolder } from '../../../adapters/bag/bag-folder.js';
 import { openBagZip } from '../../../adapters/bag/bag-zip.js';
 import type { BagTree } from '../../../ports/bag-tree.js';
 import type { ExportBagFinding, ExportBagFacts, ExportBagReport } from '../../../runtime/export/verify/bag-report.js';
+import { countBagReads } from '../../../runtime/export/verify/count-bag-reads.js';
 import { verifyExportBag } from '../../../runtime/export/verify/verify-bag.js';
 import type { CliCommand, ExitCode } from '../../command.js';
+import { progressFor } from '../../progress-bar.js';
 import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
 import type { Io } from '../../io.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
@@ -27,7 +29,7 @@ export const exportVerify: CliCommand = {
   async run(args, io) {
     const [name = ''] = args.operands;
     const key = readTrustedKey(args, io);
-    const tree = await openBagTree(resolve(io.cwd, name));
+    const tree = countBagReads(await openBagTree(resolve(io.cwd, name)), progressFor(args, io));
     try {
       const report = await verifyExportBag(tree, key);
       if (args.flag('json')) await io.stdout.write(jsonLine(report));

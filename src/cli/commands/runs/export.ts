@@ -5,6 +5,7 @@ import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../comma
 import { locateExports } from '../../../runtime/home/store-home.js';
 import { homeOf } from '../../options/folders.js';
 import { withHomeAccess } from '../../home-access.js';
+import { progressFor } from '../../progress-bar.js';
 import { requireOption, reportHighRiskRun, parseStarter, STARTER_OPTIONS } from '../../options/person-options.js';
 
 const KINDS: readonly NonNullable<ExportOptions['kind']>[] = [
@@ -49,7 +50,10 @@ export const exportCase: CliCommand = {
       format: args.flag('zip') ? ('zip' as const) : ('folder' as const),
       kind: parseExportKind(args),
     };
-    return withHomeAccess(args, io, async (home) => reportHighRiskRun(await home.export(options), args, io));
+    return withHomeAccess(args, io, async (home) => {
+      progressFor(args, io).begin({ label: 'exporting', unit: 'entries', total: null });
+      return reportHighRiskRun(await home.export(options), args, io);
+    });
   },
 };
 

@@ -22,6 +22,7 @@ export async function followRuns(
   io: Io,
 ): Promise<void> {
   const stop = io.stop();
+  io.progress.close();
   const isStopped = (): boolean => stop.aborted;
   const paint = createPainter(io.colours);
   const printed = new Map<string, string>();

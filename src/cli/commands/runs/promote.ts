@@ -4,6 +4,7 @@ import { WRITE_MODES, type WriteMode } from '../../../contract/policy/lanes.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../command.js';
 import { withHomeAccess } from '../../home-access.js';
+import { progressFor } from '../../progress-bar.js';
 import { type Io } from '../../io.js';
 import { readJsonFile, parseJsonArgument } from '../../options/json-argument.js';
 import { requireOption, reportHighRiskRun, parseStarter, STARTER_OPTIONS } from '../../options/person-options.js';
@@ -45,7 +46,10 @@ export const promote: CliCommand = {
       record: await readRecord(args, io),
       ...(sources.length === 0 ? {} : { sources: sources.map(validateSource) }),
     };
-    return withHomeAccess(args, io, async (home) => reportHighRiskRun(await home.promote(options), args, io));
+    return withHomeAccess(args, io, async (home) => {
+      progressFor(args, io).begin({ label: 'promoting', unit: 'entries', total: null });
+      return reportHighRiskRun(await home.promote(options), args, io);
+    });
   },
 };
 

@@ -11,6 +11,7 @@ import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
 import { homeOf, withLedger } from '../../options/folders.js';
 import { type Io } from '../../io.js';
+import { progressFor } from '../../progress-bar.js';
 
 const PORT_DEFAULT = '7392';
 /** Size limit of an HTML file, because a browser parses it in one piece. */
@@ -54,7 +55,7 @@ export const inspectCommand: CliCommand = {
 async function inspectBundle(file: string, args: CommandArguments, io: Io): Promise<ExitCode> {
   const { inspectedBundle } = await import('../../../service/inspector/ledger-inspector-source.js');
   const key = readTrustedKey(args, io);
-  const { source, flaw } = await inspectedBundle(file, key);
+  const { source, flaw } = await inspectedBundle(file, key, progressFor(args, io));
   try {
     if (flaw !== null) await io.stderr.writeLine(`NOT VERIFIED: ${flaw}. The page marks what was changed.`);
     else if (key === null)
@@ -82,6 +83,8 @@ async function inspectHome(reader: LedgerReader, args: CommandArguments, io: Io)
 }
 
 async function serveInspector(source: InspectorSource, args: CommandArguments, io: Io): Promise<void> {
+  // From now on it waits for requests.
+  io.progress.close();
   const { serveSource } = await import('../../../service/http/index.js');
   const reader = { actor: args.text('actor') ?? AGENT_DEFAULTS.actor, role: args.text('role') ?? AGENT_DEFAULTS.role };
   const server = await serveSource({
@@ -108,7 +111,7 @@ async function writeHtml(out: string, source: InspectorSource, args: CommandArgu
   const mib = Number(args.text('html-mib') ?? HTML_MIB_DEFAULT);
   if (!Number.isInteger(mib) || mib < 1 || mib > 1_024)
     throw commandUsageError(inspectCommand, '--html-mib takes a number from 1 to 1024');
-  const html = await oneFileHtml(template, source, { maxBytes: mib * 1_048_576 });
+  const html = await oneFileHtml(template, source, { maxBytes: mib * 1_048_576 }, progressFor(args, io));
   if (!isCreated(out, html)) throw usageError(`cannot write ${out}: it exists already`);
   await io.stderr.writeLine(`${out}: ${await source.size()} entries, ${Buffer.byteLength(html)} bytes`);
 }

@@ -22,6 +22,8 @@ import { checkExternalHead } from '../../../ledger/verification/check-external-h
 import type { LedgerVerdict } from '../../../ledger/verification/ledger-verdict.js';
 import type { NoteSigner } from '../../../ledger/proof/signed-note.js';
 import type { ExternalHead, LedgerStore } from '../../../ports/ledger/ledger-store.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../../ports/progress.js';
+import { countReads } from '../../ledger/count-reads.js';
 import { LedgerReader } from '../../ledger/ledger-reader.js';
 import type { LedgerLocation } from '../copy/copy-location.js';
 import { refuseUnfinishedCopy } from '../copy/copy-marker.js';
@@ -49,6 +51,8 @@ export interface BackupOptions {
   /** The version of this package, and the time. */
   readonly madeBy: string;
   readonly madeAt: string;
+  /** Receives how far the backup and its verification are. @default none */
+  readonly progress?: ProgressReporter;
 }
 
 /** A finished backup; null instead of its manifest if the copy did not verify. */
@@ -107,13 +111,14 @@ function claimFolder(to: string): BackupPaths {
 }
 
 async function copyParts(options: BackupOptions, { contract, data }: BackupPaths, copy: HomePaths): Promise<void> {
-  const { from, keys = false, sandbox = true } = options;
+  const { from, keys = false, sandbox = true, progress = NO_PROGRESS } = options;
   const { paths } = from;
   for (const folder of [data, copy.artifacts, copy.keys, copy.caseKeys]) makeFolder(folder);
   const { anchor } = openHead(paths, { readOnly: true });
   const before = await anchor.read();
   await anchor.close();
-  await copyLedger(from, copy, before);
+  await copyLedger(from, copy, before, progress);
+  progress.begin({ label: 'copying files', unit: 'files', total: null });
   // B2: an erasure meanwhile has left its note, which this copies too.
   if (keys) await copyFolder(paths.keys, copy.keys, { skip: NOT_COPIED, acceptMissing: true });
   else await copyPublicKeys(paths, copy);
@@ -126,12 +131,17 @@ async function copyParts(options: BackupOptions, { contract, data }: BackupPaths
   for (const folder of [copy.caseKeys, copy.keys, copy.artifacts, data]) await fsyncDirectory(folder);
 }
 
-async function copyLedger(from: LedgerLocation, copy: HomePaths, head: ExternalHead | null): Promise<void> {
+async function copyLedger(
+  from: LedgerLocation,
+  copy: HomePaths,
+  head: ExternalHead | null,
+  progress: ProgressReporter,
+): Promise<void> {
   const { paths, postgres } = from;
   if (postgres === null) {
-    await backupSqliteFile(paths.ledger, copy.ledger);
+    await backupSqliteFile(paths.ledger, copy.ledger, progress);
     await copyFolder(paths.artifacts, copy.artifacts, { skip: /\.part$/, acceptMissing: true });
-  } else await backupPostgres({ ...from, postgres }, copy);
+  } else await backupPostgres({ ...from, postgres }, copy, progress);
   if (head === null) return;
   const store = openSqliteStore({ ...sqliteFiles(copy), caseKeysDir: paths.caseKeys, readOnly: true });
   try {
@@ -161,7 +171,7 @@ async function copyIfThere(from: string, to: string): Promise<void> {
 
 /** Verifies the copy against a head of exactly its size, with the keys of the ledger. */
 async function verify(
-  { from, replay = true }: BackupOptions,
+  { from, replay = true, progress = NO_PROGRESS }: BackupOptions,
   copy: HomePaths,
   signer: NoteSigner,
 ): Promise<{ readonly verdict: LedgerVerdict; readonly head: ExternalHead | null }> {
@@ -176,7 +186,8 @@ async function verify(
   try {
     const { size, root } = await store.head();
     await anchor.write({ size, root });
-    const verdict = await new LedgerReader(store, anchor).verify({ replay });
+    const counted = countReads(store, progress, { label: 'verifying the backup' });
+    const verdict = await new LedgerReader(counted, anchor).verify({ replay });
     return { verdict, head: verdict.verdict === 'refused' ? null : { size, root } };
   } finally {
     await anchor.close();
@@ -190,9 +201,9 @@ async function finish(
   { size, root }: ExternalHead,
   signer: NoteSigner,
 ): Promise<Required<Pick<BackupReport, 'manifest' | 'manifest_sha256'>>> {
-  const { from, keys = false, sandbox = true, contract, madeAt, madeBy } = options;
+  const { from, keys = false, sandbox = true, contract, madeAt, madeBy, progress = NO_PROGRESS } = options;
   await fsyncDirectory(paths.data);
-  const list = await writeFileList(paths);
+  const list = await writeFileList(paths, progress);
   const manifest: BackupManifest = {
     version: 1,
     made_at: madeAt,

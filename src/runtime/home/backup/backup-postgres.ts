@@ -1,6 +1,7 @@
 import { CaseKeys } from '../../../adapters/keys/case-keys.js';
 import { createSqliteCopyTarget } from '../../../adapters/sqlite/copy/sqlite-copy-target.js';
 import { withoutWal } from '../../../adapters/sqlite/copy/sqlite-backup.js';
+import type { ProgressReporter } from '../../../ports/progress.js';
 import { Sequencer } from '../../../engine/sequencer.js';
 import { copyLedger } from '../copy/copy-ledger.js';
 import type { LedgerLocation, PostgresLocation } from '../copy/copy-location.js';
@@ -11,6 +12,7 @@ import { erasureSealOf, sqliteFiles } from '../home.js';
 export async function backupPostgres(
   { paths, postgres }: LedgerLocation & { readonly postgres: PostgresLocation },
   copy: HomePaths,
+  progress: ProgressReporter,
 ): Promise<void> {
   const { openPostgresBackupSource } = await import('../../../adapters/postgres/copy/postgres-backup-source.js');
   const keys = new CaseKeys(paths.caseKeys, erasureSealOf(paths, { readOnly: true }));
@@ -23,7 +25,7 @@ export async function backupPostgres(
     const { file, artifactsDir } = sqliteFiles(copy);
     const target = createSqliteCopyTarget({ file, artifactsDir });
     try {
-      await copyLedger(source, null, target, () => undefined);
+      await copyLedger(source, null, target, { progress });
     } finally {
       await target.close();
       await source.close();

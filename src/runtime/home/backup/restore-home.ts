@@ -33,6 +33,8 @@ import type { ErasureSeal, ExternalHead, LogHead } from '../../../ports/ledger/l
 import { headFile } from '../../../adapters/ledger/head-file.js';
 import type { Log } from '../../../ports/log.js';
 import type { PolicySource } from '../../../ports/policy-source.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../../ports/progress.js';
+import { countReads } from '../../ledger/count-reads.js';
 import { LedgerReader } from '../../ledger/ledger-reader.js';
 import { BACKUP_PREFIX, createCopyMarker, readCopyMarker, removeCopyMarker } from '../copy/copy-marker.js';
 import { homePaths, keyFolder, type HomePaths } from '../home-paths.js';
@@ -64,6 +66,8 @@ export interface RestoreOptions {
   readonly policies: PolicySource;
   readonly actor: string;
   readonly log: Log;
+  /** Receives how far the restore and its verification are. @default none */
+  readonly progress?: ProgressReporter;
 }
 
 /** What was restored. */
@@ -84,13 +88,14 @@ export interface RestoreReport extends RecordedRestore {
  * wrong list of erasures or a head of another ledger; UsageError if the home is not empty or something is not named
  */
 export async function restoreHome(options: RestoreOptions): Promise<RestoreReport> {
+  const { progress = NO_PROGRESS } = options;
   const from = backupPaths(options.backup);
   const copy = homePaths(from.data);
   const keys = options.keys === null ? keyFolder(copy.keys) : keyFolder(options.keys);
   const verifier = readLedgerVerifier(keys.ledgerKey) ?? readLedgerVerifier(copy.ledgerKey);
   if (verifier === null) throw usageError(`${keys.keys} has no ledger key: name the key folder with --keys`);
   const { manifest, sha256 } = readManifest(options.backup, verifier);
-  await checkFiles(from, manifest);
+  await checkFiles(from, manifest, progress);
   if (readLedgerSigner(keys.ledgerKey) === null) {
     throw usageError('the backup has no keys: name the key folder of the ledger with --keys');
   }
@@ -103,10 +108,11 @@ export async function restoreHome(options: RestoreOptions): Promise<RestoreRepor
   try {
     await removeAllBut(paths);
     const erased = pendingErasures(list, new CaseKeys(copy.caseKeys, () => seal));
+    progress.begin({ label: 'copying files', unit: 'files', total: null });
     await copyBackup(options, { copy, keys: keys.keys, paths, erased });
     if (list.text !== null) replaceFile(join(paths.caseKeys, ERASURE_LIST), list.text, 0o600);
     const recorded = await settleAndErase(options, paths, { manifest, sha256, lost, erased });
-    const verdict = await verify(paths, options.replay ?? true);
+    const verdict = await verify(paths, options);
     const report = { home: paths.home, kept: keptOf(manifest), lost, erased: erased.map(({ case_id }) => case_id) };
     if (verdict.verdict !== 'refused') await removeCopyMarker(paths.home);
     return { ...report, ...recorded, verdict };
@@ -241,12 +247,16 @@ async function newestHead(files: readonly string[], key: NoteVerifier): Promise<
   return newest === null ? null : { size: newest.size, root: newest.root };
 }
 
-async function verify(paths: HomePaths, replay: boolean): Promise<LedgerVerdict> {
+async function verify(
+  paths: HomePaths,
+  { replay = true, progress = NO_PROGRESS }: RestoreOptions,
+): Promise<LedgerVerdict> {
   const erasureSeal = erasureSealOf(paths, { readOnly: true });
   const store = openSqliteStore({ ...sqliteFiles(paths), readOnly: true, erasureSeal });
   const { anchor } = openHead(paths, { readOnly: true });
   try {
-    return await new LedgerReader(store, anchor).verify({ replay });
+    const counted = countReads(store, progress, { label: 'verifying the restored ledger' });
+    return await new LedgerReader(counted, anchor).verify({ replay });
   } finally {
     await anchor.close();
     await store.close();

@@ -10,6 +10,8 @@
 import { LedgerError, usageError } from '../../../errors.js';
 import type { LedgerVerdict } from '../../../ledger/verification/ledger-verdict.js';
 import type { LogHead } from '../../../ports/ledger/ledger-store.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../../ports/progress.js';
+import { countReads } from '../../ledger/count-reads.js';
 import { LedgerReader } from '../../ledger/ledger-reader.js';
 import { openHead } from '../home.js';
 import { copyLedger, type CopyCounts, type CopyProgress } from './copy-ledger.js';
@@ -30,6 +32,8 @@ export interface CopyHomeOptions {
   /** Whether the source is opened for writing after the copy, for a copy that is never written. @default false */
   readonly keepSource?: boolean;
   readonly onProgress?: CopyProgress;
+  /** Receives how far the copy and its verification are. @default none */
+  readonly progress?: ProgressReporter;
 }
 
 /** What was copied. */
@@ -101,13 +105,15 @@ type Source = Awaited<ReturnType<typeof openCopySource>>;
 
 async function copyAll(options: CopyHomeOptions, names: CopyNames, opened: Source): Promise<CopyResult> {
   const { from, to, sandbox = true, keepSource = false, onProgress = () => undefined } = options;
+  const { progress = NO_PROGRESS } = options;
   const { store, source } = opened;
   await clearTarget(to);
+  progress.begin({ label: 'copying files', unit: 'files', total: null });
   await copyFiles(from, to, sandbox);
   const target = await createCopyTarget(to, names.from);
   try {
-    const { head, entries, trees } = await copyLedger(source, store, target, onProgress);
-    const verdict = await verifyCopy(to, options.replay ?? true);
+    const { head, entries, trees } = await copyLedger(source, store, target, { onProgress, progress });
+    const verdict = await verifyCopy(to, options);
     const copied = { entries, trees, root: head.root, verdict };
     if (verdict.verdict === 'refused') return copied;
     await writeHead(to, head);
@@ -135,13 +141,13 @@ async function markSource({ mark, confirmLock }: Source, target: string): Promis
 
 /** Finishes a copy that was interrupted between its two last writes: only the mark of the folder is left. */
 async function finishPublished(
-  { to, replay = true, keepSource = false }: CopyHomeOptions,
+  { to, keepSource = false, ...options }: CopyHomeOptions,
   names: CopyNames,
   opened: Source,
 ): Promise<CopyResult | null> {
   const { root } = await opened.source.head();
   if (readCopyMarker(to.paths.home)?.verified !== root || !(await isPublished(to))) return null;
-  const verdict = await verifyCopy(to, replay);
+  const verdict = await verifyCopy(to, options);
   if (verdict.verdict === 'refused') return null;
   if (!keepSource) await markSource(opened, names.to);
   await removeCopyMarker(to.paths.home);
@@ -149,8 +155,11 @@ async function finishPublished(
 }
 
 /** Compares the copy with the head file of the source, too. */
-async function verifyCopy(to: LedgerLocation, replay: boolean): Promise<LedgerVerdict> {
-  const store = await openCopy(to);
+async function verifyCopy(
+  to: LedgerLocation,
+  { replay = true, progress = NO_PROGRESS }: Pick<CopyHomeOptions, 'replay' | 'progress'>,
+): Promise<LedgerVerdict> {
+  const store = countReads(await openCopy(to), progress, { label: 'verifying the copy' });
   const { anchor } = openHead(to.paths, { readOnly: true });
   try {
     return await new LedgerReader(store, anchor).verify({ replay });

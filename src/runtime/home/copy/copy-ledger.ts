@@ -2,6 +2,7 @@ import { LedgerError } from '../../../errors.js';
 import { EMPTY_HEAD, extendHead } from '../../../ledger/proof/merkle.js';
 import type { CopyPages, LedgerCopySource, LedgerCopyTarget } from '../../../ports/ledger/ledger-copy.js';
 import type { LedgerStore, LogHead } from '../../../ports/ledger/ledger-store.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../../ports/progress.js';
 import { readRecovery } from './copied-recovery.js';
 
 /** Unfinished trees in one page. */
@@ -18,6 +19,12 @@ export interface CopyCounts {
 /** Receives the counts after each page, and the number of entries of the source. */
 export type CopyProgress = (counts: Readonly<CopyCounts>, entries: number) => void;
 
+/** Who learns how far a copy is. */
+export interface CopyListeners {
+  readonly onProgress?: CopyProgress;
+  readonly progress?: ProgressReporter;
+}
+
 /**
  * Copies all rows of a ledger in pages, in the order of its log. Holds one page in memory.
  * @param store the store of the source, for trees that must be folded; null if the target needs no duties
@@ -28,16 +35,18 @@ export async function copyLedger(
   source: LedgerCopySource,
   store: LedgerStore | null,
   target: LedgerCopyTarget,
-  onProgress: CopyProgress,
+  { onProgress = () => undefined, progress = NO_PROGRESS }: CopyListeners,
 ): Promise<CopyCounts & { readonly head: LogHead }> {
   const head = await source.head();
   const counts: CopyCounts = { entries: 0, trees: 0, contents: 0 };
-  const progress = () => onProgress(counts, head.size);
+  progress.begin({ label: 'copying contents', unit: 'contents', total: null });
   for await (const page of source.contents()) {
     await target.addContents(page);
     counts.contents += page.length;
-    progress();
+    onProgress(counts, head.size);
+    progress.advance(page.length);
   }
+  progress.begin({ label: 'copying entries', unit: 'entries', total: head.size });
   let log: LogHead = EMPTY_HEAD;
   for await (const page of source.blocks()) {
     if (page[0]?.log_index !== log.size) throw differentLogError(log.size);
@@ -46,8 +55,9 @@ export async function copyLedger(
       page.flatMap(({ leaf_hashes }) => hashesOf(leaf_hashes)),
     );
     await target.addBlocks(page);
+    progress.advance(log.size - counts.entries);
     counts.entries = log.size;
-    progress();
+    onProgress(counts, head.size);
   }
   if (log.size !== head.size || log.root !== head.root) throw differentLogError(log.size);
   await copyPages(source.trees(), async (page) => {
