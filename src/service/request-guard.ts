@@ -27,7 +27,7 @@ export interface RequestGuardRules {
   readonly origins: readonly string[];
   readonly tokens: Pick<TokenBook, 'find'>;
   /** Callers of issuers, and sessions of the page. Default: only tokens of the token book are accepted. */
-  readonly identity?: Pick<RequestIdentity, 'identify'> | undefined;
+  readonly identity?: Pick<RequestIdentity, 'identify' | 'withPerson'> | undefined;
   /** Where a person can sign in, for a page whose request was refused. Default: nowhere. */
   readonly signIn?: string;
   /** Which requests another site may send a browser to make: the return of a login. Default: none. */
@@ -98,13 +98,25 @@ function authenticate(
   const authorization = header('authorization');
   const [, bearer = null] = BEARER.exec(authorization ?? '') ?? [];
   const principal = bearer === null ? null : tokens.find(bearer);
-  if (principal !== null) return { refusal: null, principal };
+  if (principal !== null) return admitToken(principal, identity);
   // A request with an Authorization header stands for itself: the cookie of the browser adds nothing to it.
   const cookie = authorization === undefined ? (header('cookie') ?? null) : null;
   const [csrf, origin] = [header('x-turnpike-csrf') ?? null, header('origin') ?? null];
   const refused = unauthorized(authorization !== undefined, signIn);
   const result = identity?.identify({ method, bearer, cookie, csrf, origin }) ?? null;
-  if (result === null) return { refusal: refused };
+  return result === null ? { refusal: refused } : settle(result, refused);
+}
+
+/** Requests and votes of one person are compared by the person, whichever token the person uses. */
+function admitToken(principal: Principal, identity: RequestGuardRules['identity']): GuardResult | Promise<GuardResult> {
+  if (identity === undefined) return { refusal: null, principal };
+  return settle(identity.withPerson(principal), createRefusal('UNAUTHENTICATED'));
+}
+
+function settle(
+  result: IdentityResult | Promise<IdentityResult>,
+  refused: Refusal,
+): GuardResult | Promise<GuardResult> {
   return result instanceof Promise
     ? result.then((awaited) => toGuardResult(awaited, refused))
     : toGuardResult(result, refused);

@@ -7,6 +7,7 @@ import type { PageFile } from '../../adapters/page-folder.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
 import { sdkTelemetry } from '../../adapters/telemetry/sdk-telemetry.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
 import { SESSION_ROLES } from '../../contract/session/session.js';
 import type { Clock } from '../../ports/clock.js';
 import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
@@ -244,7 +245,7 @@ class McpHandler {
   readonly #options: TurnpikeHttpOptions;
   readonly #http: HttpService;
   readonly #endpoint: McpEndpoint;
-  /** By token: the state that its connections share. */
+  /** By token and person: the state that its connections share. */
   readonly #services = new Map<string, McpService>();
 
   constructor(options: TurnpikeHttpOptions, http: HttpService, endpoint: McpEndpoint) {
@@ -269,9 +270,11 @@ class McpHandler {
   }
 
   #serviceOf(principal: Principal): McpService {
-    const known = this.#services.get(principal.id);
+    // Policy may map the actor of a token to another person while the service runs.
+    const key = canonicalJson([principal.id, principal.person ?? null]);
+    const known = this.#services.get(key);
     if (known !== undefined) {
-      this.#remember(principal.id, known);
+      this.#remember(key, known);
       return known;
     }
     const { turnpike, agent = {}, sessions = {}, newRunsMax } = this.#options;
@@ -287,14 +290,14 @@ class McpHandler {
       log,
       ...(newRunsMax === undefined ? {} : { newRunsMax }),
     });
-    this.#remember(principal.id, service);
+    this.#remember(key, service);
     return service;
   }
 
   /** An issuer may have any number of callers. Of the one that was here longest ago, the MCP sessions are forgotten. */
-  #remember(id: string, service: McpService): void {
-    this.#services.delete(id);
-    this.#services.set(id, service);
+  #remember(key: string, service: McpService): void {
+    this.#services.delete(key);
+    this.#services.set(key, service);
     const [oldest] = this.#services.keys();
     if (this.#services.size > SERVICES_MAX && oldest !== undefined) this.#services.delete(oldest);
   }

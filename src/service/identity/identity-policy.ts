@@ -23,6 +23,7 @@ interface IdentityPolicyOptions {
 export class IdentityPolicy {
   readonly #options: IdentityPolicyOptions;
   #state: IdentityPolicyState = { failed: 'identities.yaml was not read yet' };
+  #lastValid: IdentitiesPolicy | null = null;
   #readAt = -Infinity;
   #reading: Promise<IdentityPolicyState> | null = null;
 
@@ -38,6 +39,14 @@ export class IdentityPolicy {
   /** The state that was read last, however long ago. */
   get known(): IdentityPolicyState {
     return this.#state;
+  }
+
+  /**
+   * The newest mappings that were valid and pinned. While the file is not, the persons behind tokens remain: without
+   * them, each token of a person would count as a person of its own.
+   */
+  get lastValid(): IdentitiesPolicy | null {
+    return this.#lastValid;
   }
 
   /** Never throws. */
@@ -56,6 +65,7 @@ export class IdentityPolicy {
       log.error('no caller is identified by an issuer until identities.yaml is right', { reason: state.failed });
     }
     this.#state = state;
+    if ('policy' in state) this.#lastValid = state.policy;
     this.#readAt = readAt;
     return state;
   }
@@ -70,7 +80,8 @@ export class IdentityPolicy {
       return { policy: loadIdentities({ path, bytes }, null), sha256: digest };
     } catch (error) {
       if (error instanceof CodedError) return { failed: error.message };
-      throw error;
+      this.#options.log.error('identities.yaml could not be read', { error });
+      return { failed: 'identities.yaml could not be read' };
     }
   }
 }

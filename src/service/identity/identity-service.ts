@@ -2,6 +2,7 @@
 
 import { OidcProvider, type OidcIssuerOptions } from '../../adapters/identity/oidc-provider.js';
 import { isConforming } from '../../contract/validators.js';
+import type { IdentitiesPolicy } from '../../contract/policy/identities.js';
 import type { VerifiedIdentity } from '../../contract/run/verified-identity.js';
 import { TokenId } from '../../contract/token.js';
 import { PolicyError, usageError } from '../../errors.js';
@@ -115,12 +116,9 @@ export class IdentityService implements RequestIdentity {
     return this.#providers.some(({ isFailing }) => isFailing) ? 'the keys of an identity provider are missing' : null;
   }
 
-  /** The actor of a token of the token book, with the person behind it. */
-  async withPerson(principal: Principal): Promise<Principal> {
-    if (principal.verified !== undefined) return principal;
-    const state = await this.#policy.read();
-    const person = 'failed' in state ? null : personOfToken(state.policy, principal.actor);
-    return person === null ? principal : { ...principal, person };
+  withPerson(principal: Principal): IdentityResult | Promise<IdentityResult> {
+    const map = (): IdentityResult => mapToken(principal, this.#policy.lastValid);
+    return this.#policy.latest === null ? this.#policy.read().then(map) : map();
   }
 
   get counts(): IdentityCounts {
@@ -139,6 +137,12 @@ export class IdentityService implements RequestIdentity {
     this.#loggedAt.set(problem, now);
     this.#log.warn('a token of an issuer was refused', { problem, refused: this.#refused[problem] });
   }
+}
+
+function mapToken(principal: Principal, policy: IdentitiesPolicy | null): IdentityResult {
+  if (policy === null) return { problem: 'unavailable' };
+  const person = personOfToken(policy, principal.actor);
+  return { principal: person === null ? principal : { ...principal, person } };
 }
 
 /** How a caller was authenticated, as its votes record it; undefined for a book of tokens with ids of its own. */

@@ -18,6 +18,8 @@ export type IdentityResult = { readonly principal: Principal } | { readonly prob
 export interface RequestIdentity {
   /** @returns null if the request has no credential of this kind; synchronously, if nothing has to be waited for */
   identify(credentials: RequestCredentials): IdentityResult | Promise<IdentityResult> | null;
+  /** A caller of the token book, with the person behind its actor; a problem if that cannot be known. */
+  withPerson(principal: Principal): IdentityResult | Promise<IdentityResult>;
   /** Whether the caller would still be accepted: a stream may outlive its token. */
   holds(principal: Principal): boolean;
 }

@@ -160,8 +160,7 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     rights: ['approve'],
     body: BallotBody,
     responses: { 200: jsonResponse('Each vote, with the rule by which it counts or does not.', VotesShape) },
-    async handle({ principal: caller, body: { run_id, digests, decision } }, { turnpike, identity }) {
-      const principal = (await identity?.withPerson(caller)) ?? caller;
+    async handle({ principal, body: { run_id, digests, decision } }, { turnpike }) {
       if (principal.case !== null) checkTokenCase(principal, (await turnpike.ledger.run(run_id))?.case_id);
       const votes = await turnpike.approve({ run: run_id, digests, decision, ...voterOf(principal) });
       return { json: { votes } };
