@@ -30,10 +30,12 @@ export async function startKeyedRun(parts: KeyedRunsParts, options: AgentOptions
   const known = await engine.peek(root);
   if (known !== null) return { ...(await attach(parts, known, options)), resumed: true };
   const started = await agents.start({ idleMs: IDLE_MS_DEFAULT, ...options, link: 'remote' }, root);
-  // Another worker may have begun the run meanwhile, for another agent.
+  // Another call or another worker may have begun the run meanwhile, for another agent.
   const run = await agents.findAny(started.run_id);
   if (run !== null) checkOwner(run.context, options);
-  return { ...started, resumed: false };
+  if (run === null || (await agents.find(started.run_id)) !== null) return { ...started, resumed: false };
+  // It has ended already. The end is reported only to the call that has begun the run, so this one reads it.
+  return { ...createEndedRun(parts, run.context, await findEnding(parts, run)), resumed: false };
 }
 
 /** Seven days: a run that waits for a vote is silent for long. */

@@ -50,6 +50,16 @@ describe('D3: startAgent with a key', () => {
     expect((await bench.entries()).filter(({ type }) => type === 'run_created')).toHaveLength(2);
   });
 
+  test.each([{ lane: 'NO_LANE' }, { role: 'NO_ROLE' }])(
+    'two starts at once of a run that policy denies (%j) both learn its end',
+    async (denied) => {
+      const runs = await Promise.all([1, 2, 3].map(() => bench.turnpike.startAgent({ ...AGENT, ...denied })));
+      const endings = await Promise.all(runs.map(({ finished }) => finished));
+      expect(endings).toEqual([endings[0], endings[0], endings[0]]);
+      expect(endings[0]).toMatchObject({ run_id: runs[0]!.run_id, state: 'denied' });
+    },
+  );
+
   test('another key gives another run', async () => {
     const { run_id } = await bench.turnpike.startAgent(AGENT);
     expect((await bench.turnpike.startAgent({ ...AGENT, key: 'task-2' })).run_id).not.toBe(run_id);
