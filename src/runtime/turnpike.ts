@@ -101,7 +101,7 @@ export interface Turnpike {
   /**
    * Opens a run tree with one agent run. A run that policy denies is returned too: it has ended as `denied`. With a
    * `key`, attaches to the run of that key if there is one.
-   * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, role, lane or case; UsageError
+   * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, person, role, lane or case; UsageError
    */
   startAgent(options?: AgentOptions): Promise<AgentRun>;
   /** Lets an agent work in its run until it finishes or is stopped (docs/agents.md). */

@@ -4,6 +4,7 @@
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
+import type { Person } from '../../contract/person.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError, usageError } from '../../errors.js';
@@ -11,17 +12,17 @@ import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, AgentRun, RunEnding } from './agent-run.js';
 import { runEndedError, type Agents } from './agents.js';
-import { AGENT_DEFAULTS } from './open-input.js';
+import { AGENT_DEFAULTS, asPerson } from './open-input.js';
 
 interface KeyedRunsParts {
   readonly agents: Agents;
   readonly engine: Pick<TreeEngine, 'peek'>;
-  readonly ledger: Pick<LedgerReader, 'run'>;
+  readonly ledger: Pick<LedgerReader, 'run' | 'entries'>;
 }
 
 /**
  * Starts the run of a key, or attaches to it.
- * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, role, lane or case; UsageError
+ * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, person, role, lane or case; UsageError
  */
 export async function startKeyedRun(parts: KeyedRunsParts, options: AgentOptions & { key: string }): Promise<AgentRun> {
   const { agents, engine } = parts;
@@ -32,7 +33,7 @@ export async function startKeyedRun(parts: KeyedRunsParts, options: AgentOptions
   const started = await agents.start({ idleMs: IDLE_MS_DEFAULT, ...options, link: 'remote' }, root);
   // Another call or another worker may have begun the run meanwhile, for another agent.
   const run = await agents.findAny(started.run_id);
-  if (run !== null) checkOwner(run.context, options);
+  if (run !== null) await checkOwner(parts, run.context, options);
   if (run === null || (await agents.find(started.run_id)) !== null) return { ...started, resumed: false };
   // It has ended already. The end is reported only to the call that has begun the run, so this one reads it.
   return { ...createEndedRun(parts, run.context, await findEnding(parts, run)), resumed: false };
@@ -50,7 +51,7 @@ function rootOfKey(key: string): string {
 async function attach(parts: KeyedRunsParts, tree: Tree, options: AgentOptions): Promise<AgentRun> {
   const run = tree.runs.find(({ context }) => context.run_kind === 'agent');
   if (run === undefined) return attachToDeniedRoot(tree, options);
-  checkOwner(run.context, options);
+  await checkOwner(parts, run.context, options);
   const live = await parts.agents.find(run.context.run_id);
   return live ?? createEndedRun(parts, run.context, await findEnding(parts, run));
 }
@@ -65,16 +66,28 @@ function attachToDeniedRoot(tree: Tree, { case: case_id = AGENT_DEFAULTS.case }:
   return createHandle(root.context, finished, { submit: refuse, respond: refuse });
 }
 
-function checkOwner({ actor, role_id, lane_id, case_id }: RunContext, options: AgentOptions): void {
-  const { actor: actorName, role, lane, case: caseName } = { ...AGENT_DEFAULTS, ...options };
-  if (actor.actor_id === actorName && role_id === role && lane_id === lane && case_id === caseName) return;
-  throw keyConflict();
+async function checkOwner({ ledger }: KeyedRunsParts, run: RunContext, options: AgentOptions): Promise<void> {
+  const { actor, role, lane, case: case_id, person = actor } = { ...AGENT_DEFAULTS, ...options };
+  const isOwner =
+    run.actor.actor_id === actor && run.role_id === role && run.lane_id === lane && run.case_id === case_id;
+  if (!isOwner) throw keyConflict();
+  // Requests of the run belong to the person that began it: another one could approve its own agent's requests.
+  const recorded = await findPerson(ledger, run.root_run_id);
+  if (recorded !== undefined && recorded.canonical_id !== asPerson(person).canonical_id) throw keyConflict();
+}
+
+/** The person behind the agent; undefined in trees that do not record it. */
+async function findPerson(ledger: KeyedRunsParts['ledger'], root: string): Promise<Person | undefined> {
+  for await (const { type, body } of ledger.entries(root)) {
+    if (type === 'input' && body.kind === 'start_agent') return body.person;
+  }
+  return undefined;
 }
 
 const keyConflict = (): RunError =>
   new RunError({
     code: 'RUN_KEY_CONFLICT',
-    message: 'the run of this key has another actor, role, lane or case: use another key',
+    message: 'the run of this key has another actor, person, role, lane or case: use another key',
   });
 
 async function findEnding({ ledger }: KeyedRunsParts, { context: { run_id } }: KnownRun): Promise<RunEnding> {

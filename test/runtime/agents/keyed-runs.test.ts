@@ -67,6 +67,7 @@ describe('D3: startAgent with a key', () => {
 
   test.each<[string, AgentOptions]>([
     ['another actor', { actor: 'other' }],
+    ['another person', { person: 'another person' }],
     ['another role', { role: 'CASE_AGENT' }],
     ['another lane', { lane: 'CASE_WORK' }],
     ['another case', { case: 'case-0002' }],
