@@ -129,6 +129,12 @@ export class CaseKeys {
     return named.map((case_id) => ({ case_id, key_no: this.lastErased(case_id) }));
   }
 
+  /** The erasure of a key of the case, as its note says; null without a note. @throws LedgerError LEDGER_TAMPERED */
+  erasureOf(case_id: string, key_no: number): ListedErasure | null {
+    const note = this.#readErasure(case_id, key_no);
+    return note === null ? null : { case_id, key_no, at: note.at, by: note.by };
+  }
+
   /** The number of the last erased key of the case; 0 if none was erased. */
   lastErased(case_id: string): number {
     for (let no = 1; ; no += 1) if (this.#readErasure(case_id, no) === null) return no - 1;
@@ -174,8 +180,8 @@ export class CaseKeys {
     for (const name of this.#names()) {
       const [, case_id, no] = ERASURE_FILE.exec(name) ?? [];
       if (case_id === undefined || !this.#isErased(case_id, Number(no))) continue;
-      const erased = this.#readErasure(case_id, Number(no));
-      if (erased !== null) found.push({ case_id, key_no: Number(no), at: erased.at, by: erased.by });
+      const erased = this.erasureOf(case_id, Number(no));
+      if (erased !== null) found.push(erased);
     }
     appendErasures(join(this.#directory, ERASURE_LIST), seal, found);
   }

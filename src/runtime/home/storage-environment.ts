@@ -1,8 +1,8 @@
 // The parts of a Turnpike whose ledger store the caller provides. The key folder and the local state are optional and
 // independent.
 
-import { existsSync, realpathSync } from 'node:fs';
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { resolve } from 'node:path';
+import { isFolderWithin } from '../../adapters/files/folder-within.js';
 import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
 import { memoryHeadStore, signedMemoryHeadStore } from '../../adapters/memory/memory-head-store.js';
 import { lockFolder } from '../../adapters/sqlite/writer-lock.js';
@@ -64,13 +64,6 @@ const unsignedAnchor = (anchor: HeadFile): ExternalHeadStore => ({
 /** An agent of a case with the name of such a folder could change its files. Neither folder needs to exist yet. */
 function refuseInSandbox(folder: string, sandbox: TurnpikeOptions['sandbox']): void {
   if (typeof sandbox !== 'string') return;
-  const path = relative(realPathOf(resolve(sandbox)), realPathOf(folder));
-  if (path.split(sep)[0] === '..' || isAbsolute(path)) return;
+  if (!isFolderWithin(folder, sandbox)) return;
   throw usageError(`${folder} lies in the sandbox ${sandbox}: name a folder elsewhere`);
-}
-
-/** Resolves symbolic links in the existing part of a path. */
-function realPathOf(path: string): string {
-  const parent = dirname(path);
-  return existsSync(path) || parent === path ? realpathSync(path) : join(realPathOf(parent), basename(path));
 }

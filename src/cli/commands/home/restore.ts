@@ -69,13 +69,23 @@ async function run(args: CommandArguments, io: Io): Promise<ExitCode> {
   return report.verdict.verdict === 'verified' ? 0 : report.verdict.verdict === 'refused' ? 1 : 4;
 }
 
-function linesOf({ home, kept, lost, erased, lineage, tree_id, recovery, verdict }: RestoreReport): readonly string[] {
+function linesOf({
+  home,
+  kept,
+  lost,
+  erased,
+  unended,
+  recovery,
+  verdict,
+  ...record
+}: RestoreReport): readonly string[] {
   if (verdict.verdict === 'refused') return [`${home} is not restored: the ledger does not verify`];
   return [
-    `restored ${kept.size} entries in ${home}: restore ${lineage} of this ledger, recorded in ${tree_id}`,
+    `restored ${kept.size} entries in ${home}: restore ${record.lineage} of this ledger, recorded in ${record.tree_id}`,
     lostLine(kept.size, lost),
     `${countText(recovery.settled, 'effect')} settled as unknown, ${countText(recovery.interrupted, 'agent run')} interrupted`,
     ...(erased.length === 0 ? [] : [`erased again: ${erased.join(', ')}`]),
+    ...(unended.length === 0 ? [] : [`cannot end, because their content is erased: ${unended.join(', ')}`]),
     'nothing is executed until `turnpike restore acknowledge`',
   ];
 }

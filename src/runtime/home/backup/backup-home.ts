@@ -9,6 +9,7 @@
 import { join } from 'node:path';
 import { copyFolder, copyRegularFile, removeAll } from '../../../adapters/files/copy-folder.js';
 import { folderNames } from '../../../adapters/files/folder-names.js';
+import { isFolderWithin } from '../../../adapters/files/folder-within.js';
 import { fsyncDirectory } from '../../../adapters/files/fsync-directory.js';
 import { createFile } from '../../../adapters/files/small-file.js';
 import { headFile } from '../../../adapters/ledger/head-file.js';
@@ -82,6 +83,7 @@ export async function backupHome(options: BackupOptions): Promise<BackupReport> 
       `${from.paths.keys} has no ledger key: open the ledger once for writing, so that its heads are signed`,
     );
   }
+  refuseCopied(options);
   const paths = claimFolder(to);
   const lock = lockFolder(to);
   try {
@@ -95,6 +97,14 @@ export async function backupHome(options: BackupOptions): Promise<BackupReport> 
   } finally {
     lock.release();
   }
+}
+
+/** A folder that is copied into itself grows until the disk is full. */
+function refuseCopied({ from, to, contract }: BackupOptions): void {
+  const { keys, artifacts, sandbox } = from.paths;
+  const copied = [keys, artifacts, sandbox, ...(contract === null ? [] : [contract])];
+  const found = copied.find((folder) => isFolderWithin(to, folder));
+  if (found !== undefined) throw usageError(`${to} lies in ${found}, which is backed up: name a folder elsewhere`);
 }
 
 /** B1. */

@@ -9,7 +9,7 @@ import { embeddedEngine } from '../../../engine/embedded.js';
 import { isShared, sharedEngine } from '../../../engine/shared.js';
 import { ACKNOWLEDGED, readRestoreHistory, RESTORED, restoreTreeId } from '../../../engine/suspension.js';
 import type { EngineListener, Effects, NewInput, Recovery, TreeEngine } from '../../../engine/tree-engine.js';
-import { InvariantError } from '../../../errors.js';
+import { InvariantError, LedgerError } from '../../../errors.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../../ports/ledger/ledger-store.js';
 import type { Log } from '../../../ports/log.js';
 import type { PolicySource } from '../../../ports/policy-source.js';
@@ -42,6 +42,8 @@ export interface RecordedRestore {
   /** The number of restores in the history of the log. */
   readonly lineage: number;
   readonly recovery: Recovery;
+  /** Trees of erased cases that stay live: their key is destroyed already, so nothing can end them. */
+  readonly unended: readonly string[];
 }
 
 const OPERATOR_ROLE = 'operator';
@@ -53,7 +55,8 @@ export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts)
   const engine = openEngine(store, anchor, log);
   try {
     const recovery = await engine.start();
-    for (const case_id of erased) await endTrees(engine, await store.treesOf(case_id));
+    const unended: string[] = [];
+    for (const case_id of erased) unended.push(...(await endTrees(engine, await store.treesOf(case_id))));
     const lineage = (await readRestoreHistory(store)).restores + 1;
     const tree_id = restoreTreeId(lineage);
     const { pins, machines, materials } = await new PolicyCache(
@@ -76,7 +79,7 @@ export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts)
     await submitRestore(engine, { ...recordOf(tree_id, RESTORED, actor), lineage, ...restored });
     const end = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/end`, reason: 'no_longer_needed' } as const;
     await engine.submit(tree_id, { input: end, materials: [], external: false });
-    return { tree_id, lineage, recovery };
+    return { tree_id, lineage, recovery, unended };
   } finally {
     await engine.stop();
   }
@@ -97,16 +100,26 @@ async function submitRestore(engine: Pick<TreeEngine, 'submit'>, input: RestoreI
   if (refused) throw new InvariantError('the tree of a restore has refused its record');
 }
 
-/** A tree without its content cannot be folded, so it could never end later. Sessions are left as they are. */
+/**
+ * A tree without its content cannot be folded, so it could never end later. Sessions are left as they are.
+ * @returns the trees whose content is gone already
+ */
 async function endTrees(
   engine: TreeEngine,
   trees: readonly { readonly tree_id: string; readonly ended: boolean }[],
-): Promise<void> {
+): Promise<readonly string[]> {
+  const unended: string[] = [];
   for (const { tree_id, ended } of trees) {
     if (ended) continue;
     const input = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/erased`, reason: 'operator' } as const;
-    await engine.submit(tree_id, { input, materials: [], external: false });
+    try {
+      await engine.submit(tree_id, { input, materials: [], external: false });
+    } catch (error) {
+      if (!(error instanceof LedgerError && error.code === 'LEDGER_ERASED')) throw error;
+      unended.push(tree_id);
+    }
   }
+  return unended;
 }
 
 /**

@@ -100,6 +100,7 @@ export async function restoreHome(options: RestoreOptions): Promise<RestoreRepor
     throw usageError('the backup has no keys: name the key folder of the ledger with --keys');
   }
   const seal = createErasureSeal(verifier);
+  const keysIn = (caseKeys: string): CaseKeys => new CaseKeys(caseKeys, () => seal);
   const list = readLists(options, copy, seal);
   const lost = await newestHead(options.heads, verifier);
   const paths = homePaths(options.home);
@@ -107,7 +108,7 @@ export async function restoreHome(options: RestoreOptions): Promise<RestoreRepor
   const lock = lockFolder(paths.home);
   try {
     await removeAllBut(paths);
-    const erased = pendingErasures(list, new CaseKeys(copy.caseKeys, () => seal));
+    const erased = pendingErasures(list, keysIn(keys.caseKeys), keysIn(copy.caseKeys));
     progress.begin({ label: 'copying files', unit: 'files', total: null });
     await copyBackup(options, { copy, keys: keys.keys, paths, erased });
     if (list.text !== null) replaceFile(join(paths.caseKeys, ERASURE_LIST), list.text, 0o600);
@@ -147,33 +148,50 @@ async function removeAllBut({ home, ...paths }: HomePaths): Promise<void> {
 
 type TextList = ErasureList & { readonly text: string | null };
 
-/** X2. @throws LedgerError LEDGER_TAMPERED unless the list continues that of the backup; UsageError without a list */
+/**
+ * X2. The newest of the named list and that of the key folder.
+ * @throws LedgerError LEDGER_TAMPERED unless it continues the others, and that of the backup; UsageError without a list
+ */
 function readLists({ erasures, keys }: RestoreOptions, copy: HomePaths, seal: ErasureSeal | null): TextList {
   if (seal === null) throw usageError('a ledger without a key has no list of erasures');
   const own = join(copy.caseKeys, ERASURE_LIST);
-  const older = readErasureList(own, seal);
-  const file = erasures === 'none' ? own : (erasures?.file ?? (keys === null ? null : listIn(keys)));
+  const ofFolder = keys === null ? null : listIn(keys);
+  const file = erasures === 'none' ? own : (erasures?.file ?? ofFolder);
   if (file === null) {
     throw usageError(
       'name the newest list of erasures with --erasures, which is kept outside of backups (keys/cases/erasures.list); ' +
         'if nothing was erased since the backup was made, say so with --no-erasures',
     );
   }
-  const list = readErasureList(file, seal);
-  if (!extendsList(list, older)) {
-    const message = `${file} does not continue the list of erasures in the backup: use the newest copy of the list`;
-    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
-  }
-  const text =
-    list.hashes.length === 0 ? null : Buffer.from(readSmallFile(file, { bytesMax: 2 ** 26 }) ?? []).toString();
-  return { ...(list.hashes.length === 0 ? EMPTY_LIST : list), text };
+  const named = readTextList(file, seal);
+  if (!extendsList(named, readErasureList(own, seal)))
+    throw notContinuedError(file, 'the list of erasures in the backup');
+  // An erasure that the key folder shows was made, whatever was named.
+  const known = ofFolder === null ? named : readTextList(ofFolder, seal);
+  if (extendsList(named, known)) return named;
+  if (extendsList(known, named)) return known;
+  throw notContinuedError(file, `the list of erasures in ${keys ?? ''}`);
 }
+
+function readTextList(file: string, seal: ErasureSeal): TextList {
+  const list = readErasureList(file, seal);
+  if (list.hashes.length === 0) return { ...EMPTY_LIST, text: null };
+  return { ...list, text: Buffer.from(readSmallFile(file, { bytesMax: 2 ** 26 }) ?? []).toString() };
+}
+
+const notContinuedError = (file: string, what: string): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: `${file} does not continue ${what}: use the newest copy of the list`,
+  });
 
 const listIn = (keys: string): string => join(keyFolder(keys).caseKeys, ERASURE_LIST);
 
-/** The erasures that the backup does not contain. */
-function pendingErasures(list: ErasureList, backup: CaseKeys): readonly ListedErasure[] {
-  return [...erasedKeys(list).values()].filter(({ case_id, key_no }) => backup.lastErased(case_id) < key_no);
+/** The erasures that the backup does not contain: those of the list, and the notes of the key folder. */
+function pendingErasures(list: ErasureList, folder: CaseKeys, backup: CaseKeys): readonly ListedErasure[] {
+  const noted = folder.erasedCases().map(({ case_id, key_no }) => folder.erasureOf(case_id, key_no));
+  const all = erasedKeys({ ...list, erasures: [...list.erasures, ...noted.filter((note) => note !== null)] });
+  return [...all.values()].filter(({ case_id, key_no }) => backup.lastErased(case_id) < key_no);
 }
 
 interface CopyParts {

@@ -126,6 +126,18 @@ describe('backup', () => {
     expect(existsSync(at('half/data/left-over'))).toBe(false);
   });
 
+  test.each(['contract/backups/1', 'rich/sandbox/case-a/backup', 'rich/keys/backup'])(
+    'refuses a folder that it would copy into itself: %s',
+    async (name) => {
+      const home = at('nested');
+      if (!existsSync(home)) cpSync(rich, home, { recursive: true });
+      const to = name.startsWith('contract') ? at(name) : join(home, name.slice('rich/'.length));
+      const made = backupHome({ from: resolveLocation(home), to, ...MADE, contract: at('contract'), keys: true });
+      await expect(made).rejects.toMatchObject({ code: 'USAGE' });
+      expect(existsSync(to)).toBe(false);
+    },
+  );
+
   test('does not finish if the ledger does not verify', async () => {
     cpSync(rich, at('damaged'), { recursive: true });
     rmSync(join(at('damaged'), 'keys/cases/case-a.1.key'));
@@ -295,7 +307,7 @@ describe('erasures', () => {
 
   test('backup, erase, restore: no canary comes back, also from a backup with keys', async () => {
     const report = await restoreTo('before-erasure', 'erased-again', { erasures: { file: list } });
-    expect(report.erased).toEqual(['case-z']);
+    expect([report.erased, report.unended]).toEqual([['case-z'], []]);
     expect(report.verdict).toMatchObject({ verdict: 'by_hash_alone', problems: [] });
     expect(await contents(at('erased-again'))).toBe(0);
     expect(filesWith(at('erased-again'), CANARY)).toEqual([]);
@@ -307,6 +319,37 @@ describe('erasures', () => {
     await restoreTo('before-erasure', 'not-erased');
     expect(await contents(at('not-erased'))).toBeGreaterThan(0);
     expect(filesWith(at('not-erased'), CANARY)).not.toEqual([]);
+  });
+
+  test.each<[string, (keys: string) => Partial<RestoreOptions>]>([
+    ['no list is named', () => ({ erasures: null })],
+    ['the operator says that nothing was erased', () => ({ erasures: 'none' })],
+    [
+      'an older list is named',
+      () => {
+        writeFileSync(at('older.list'), readFileSync(at('before-erasure/data/keys/cases/erasures.list')));
+        return { erasures: { file: at('older.list') } };
+      },
+    ],
+    [
+      'the key folder has no list, as those of earlier versions',
+      (keys) => {
+        rmSync(join(keys, 'cases/erasures.list'));
+        return { erasures: 'none' };
+      },
+    ],
+  ])('erases what the named key folder shows as erased, although %s', async (what, prepare) => {
+    const name = `from-keys-${what.length}`;
+    cpSync(at('with-canary/keys'), at(`${name}-keys`), { recursive: true });
+    const options = { keys: at(`${name}-keys`), ...prepare(at(`${name}-keys`)) };
+    const report = await restoreTo('before-erasure', name, options);
+    expect(report.verdict).toMatchObject({ problems: [] });
+    expect(report.erased).toEqual(['case-z']);
+    // The key of its content is destroyed, so the tree that is live in the backup cannot end.
+    expect(report.unended).toEqual([expect.stringMatching(/^run_/)]);
+    expect(filesWith(at(name), CANARY)).toEqual([]);
+    expect(await contents(at(name))).toBe(0);
+    expect(readFileSync(at(`${name}/keys/cases/erasures.list`), 'utf8')).toContain('case-z');
   });
 
   test('the restored ledger continues the list, and a second erasure has the next number', async () => {
