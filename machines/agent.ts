@@ -10,6 +10,8 @@
 //   A3. The n-th mediated run of this agent is `<run_id>.<n>`; a step without one uses no number (D11).
 //   A4. The agent remembers what it has read, what budget it has used, its approvals and its unsettled requests. Each
 //       step gets these values as they are when it starts.
+//   A5. An action that the caller executes has a run that is a child of this one. It may outlive its step, and ends
+//       before this run does (U-08).
 
 import { assign, emit, enqueueActions, sendTo, setup, stopChild } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
@@ -23,7 +25,10 @@ import type { Policy } from '../src/policy/policy.js';
 import { runCreatedDraft } from '../src/run/audit-events.js';
 import { limitsOf, openAccount } from '../src/run/budget.js';
 import { voteEmissions, approvalPolicyFor } from './approval-ballot.js';
+import { EXTERNAL_ACT_PARTS, withoutParts } from './charts/older-charts.js';
 import type { Emission } from './emission.js';
+import { isExternalEnd, refusedEvent, withoutExternal, type DelegateEvent } from './external/external-act.js';
+import type { MediatedLogic } from './mediated.js';
 import type { VoteEvent } from './mediated-memory.js';
 import {
   cancellationEnd,
@@ -38,12 +43,13 @@ import {
   runEndedEmission,
   runningEmission,
   verdictOf,
+  type DoneEvent,
   type RunEvent,
   type RunOutput,
 } from './run.js';
 import type { ApprovalUsedEvent, StepMachine } from './step.js';
 import type { StepOutput } from './step-memory.js';
-import { RUN_INPUTS } from './flags.js';
+import { EXTERNAL_ACTS, RUN_INPUTS } from './flags.js';
 import { withRefs } from './run-artifacts.js';
 import { applyStepOutput, chargeProposal, toEnding, consumeGrantedApproval } from './apply-step-output.js';
 import type { AgentInput, AgentMemory, ProposeEvent } from './agent-memory.js';
@@ -60,17 +66,28 @@ export type AgentEvent =
   | { readonly type: 'WAKE'; readonly time: string; readonly overlay: OverlayFact | null }
   | VoteEvent
   | ApprovalUsedEvent
+  | DelegateEvent
+  /** A run that waits for a report has started. */
+  | { readonly type: 'STARTED' }
   /** D8: the unknown outcome of a request has been determined. */
   | { readonly type: 'RESOLVED'; readonly request_hash: string }
-  | { readonly type: 'xstate.done.actor.*'; readonly actorId: string; readonly output: StepOutput };
+  | { readonly type: 'xstate.done.actor.*'; readonly actorId: string; readonly output: StepOutput | RunOutput };
 
 export const stepId = (agent_run_id: string): string => `${agent_run_id}/step`;
 
 const endTransition = (state: TerminalState) =>
   ({ guard: { type: 'ending', params: { state } }, target: `#agent.${state}` }) as const;
 
-/** The agent machine under `policy`, with the step machine for its proposals. */
-export const createAgentMachine = (policy: Policy, step: StepMachine) =>
+/**
+ * The agent machine under `policy`, with the machines of its proposals and of the runs that wait for a report. Trees
+ * without flag 20 have pinned a chart without such runs.
+ */
+export function createAgentMachine(policy: Policy, step: StepMachine, external: MediatedLogic): AgentMachine {
+  const machine = createCurrentMachine(policy, step, external);
+  return policy.flags.has(EXTERNAL_ACTS) ? machine : withoutParts(machine, EXTERNAL_ACT_PARTS.agent);
+}
+
+const createCurrentMachine = (policy: Policy, step: StepMachine, external: MediatedLogic) =>
   setup({
     types: {} as {
       context: AgentMemory;
@@ -78,12 +95,18 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
       input: AgentInput;
       output: RunOutput;
       emitted: Emission;
-      children: Record<string, 'step'>;
+      children: Record<string, 'step' | 'external'>;
     },
-    actors: { step },
+    actors: { step, external },
     guards: {
       allowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
       ending: ({ context }, { state }: { state: TerminalState }) => context.ending === state,
+      hasExternal: ({ context }) => hasExternal(context),
+      mustClose: ({ context }) => context.ending !== null && hasExternal(context),
+      noneExternal: ({ context }) => !hasExternal(context),
+      externalEnded: ({ context, event }) => isDoneEvent(event) && isExternalEnd(context, event.actorId),
+      externalDenied: ({ context, event }) =>
+        isDoneEvent(event) && isExternalEnd(context, event.actorId) && (event.output as RunOutput).state === 'denied',
       idle: ({ context, event }) =>
         event.type === 'WAKE' &&
         context.idle_ms !== null &&
@@ -115,7 +138,25 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
       }),
       stopStep: stopChild(({ context }) => stepId(context.run.run_id)),
       noteStep: assign(({ context, event }) =>
-        isDoneEvent(event) ? applyStepOutput(context, event.output, policy) : {},
+        isDoneEvent(event) ? applyStepOutput(context, event.output as StepOutput, policy) : {},
+      ),
+      startExternal: enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'DELEGATE') return;
+        const { run, request, verdict, overlay, digest } = event;
+        enqueue.spawnChild('external', { id: run.run_id, input: { run, request, approval: null } });
+        enqueue.assign({ external: [...(context.external ?? []), run.run_id] });
+        enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest });
+      }),
+      noteExternalEnd: assign(({ context, event }) =>
+        isDoneEvent(event) ? withoutExternal(context, event as DoneEvent) : {},
+      ),
+      stopExternal: stopChild(({ event }) => (isDoneEvent(event) ? event.actorId : '')),
+      endExternal: enqueueActions(({ context, enqueue }) => {
+        for (const run_id of context.external ?? []) enqueue.sendTo(run_id, { type: 'CANCEL', reason: 'parent_ended' });
+      }),
+      sendRefusal: sendTo(
+        ({ context }) => stepId(context.run.run_id),
+        ({ event }) => refusedEvent(isDoneEvent(event) ? (event.output as RunOutput) : {}),
       ),
       noteDenied: assign({ end: ({ event }) => denialEnd(verdictOf(event)) }),
       noteEnding: assign(({ context, event }) => (context.ending === null ? endingOf(event) : {})),
@@ -184,17 +225,31 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
             entry: 'sayTimer',
             on: {
               PROPOSE: { target: 'stepping', actions: 'startStep' },
-              END: { target: '#agent.completed', actions: 'noteEnding' },
-              INTERRUPT: { target: '#agent.failed', actions: 'noteEnding' },
-              CANCEL: { target: '#agent.cancelled', actions: 'noteEnding' },
+              END: [CLOSING, { target: '#agent.completed', actions: 'noteEnding' }],
+              INTERRUPT: [CLOSING, { target: '#agent.failed', actions: 'noteEnding' }],
+              CANCEL: [CLOSING, { target: '#agent.cancelled', actions: 'noteEnding' }],
               VOTE: { actions: 'noteVote' },
               RESOLVED: { actions: 'noteResolved' },
-              WAKE: [{ guard: 'idle', target: '#agent.cancelled', actions: 'noteEnding' }, { actions: 'sayTimer' }],
+              'xstate.done.actor.*': [
+                { guard: 'externalEnded', actions: ['noteExternalEnd', 'stopExternal', 'sayTimer'] },
+              ],
+              // A run that waits for a report is work of the agent: its end sets the timer again.
+              WAKE: [
+                { guard: 'hasExternal' },
+                { guard: 'idle', target: '#agent.cancelled', actions: 'noteEnding' },
+                { actions: 'sayTimer' },
+              ],
             },
           },
           stepping: {
             on: {
-              'xstate.done.actor.*': { target: 'stepped', actions: ['noteStep', 'stopStep'] },
+              'xstate.done.actor.*': [
+                { guard: 'externalDenied', actions: ['sendRefusal', 'noteExternalEnd', 'stopExternal'] },
+                { guard: 'externalEnded', actions: ['noteExternalEnd', 'stopExternal'] },
+                { target: 'stepped', actions: ['noteStep', 'stopStep'] },
+              ],
+              DELEGATE: { actions: 'startExternal' },
+              STARTED: { actions: 'tellStep' },
               END: { actions: 'noteEnding' },
               INTERRUPT: { actions: ['noteEnding', 'stopRetrying'] },
               CANCEL: { actions: ['noteEnding', 'cancelStep'] },
@@ -207,12 +262,18 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
           },
           stepped: {
             always: [
+              { guard: 'mustClose', target: 'closing' },
               endTransition('completed'),
               endTransition('failed'),
               endTransition('denied'),
               endTransition('cancelled'),
               { target: 'ready' },
             ],
+          },
+          closing: {
+            entry: 'endExternal',
+            always: { guard: 'noneExternal', target: 'stepped' },
+            on: { 'xstate.done.actor.*': { actions: ['noteExternalEnd', 'stopExternal'] } },
           },
         },
       },
@@ -221,7 +282,12 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 /** The machine that `createAgentMachine` returns. */
-export type AgentMachine = ReturnType<typeof createAgentMachine>;
+export type AgentMachine = ReturnType<typeof createCurrentMachine>;
+
+/** Runs that wait for a report end first. */
+const CLOSING = { guard: 'hasExternal', target: 'closing', actions: 'noteEnding' } as const;
+
+const hasExternal = ({ external = [] }: AgentMemory): boolean => external.length > 0;
 
 const shouldRecordPrompts = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);
 const promptRefs = ({ prompt }: ProposeEvent): readonly ArtifactRef[] => (prompt === null ? [] : [prompt]);

@@ -50,5 +50,12 @@ export type Emission =
   | { readonly type: 'mark'; readonly mark: MarkDraft }
   /** Wakes this run at or after a time; a later timer of the same run replaces it. */
   | { readonly type: 'timer'; readonly run_id: string; readonly at: string }
+  /** The outcome of this run's action stays unknown, although the platform has not executed it (U-08). */
+  | {
+      readonly type: 'unknown';
+      readonly run_id: string;
+      readonly request_hash: string;
+      readonly idempotency_key: string;
+    }
   /** This run has entered a terminal state. */
   | ({ readonly type: 'ended' } & RunTermination);

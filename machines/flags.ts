@@ -16,6 +16,7 @@ import {
   EXACT_NUMBERS,
   EXPLAINED_FAULTS,
   EXPORT_LOCATORS,
+  EXTERNAL_ACTS,
   FINDINGS,
   FINISH_WITH_PENDING_REQUEST,
   FREE_TEXT,
@@ -130,6 +131,12 @@ export const FLAGS: readonly Flag[] = [
   {
     number: RESTORES,
     what: 'A tree records that the ledger was restored from a backup, and who acknowledged it (C99). Before, none did.',
+  },
+  {
+    number: EXTERNAL_ACTS,
+    what:
+      'The step of an action that its caller executes ends with the decision; its run waits for the report of the ' +
+      'caller (U-08). Before, there were no such actions. The agent, step and mediated machines have states for them.',
   },
 ];
 

@@ -34,7 +34,7 @@ export function createMachines(policy: Policy): Machines {
   const standalone = mediated as unknown as MediatedLogic;
   const delegating = mediated.provide({ actors: { db_write: standalone } }) as unknown as MediatedLogic;
   const step = createStepMachine(policy, { tool_gateway: delegating, db_write: standalone, db_read: standalone });
-  const agent = createAgentMachine(policy, step);
+  const agent = createAgentMachine(policy, step, standalone);
   const orchestrator = createOrchestratorMachine(policy, agent, {
     promotion: delegating,
     export: standalone,

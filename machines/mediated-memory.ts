@@ -34,6 +34,8 @@ export interface MediatedRequest {
   readonly retry: RunCreated['retry'];
   /** The emergency overlay under which the request was allowed; it also applies to a child run. */
   readonly overlay: OverlayFact | null;
+  /** The time by which the caller must report the outcome. Absent: the platform executes the request (U-08). */
+  readonly report_due?: string;
 }
 
 /** The approval that the run needs before it enters `running`, and the votes so far (D7). */
@@ -112,6 +114,7 @@ export const createdEmission = (context: MediatedMemory): Emission => ({
     request: { name: auditTargetOf(context).name, hash_sha256: context.request.hash },
     label: context.request.privileged.label,
     retry: context.request.retry,
+    ...(context.request.report_due === undefined ? {} : { executor: 'caller' }),
   }),
 });
 
@@ -182,6 +185,7 @@ function actionEmission({ run, request, done }: MediatedMemory, target: AuditTar
           : (exportBundleRef({ run, request, done }) ?? request.written ?? done.result_ref),
       end: done.cause === null ? null : executionFailureEnd(done.cause, request.idempotent),
       critical: done.cause === 'SANDBOX_CHANGED' || done.cause === 'OUTCOME_UNKNOWN',
+      ...(done.reported === undefined ? {} : { reported: done.reported }),
     }),
   };
 }

@@ -2,10 +2,11 @@
 // db_read, promotion and export, because the contract defines the same lifecycle for all of them.
 //
 //   created ─ AUTHORIZE ─▶ running ─┬─ performing ── RESULT ──────────▶ completed | failed | cancelled
-//                                   └─ delegating ── its child ended ─▶ completed | failed | cancelled | denied
+//                                   ├─ delegating ── its child ended ─▶ completed | failed | cancelled | denied
+//                                   └─ reporting ─── REPORT ──────────▶ completed | failed
 //
-// A tool_gateway or promotion run that changes storage delegates to a db_write child; all other runs execute the
-// effect.
+// A tool_gateway or promotion run that changes storage delegates to a db_write child. The caller of the agent executes
+// the action of a run that waits for its report (U-08). All other runs execute the effect.
 //
 // Invariants:
 //   M1. `perform` is emitted once, on entering `performing`, which is reachable only after an allow.
@@ -14,6 +15,7 @@
 //       ends as cancelled.
 //   M4. A child's denial never becomes a completion (C52).
 //   M5. A run that needs approval waits in `created`, and is judged again after the approvers' votes (D7).
+//   M6. A run that waits for a report always ends: by the report, at its deadline, or before its agent run ends.
 
 import {
   assign,
@@ -34,7 +36,17 @@ import { childContext, childRunId, type RunContext } from '../src/contract/run/r
 import type { RunKind, TerminalState } from '../src/contract/run/run-state.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
+import {
+  applyMissingReport,
+  applyReport,
+  isReportOverdue,
+  reportTimer,
+  unknownEmissions,
+  type ReportEvent,
+} from './external/caller-report.js';
+import { EXTERNAL_ACT_PARTS, withoutParts } from './charts/older-charts.js';
 import type { Emission } from './emission.js';
+import { EXTERNAL_ACTS } from './flags.js';
 import {
   applyBallot,
   expiry,
@@ -94,6 +106,7 @@ export type MediatedEvent =
   | VoteEvent
   | { readonly type: 'WAKE'; readonly time: string }
   | { readonly type: 'STARTED' }
+  | ReportEvent
   | DoneEvent;
 export type MediatedLogic = ActorLogic<
   Snapshot<RunOutput>,
@@ -128,6 +141,9 @@ const setupMediated = (policy: Policy) =>
       expired: ({ context, event }) => event.type === 'WAKE' && hasExpired(context.approval, event.time),
       delegates: ({ context }) =>
         DELEGATING_RUN_KINDS.includes(context.run.run_kind) && context.request.privileged.write !== null,
+      reports: ({ context }) => context.request.report_due !== undefined,
+      overdue: ({ context, event }) => event.type === 'WAKE' && isReportOverdue(context, event.time),
+      reportedDone: ({ event }) => event.type === 'REPORT' && event.status === 'done',
       cancelling: ({ context }) => context.end !== null,
       succeeded: ({ event }) => event.type === 'RESULT' && event.status === 'done',
       childEnded: ({ event }, { state }: { state: TerminalState }) =>
@@ -180,6 +196,12 @@ const setupMediated = (policy: Policy) =>
         end: ({ context, event }) =>
           context.end ?? cancellationEnd(event.type === 'CANCEL' ? event.reason : 'parent_ended'),
       }),
+      sayReportDue: emit(({ context }) => reportTimer(context)),
+      noteReport: assign(({ context, event }) => (event.type === 'REPORT' ? applyReport(context, event) : {})),
+      noteNoReport: assign(({ context }) => applyMissingReport(context)),
+      sayUnknown: enqueueActions(({ context, enqueue }) => {
+        for (const emission of unknownEmissions(context)) enqueue.emit(emission);
+      }),
       noteResult: assign(({ context, event }) => (event.type === 'RESULT' ? applyResult(context, event) : {})),
       noteChild: assign(({ context, event }) =>
         isDoneEvent(event) ? { end: event.output.end, done: event.output.done ?? context.done } : {},
@@ -187,8 +209,16 @@ const setupMediated = (policy: Policy) =>
     },
   });
 
-/** The machine of one mediated run under `policy`. Provide `db_write` if the run may delegate. */
-export const createMediatedMachine = (policy: Policy) =>
+/**
+ * The machine of one mediated run under `policy`. Provide `db_write` if the run may delegate. Trees without flag 20
+ * have pinned a chart in which no run waits for a report.
+ */
+export function createMediatedMachine(policy: Policy): MediatedMachine {
+  const machine = createReportingMachine(policy);
+  return policy.flags.has(EXTERNAL_ACTS) ? machine : withoutParts(machine, EXTERNAL_ACT_PARTS.mediated);
+}
+
+const createReportingMachine = (policy: Policy) =>
   setupMediated(policy).createMachine({
     id: 'mediated',
     context: ({ input: { run, request, approval } }) => ({
@@ -234,7 +264,13 @@ export const createMediatedMachine = (policy: Policy) =>
       running: {
         initial: 'choosing',
         states: {
-          choosing: { always: [{ guard: 'delegates', target: 'delegating' }, { target: 'performing' }] },
+          choosing: {
+            always: [
+              { guard: 'reports', target: 'reporting' },
+              { guard: 'delegates', target: 'delegating' },
+              { target: 'performing' },
+            ],
+          },
           performing: {
             entry: ['perform', 'tellStarted'],
             on: {
@@ -259,6 +295,20 @@ export const createMediatedMachine = (policy: Policy) =>
               CANCEL: { actions: 'cancelChild' },
             },
           },
+          reporting: {
+            entry: ['sayReportDue', 'tellStarted'],
+            on: {
+              REPORT: [
+                { guard: 'reportedDone', target: '#mediated.completed', actions: ['noteReport', 'sayAction'] },
+                { target: '#mediated.failed', actions: ['noteReport', 'sayUnknown', 'sayAction'] },
+              ],
+              WAKE: [
+                { guard: 'overdue', target: '#mediated.failed', actions: ['noteNoReport', 'sayUnknown', 'sayAction'] },
+                { actions: 'sayReportDue' },
+              ],
+              CANCEL: { target: '#mediated.failed', actions: ['noteNoReport', 'sayUnknown', 'sayAction'] },
+            },
+          },
         },
       },
       ...FINAL_STATES,
@@ -266,7 +316,7 @@ export const createMediatedMachine = (policy: Policy) =>
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 /** The machine that `createMediatedMachine` returns. */
-export type MediatedMachine = ReturnType<typeof createMediatedMachine>;
+export type MediatedMachine = ReturnType<typeof createReportingMachine>;
 
 function childEndTransition<const S extends TerminalState, const A extends readonly string[]>(state: S, actions: A) {
   return { guard: { type: 'childEnded', params: { state } }, target: `#mediated.${state}`, actions } as const;

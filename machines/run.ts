@@ -12,6 +12,7 @@
 //   R3. A run ends its children first: none is live when it enters a terminal state (C53).
 //   R4. The memory is plain JSON.
 
+import type { ReportOrigin } from '../src/contract/run/report-origin.js';
 import type { RunContext } from '../src/contract/run/run-context.js';
 import type { TerminalState } from '../src/contract/run/run-state.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
@@ -68,6 +69,8 @@ export interface MediatedOutcome {
   readonly at: string | null;
   /** What the tool says of its failure, for an agent with the exposure `explained` (C94). */
   readonly tool_words?: ArtifactRef;
+  /** Who reported the outcome, if the platform has not executed the action (U-08). */
+  readonly reported?: ReportOrigin;
 }
 
 export interface DoneEvent {

@@ -30,8 +30,16 @@ import { firstAttempt, mediatedContext, mediatedRequest } from '../src/step/medi
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/step/concluded-step.js';
 import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step.js';
 import type { Emission } from './emission.js';
-import { finishTimer, hasApprovedRequest, hasAwaitedRequest, withoutFinishWait } from './finish-wait.js';
-import { FINISH_WITH_PENDING_REQUEST } from './flags.js';
+import { EXTERNAL_ACT_PARTS, FINISH_WAIT_PARTS, withoutParts } from './charts/older-charts.js';
+import {
+  authorizedResult,
+  delegateEvent,
+  isExternal,
+  refusedFault,
+  type RefusedEvent,
+} from './external/external-act.js';
+import { finishTimer, hasApprovedRequest, hasAwaitedRequest } from './finish-wait.js';
+import { EXTERNAL_ACTS, FINISH_WITH_PENDING_REQUEST } from './flags.js';
 import type { MediatedLogic } from './mediated.js';
 import { authorizeRequest } from './mediated-memory.js';
 import { isDoneEvent, type DoneEvent } from './run.js';
@@ -66,6 +74,7 @@ export type StepEvent =
   | { readonly type: 'BOOK'; readonly approvals: ApprovalBook }
   /** No caller will be left to receive a result. */
   | { readonly type: 'STOP_RETRYING' }
+  | RefusedEvent
   | DoneEvent;
 
 /** An approval has been used for an effect and cannot be used again. */
@@ -88,13 +97,18 @@ const checkAction = (phase: CheckPhase) => ({ type: 'check', params: { phase } }
 /** The machines of the mediated runs that a step spawns, by run kind. */
 export type MediatedLogicByKind = Readonly<Record<MediatedKind, MediatedLogic>>;
 
-/** The step machine under `policy`. Trees without flag 16 have pinned a chart in which FINISH never waits. */
+/**
+ * The step machine under `policy`. Trees without flag 16 have pinned a chart in which FINISH never waits, and those
+ * without flag 20 one in which the platform executes every action.
+ */
 export function createStepMachine(policy: Policy, kinds: MediatedLogicByKind): StepMachine {
-  const machine = createWaitingStepMachine(policy, kinds);
-  return policy.flags.has(FINISH_WITH_PENDING_REQUEST) ? machine : withoutFinishWait(machine);
+  const { flags } = policy;
+  const current = createCurrentMachine(policy, kinds);
+  const machine = flags.has(EXTERNAL_ACTS) ? current : withoutParts(current, EXTERNAL_ACT_PARTS.step);
+  return flags.has(FINISH_WITH_PENDING_REQUEST) ? machine : withoutParts(machine, FINISH_WAIT_PARTS);
 }
 
-const createWaitingStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
+const createCurrentMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
   setup({
     types: {} as {
       context: StepMemory;
@@ -113,6 +127,8 @@ const createWaitingStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       approved: ({ context }) => context.authorization.digest !== null,
       unprivileged: ({ context }) => !isPrivileged(context, policy),
       judged: ({ context }) => context.authorization.verdict !== null,
+      external: ({ context }) => isExternal(context, policy),
+      judgedExternal: ({ context }) => context.authorization.verdict !== null && isExternal(context, policy),
       mustWait: ({ context }) => awaitedRequests(context, policy).length > 0,
       votesPending: ({ context, event }) => hasAwaitedRequest(context, timeOf(event)),
       approvedMeanwhile: ({ context, event }) => hasApprovedRequest(context, timeOf(event)),
@@ -141,6 +157,10 @@ const createWaitingStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
         const verdict = authorization.verdict ?? RUN_ENDING_DENIAL;
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: authorization.digest });
       }),
+      delegate: sendParent(({ context }) => delegateEvent(context, policy)),
+      noteDelegated: assign({ attempts: () => 1 }),
+      noteRefused: assign(({ event }) => refusedFault(event)),
+      noteAuthorized: assign(({ context }) => ({ result: authorizedResult(context) })),
       tryAgain: enqueueActions(({ context, event, enqueue }) => {
         const overlay = event.type === 'WAKE' ? event.overlay : context.overlay;
         const attempt = nextAttempt(context, policy);
@@ -214,6 +234,7 @@ const createWaitingStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
               { guard: 'refused', target: '#step.RECORD' },
               { guard: 'mustWait', target: 'waiting', actions: 'noteAwaited' },
               { guard: 'unprivileged', target: '#step.EXECUTE' },
+              { guard: 'judgedExternal', target: 'delegating' },
               { guard: 'judged', target: 'deciding' },
               { target: 'gathering' },
             ],
@@ -241,8 +262,24 @@ const createWaitingStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
           gathering: {
             entry: 'gather',
             on: {
-              FACTS: { target: 'deciding', actions: 'weigh' },
-              CANCEL: { target: 'deciding', actions: 'giveUp' },
+              FACTS: [
+                { guard: 'external', target: 'delegating', actions: 'weigh' },
+                { target: 'deciding', actions: 'weigh' },
+              ],
+              CANCEL: [
+                { guard: 'external', target: 'delegating', actions: 'giveUp' },
+                { target: 'deciding', actions: 'giveUp' },
+              ],
+            },
+          },
+          delegating: {
+            entry: ['delegate', 'noteDelegated'],
+            on: {
+              STARTED: [
+                { guard: 'approved', target: '#step.EXECUTE', actions: 'tellApprovalUsed' },
+                { target: '#step.EXECUTE' },
+              ],
+              REFUSED: { target: '#step.RECORD', actions: 'noteRefused' },
             },
           },
           deciding: {
@@ -262,7 +299,10 @@ const createWaitingStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
         on: { STOP_RETRYING: { actions: 'noteLast' } },
         states: {
           performing: {
-            always: { guard: 'unprivileged', target: '#step.RECORD', actions: 'noteUnprivileged' },
+            always: [
+              { guard: 'external', target: '#step.RECORD', actions: 'noteAuthorized' },
+              { guard: 'unprivileged', target: '#step.RECORD', actions: 'noteUnprivileged' },
+            ],
             on: {
               'xstate.done.actor.*': [
                 { guard: 'mayTryAgain', target: 'resting', actions: 'noteAttempt' },
@@ -307,7 +347,7 @@ const createWaitingStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
     }),
   });
 /** The machine that `createStepMachine` returns. */
-export type StepMachine = ReturnType<typeof createWaitingStepMachine>;
+export type StepMachine = ReturnType<typeof createCurrentMachine>;
 
 /** A timer brings its time; a vote does not. */
 const timeOf = (event: StepEvent): string | null => (event.type === 'WAKE' ? event.time : null);

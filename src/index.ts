@@ -46,15 +46,18 @@ export type { LedgerState, RunSnapshot, SessionSnapshot } from './replay/ledger-
 export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/agent-loop/run-agent.js';
 export type { ContentRequest, ReadRequestOptions } from './runtime/content/read-content.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agents/agent-run.js';
+export type { ActionReport } from './runtime/agents/action-reports.js';
 export type { RunRequest } from './runtime/agents/run-requests.js';
 export type { LedgerReader, RunTree } from './runtime/ledger/ledger-reader.js';
 export {
   defineAction,
+  defineExternalTool,
   defineTarget,
   defineTool,
   type Action,
   type ActionOptions,
   type EffectContext,
+  type ExternalToolOptions,
   type ReconcileOutcome,
   type Target,
   type TargetOptions,

@@ -3,7 +3,7 @@ import { executionSuspendedError, sandboxElsewhereError } from './engine-errors.
 import type { SuspendableEffects } from './suspension.js';
 import type { NewInput } from './tree-engine.js';
 
-/** Inputs that start no effect: they start or end runs, or record a reading of content or a restore. */
+/** Inputs that start no effect: they start or end runs, or record a report, a reading of content or a restore. */
 const WITHOUT_EFFECTS: ReadonlySet<NewInput['kind']> = new Set([
   'open',
   'start_agent',
@@ -11,6 +11,7 @@ const WITHOUT_EFFECTS: ReadonlySet<NewInput['kind']> = new Set([
   'cancel',
   'interrupt',
   'access',
+  'report',
   'restore',
 ]);
 

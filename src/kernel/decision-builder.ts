@@ -97,8 +97,12 @@ export class DecisionBuilder {
 
   /** Records that the executor could not determine the outcome of this run's effect. */
   noteUnknown({ run_id, effect }: PerformCommand): void {
+    this.#noteUnsettled(run_id, effect);
+  }
+
+  #noteUnsettled(run_id: string, request: Pick<UnsettledRun, 'request_hash' | 'idempotency_key'>): void {
     const context = this.#mediated.get(run_id) ?? null;
-    const { request_hash, idempotency_key } = effect;
+    const { request_hash, idempotency_key } = request;
     if (context !== null) this.#unsettled.set(run_id, { context, request_hash, idempotency_key });
   }
 
@@ -210,6 +214,9 @@ export class DecisionBuilder {
       case 'timer':
         this.#timers.set(emission.run_id, emission);
         this.#draft.timers.push({ run_id: emission.run_id, at: emission.at });
+        break;
+      case 'unknown':
+        this.#noteUnsettled(emission.run_id, emission);
         break;
       case 'ended':
         this.#timers.delete(emission.run_id);

@@ -170,6 +170,8 @@ export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
       return [storedPayloadRef(input), ...optionalRef(input.prompt), ...optionalRef(input.seen?.response)];
     case 'start_run':
       return [input.request];
+    case 'report':
+      return optionalRef(input.result);
     case 'result':
       return [...optionalRef(input.result), ...optionalRef(input.explanation)];
     case 'cancel':

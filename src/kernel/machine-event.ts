@@ -3,6 +3,7 @@
 import { FREE_TEXT, SHARED_QUOTA, VERIFIED_VOTERS } from '../../machines/flags.js';
 import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
 import type { StartRunEvent } from '../../machines/high-risk-run.js';
+import type { ReportEvent } from '../../machines/external/caller-report.js';
 import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import type { CommandEvent } from '../../machines/session.js';
@@ -12,6 +13,7 @@ import type { SandboxFacts } from '../contract/run/effect.js';
 import type {
   FactsInput,
   ProposalInput,
+  ReportInput,
   ResultInput,
   SessionInput,
   StartRunInput,
@@ -45,6 +47,8 @@ export function toMachineEvent(
       return { type: 'FACTS', facts: factsWithReservations(recorded, policy) };
     case 'result':
       return resultEvent(recorded, materials);
+    case 'report':
+      return reportEvent(recorded, materials);
     case 'end':
       return { type: 'END' };
     case 'cancel':
@@ -120,6 +124,13 @@ function resultEvent(recorded: ResultInput, materials: readonly Artifact[]): Res
   if (!isJsonObject(result)) throw new InvariantError('a result must be a JSON object');
   if (status !== 'done') return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, time };
   return { type: 'RESULT', status, cause, result, result_ref: recorded.result, time };
+}
+
+function reportEvent(recorded: ReportInput, [material]: readonly Artifact[]): ReportEvent {
+  const { status, result: result_ref, actor, match, time } = recorded;
+  const result: unknown = material === undefined ? null : JSON.parse(decoder.decode(material.bytes));
+  if (result !== null && !isJsonObject(result)) throw new InvariantError('a reported result must be a JSON object');
+  return { type: 'REPORT', status, result, result_ref, reported: { actor, match }, time };
 }
 
 function startRunEvent(recorded: StartRunInput, [material]: readonly Artifact[]): StartRunEvent {

@@ -67,7 +67,7 @@ const resultText = ({ cause, explanation, input_id, result, run_id, settled, sta
 const createdText = (run: RunCreated): string =>
   `{"actor":${sharedText(run.actor)},"budget":${canonicalJson(run.budget)},"case_id":${quoteOrNull(run.case_id)},"contract_version":${quote(run.contract_version)},` +
   `"correlation_id":${quote(run.correlation_id)},"created_at_utc":${quote(run.created_at_utc)},` +
-  `"exposure":${quoteOrNull(run.exposure)},"label":${run.label === null ? 'null' : sharedText(run.label)},"lane_id":${quoteOrNull(run.lane_id)},"link":${quoteOrNull(run.link)},` +
+  `${run.executor === undefined ? '' : `"executor":"${run.executor}",`}"exposure":${quoteOrNull(run.exposure)},"label":${run.label === null ? 'null' : sharedText(run.label)},"lane_id":${quoteOrNull(run.lane_id)},"link":${quoteOrNull(run.link)},` +
   `"parent_run_id":${quoteOrNull(run.parent_run_id)},"policy_versions":${sharedText(run.policy_versions)},` +
   `"request":${requestText(run.request)},"retry":${canonicalJson(run.retry)},"role_id":${quote(run.role_id)},"root_run_id":${quote(run.root_run_id)},` +
   `"run_id":${quote(run.run_id)},"run_kind":"${run.run_kind}","scope":${sharedText(run.scope)},` +
@@ -86,6 +86,7 @@ function eventText(event: AuditEvent): string {
     `${refsText(',"input_artifacts":', event.input_artifacts)}${run.lane}${textMember(',"notes":', event.notes)}` +
     `,"outcome":"${event.outcome}"${textMember(',"outcome_reason":', event.outcome_reason)}` +
     `${refsText(',"output_artifacts":', event.output_artifacts)}${run.pins}` +
+    (event.reported === undefined ? '' : `,"reported":${canonicalJson(event.reported)}`) +
     textMember(',"request_hash_sha256":', event.request_hash_sha256) +
     `${textMember(',"response_hash_sha256":', event.response_hash_sha256)}${run.ids},"sequence":${event.sequence}` +
     `${event.severity === undefined ? '' : `,"severity":"${event.severity}"`}${targetText(event.target)}` +

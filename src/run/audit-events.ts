@@ -11,6 +11,7 @@ import {
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import type { AccessInput, ResolveInput, RestoreInput, RunCreated, VoteInput } from '../contract/run/entry.js';
 import type { OverlayFact } from '../contract/policy/overlay.js';
+import type { ReportOrigin } from '../contract/run/report-origin.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { PolicyVersions } from '../contract/shapes.js';
 import {
@@ -41,7 +42,7 @@ export interface RunEnd {
 /** The creation of a run. */
 export const runCreatedDraft = (
   run: RunContext,
-  more: Pick<RunCreated, 'request'> & Partial<Pick<RunCreated, 'exposure' | 'link' | 'budget' | 'label' | 'retry'>>,
+  more: Pick<RunCreated, 'request'> & Partial<Pick<RunCreated, 'exposure' | 'link' | 'budget' | 'label' | 'retry' | 'executor'>>,
 ): RunCreatedDraft => ({
   run_id: run.run_id,
   run_kind: run.run_kind,
@@ -63,6 +64,7 @@ export const runCreatedDraft = (
   budget: more.budget ?? null,
   label: more.label ?? null,
   retry: more.retry ?? null,
+  ...(more.executor === undefined ? {} : { executor: more.executor }),
 });
 
 /** The subject of a decision, and the overlay that it was made under, in addition to the run's own pins. */
@@ -140,6 +142,8 @@ export function actionEvent(
     readonly output: ArtifactRef | null;
     readonly end: RunEnd | null;
     readonly critical: boolean;
+    /** Absent: the platform has executed the action. */
+    readonly reported?: ReportOrigin;
   },
 ): AuditDraft {
   const { end } = action;
@@ -150,6 +154,7 @@ export function actionEvent(
   event.input_artifacts = [...action.inputs];
   event.response_hash_sha256 = action.response?.hash_sha256;
   event.output_artifacts = action.output === null ? undefined : [action.output];
+  event.reported = action.reported;
   if (end?.error) {
     event.outcome_reason = truncateReason(end.reason);
     event.error = end.error;
@@ -198,6 +203,7 @@ const newEvent = (run: RunContext, action_type: ActionType, outcome: AuditOutcom
   response_hash_sha256: undefined,
   authz: undefined,
   identity: undefined,
+  reported: undefined,
   error: undefined,
   notes: undefined,
 });

@@ -14,6 +14,7 @@ import type { ApprovedRequest } from './ledger/pending-approvals.js';
 import { runAgent, type AgentLoopReport, type RunAgentOptions, type RunReader } from './agent-loop/run-agent.js';
 import { readHistory, type RunHistorySource } from './agent-loop/run-history.js';
 import { agentSchemas } from './agent-loop/agent-schemas.js';
+import { reportAction, type ActionReport } from './agents/action-reports.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agents/agent-run.js';
 import { startKeyedRun } from './agents/keyed-runs.js';
 import { RunRequests, type RunRequest } from './agents/run-requests.js';
@@ -112,6 +113,12 @@ export interface Turnpike {
   submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
   /** Like `submit`, but returns the response as the JSON text whose hash the ledger records. */
   respond(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<string>;
+  /**
+   * Records the outcome of an action that the caller has executed itself (`defineExternalTool`). Nothing proves it, and
+   * the record says so.
+   * @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION if the run waits for no report; UsageError
+   */
+  report(report: ActionReport): Promise<void>;
   /** The agent run of this id, if it is live. */
   agent(run_id: string): Promise<AgentRun | null>;
   /** Remote agent runs (D3) by their ids. They survive this process; the next process finds them again. */
@@ -203,6 +210,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       ...loopActionsOf({ ...components, store, reader }),
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
+      report: (report) => reportAction({ engine, store }, report),
       agent: (run_id) => agents.find(run_id),
       nextTimer: (run_id) => findNextTimer(components, run_id),
       highRiskRun: (run_id) => highRisk.find(run_id),

@@ -81,6 +81,18 @@ export function isIdempotent(definition: ActionDefinition, args: JsonObject, cat
   return definition.idempotent || RECORD_ACTION_NAMES.includes(definition.name);
 }
 
+/**
+ * The time within which the caller of an agent must report the outcome of an action that it executes itself, in
+ * milliseconds; null for an action that the platform executes (U-08).
+ */
+export function reportTimeout({ name }: ActionDefinition, args: JsonObject, catalogue: Catalogue): number | null {
+  const code =
+    name === 'CALL_TOOL'
+      ? catalogue.tool(textOf(args['tool']))
+      : catalogue.registrations.actions.find((action) => action.name === name);
+  return code?.external === true ? code.timeout_ms : null;
+}
+
 /** The label that the result of the action adds to the run (information flow); null if the result adds none. */
 export function resultLabel(
   definition: ActionDefinition,

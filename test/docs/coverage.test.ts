@@ -8,7 +8,7 @@ import { filesIn, parse, ROOT, textOf } from '../sources.js';
 import { citedIn, idsIn, rulesOf, withProofs } from './coverage.js';
 
 /** The number of rules of each source. */
-const SOURCES = { S0: 76, S1: 20, S2: 25, S3: 41, S4: 86, U: 7 } as const;
+const SOURCES = { S0: 76, S1: 20, S2: 25, S3: 41, S4: 86, U: 10 } as const;
 
 /** Rules without a test, with the reason. An id that a test cites must be removed. */
 const WAITING: Readonly<Record<string, string>> = {};

@@ -58,6 +58,18 @@ const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
     recorded: { ...envelope, kind: 'result', run_id, status: 'unknown', cause: null, result: null, settled: false },
     materials: [],
   }),
+  report: (run_id) => ({
+    recorded: {
+      ...envelope,
+      kind: 'report',
+      run_id,
+      status: 'done',
+      result: null,
+      match: 'exact',
+      actor: { actor_type: 'agent', actor_id: 'clerk' },
+    },
+    materials: [],
+  }),
   open_session: (run_id) => ({
     recorded: { ...SESSION_OPEN.recorded, ...envelope, run_id },
     materials: SESSION_OPEN.materials,

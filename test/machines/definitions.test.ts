@@ -56,6 +56,7 @@ test('U-06: the flags have ascending numbers, and the texts with which they were
     [16, 'ec019954c3c9bef4'],
     [18, '86d82359c74dfd01'],
     [19, '32abc02b6efa0b30'],
+    [20, 'a038ec8d1a2ccb7b'],
   ]);
 });
 

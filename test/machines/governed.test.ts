@@ -4,6 +4,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
+import { EXTERNAL_ACTS } from '../../src/contract/policy/flags.js';
 import { TABLE_DRIVEN } from '../../src/kernel/interpreter/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';
@@ -29,6 +30,12 @@ const MORE: typeof MOVES = {
   release: (d) => {
     d.tree.pendingHighRiskRuns.forEach(({ run_id }) => d.digests.forEach((digest) => d.vote(digest, { run_id })));
   },
+  reportUnknown: (d) => d.reporting.slice(0, 1).forEach((run_id) => d.report(run_id, { status: 'unknown' })),
+  late: (d) => {
+    d.wait(60_000);
+    d.reporting.forEach((run_id) => d.send({ kind: 'wake', run_id, overlay: d.overlay }));
+  },
+  finish: (d) => d.act('FINISH', { response: 'Done.' }),
   stop: (d) => d.send({ kind: 'interrupt', run_id: AGENT }),
   cancel: (d) => d.cancel(AGENT),
   forbid: (d) => {
@@ -41,11 +48,13 @@ const MORE: typeof MOVES = {
 
 const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
 
+const HISTORY = fc.array(fc.constantFrom(...Object.keys(MORE)), { minLength: 6, maxLength: 24 });
+
 test("U-01 U-06 D16: our interpreter and XState decide the same, and each can continue from the other's snapshot", () => {
   const seen = new Set<string>();
   fc.assert(
-    fc.property(fc.array(fc.constantFrom(...Object.keys(MORE)), { minLength: 6, maxLength: 24 }), (moves) => {
-      const d = new GovernedTree(POLICY).working();
+    fc.property(HISTORY, fc.constantFrom([], [EXTERNAL_ACTS]), (moves, flags) => {
+      const d = new GovernedTree(POLICY, flags).working();
       for (const move of moves) MORE[move]!(d);
       const xstate = { interpreter: 'xstate' } as const;
       let [ours, theirs] = [new Tree(TREE, TABLE_DRIVEN), new Tree(TREE, xstate)];
@@ -61,12 +70,20 @@ test("U-01 U-06 D16: our interpreter and XState decide the same, and each can co
         ];
       }
       for (const { rule_id } of d.traces) seen.add(rule_id ?? 'done');
-      for (const [run_id, ending] of Object.entries(d.endings)) seen.add(run_id === AGENT ? ending : 'other');
+      const reporting = d.bodies('run_created').filter(({ executor }) => executor === 'caller');
+      for (const [run_id, ending] of Object.entries(d.endings)) {
+        const isReporting = reporting.some((run) => run.run_id === run_id);
+        seen.add(run_id === AGENT ? ending : isReporting ? `reporting ${ending}` : 'other');
+      }
+      // M6: none outlives its agent run.
+      if (d.endings[AGENT] !== undefined) expect(d.reporting).toEqual([]);
     }),
-    { seed: 1, numRuns: sized(60, 80) },
+    { seed: 3, numRuns: sized(70, 120) },
   );
   // Of all possible situations, these must have occurred.
-  expect([...seen]).toEqual(
-    expect.arrayContaining(['done', 'approval.required', 'outcome.unsettled', 'overlay.deny-1', 'cancelled:stop']),
-  );
+  const expected = [
+    ...['done', 'approval.required', 'outcome.unsettled', 'overlay.deny-1', 'cancelled:stop'],
+    ...['reporting completed:completed', 'reporting failed:FAILED', 'reporting failed:OUTCOME_UNKNOWN'],
+  ];
+  expect(expected.filter((situation) => !seen.has(situation))).toEqual([]);
 }, 180_000);

@@ -35,6 +35,7 @@ const BODIES: Readonly<Record<string, ((world: CanaryWorld) => readonly object[]
   '/api/v1/agents': () => [{ case: CASE, lane: 'CASE_WORK' }],
   '/api/v1/agents/{run_id}/steps': () => [{}],
   '/api/v1/agents/{run_id}/end': () => [{}],
+  '/api/v1/runs/{run_id}/report': () => [{ status: 'done' }],
   '/api/v1/runs/{run_id}/cancel': () => [{ reason: 'over' }],
   '/api/v1/runs/{run_id}/outcome': () => [{ outcome: 'done' }],
   '/api/v1/approvals': ({ asked }) =>

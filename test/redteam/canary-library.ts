@@ -111,6 +111,7 @@ const OF_TURNPIKE: Readonly<Record<string, Read | string>> = {
   policy: ({ bench }) => bench.turnpike.policy(),
   policyVersions: ({ bench }) => bench.turnpike.policyVersions(),
   control: ({ bench }) => Promise.resolve(bench.turnpike.control?.connections),
+  report: ACTS,
   startAgent: ACTS,
   runAgent: ACTS,
   submit: ACTS,

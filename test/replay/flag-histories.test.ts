@@ -9,6 +9,7 @@ import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js'
 import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
 import type { Entry } from '../../src/contract/run/entry.js';
 import { sha256 } from '../../src/contract/hash.js';
+import { OUTCOME_RESOLVED } from '../../src/contract/run/run-state.js';
 import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { ROOT } from '../root.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
@@ -17,6 +18,7 @@ const HISTORIES = [
   ['words-and-findings', '70e25f0c3c51c691f8e4d5472bc3c2d870c025eb44da61b29c18eb753910bb0e'],
   ['explained-failures', '13588f8daae94a37e5bccb4ede561ee0247d0b15a4cead70ca45d5779f5d10e4'],
   ['finish-rules', 'facb1cf6b490aff361c59a44eb236a752d2678224c2cf64ff4e836eeb0f2e3b7'],
+  ['external-acts', 'b5b44f9cad741461902ce1c78ffdb4c3b94dbbad42b0431f93c5119013743bc5'],
 ] as const;
 type Name = (typeof HISTORIES)[number][0];
 const packed = (name: Name, end: string): string => join(ROOT, 'test/fixtures/histories', `${name}.${end}`);
@@ -144,5 +146,33 @@ describe('the golden history finish-rules', () => {
       ['approval.required', 'finish.request_approved', null, null],
       ['approval.required', 'lifecycle.run_ending'],
     ]);
+  });
+});
+
+describe('the golden history external-acts', () => {
+  test('U-06 U-10: contains what flag 20 changes', async () => {
+    const entries = await read('external-acts', entriesIn);
+    const external = entries.flatMap(({ type, body }) =>
+      type === 'run_created' && body.executor === 'caller' ? [body.run_id] : [],
+    );
+    const audit = entries.flatMap(({ type, body }) => (type === 'audit_event' ? [body] : []));
+    const outcomes = external.map((run_id) => {
+      const called = audit.find((event) => event.run_id === run_id && event.action_type === 'tool_call');
+      return [called?.outcome, called?.error?.error_code ?? null, called?.reported?.match ?? null];
+    });
+    expect(outcomes).toEqual([
+      ['success', null, 'ambiguous'],
+      // No report by the deadline.
+      ['failure', 'OUTCOME_UNKNOWN', null],
+      ['failure', 'FAILED', 'exact'],
+      ['failure', 'OUTCOME_UNKNOWN', 'exact'],
+      // The agent run ended before a report.
+      ['failure', 'OUTCOME_UNKNOWN', null],
+      // Denied.
+      [undefined, null, null],
+    ]);
+    const reasons = audit.map(({ outcome_reason = '' }) => outcome_reason);
+    expect(reasons).toContain(`${OUTCOME_RESOLVED}not_executed`);
+    expect(reasons.filter((reason) => reason === 'INVALID_STATE_TRANSITION')).toHaveLength(1);
   });
 });

@@ -93,7 +93,8 @@ const TYPES = Object.keys(ROW_CONTENTS) as readonly Entry['type'][];
 function inputLabel(body: EntryOf<'input'>['body']): string {
   switch (body.kind) {
     case 'result':
-      return `result ${body.status}`;
+    case 'report':
+      return `${body.kind} ${body.status}`;
     case 'session':
       return `session ${body.command.name}`;
     case 'start_run':
@@ -112,7 +113,8 @@ function auditLabel(event: EntryOf<'audit_event'>['body'], state: RunState | nul
   if (isWaitingDecision(event)) return `authz ${NEEDS_APPROVAL}`;
   if (isApprovalDenial(event)) return NEEDS_APPROVAL;
   if (action_type === 'authz_decision') return outcome === 'allow' ? 'authz allow' : 'authz deny';
-  if (action_type !== 'system') return `${action_type} ${outcome}`;
+  if (action_type !== 'system')
+    return `${action_type} ${outcome}${event.reported === undefined ? '' : ', as reported'}`;
   // The caller gives the reason of a cancellation: only a reason in the form of the platform's codes is a label.
   return CODE.test(outcome_reason) ? outcome_reason : (state ?? outcome);
 }

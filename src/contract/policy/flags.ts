@@ -18,3 +18,4 @@ export const REPEATABLE_ACTIONS = 15;
 export const FINISH_WITH_PENDING_REQUEST = 16;
 export const VERIFIED_VOTERS = 18;
 export const RESTORES = 19;
+export const EXTERNAL_ACTS = 20;

@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { ArtifactRef } from '../artifact-ref.js';
+import { ReportOrigin } from './report-origin.js';
 import { VerifiedIdentity } from './verified-identity.js';
 import {
   Actor,
@@ -84,6 +85,8 @@ export const AuditEvent = Type.Object(
     ),
     /** C98: how the voter was authenticated. Absent in trees without behaviour flag 18. */
     identity: Type.Optional(VerifiedIdentity),
+    /** The outcome is what the caller reports, and not what the platform has seen (U-08). */
+    reported: Type.Optional(ReportOrigin),
     error: Type.Optional(
       Type.Object(
         {

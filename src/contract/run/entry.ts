@@ -39,6 +39,7 @@ export {
   OpenSessionInput,
   ProposalInput,
   RecordedInput,
+  ReportInput,
   ResolveInput,
   ResultInput,
   SeenProposal,
@@ -93,6 +94,8 @@ export const RunCreated = Type.Object(
         closed,
       ),
     ),
+    /** The caller of the agent executes the action and reports its outcome (U-08). Absent: the platform does. */
+    executor: Type.Optional(Type.Literal('caller')),
   },
   closed,
 );

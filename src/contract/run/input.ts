@@ -11,6 +11,7 @@ import { namedActorProperties } from '../person.js';
 import { EXPOSURES } from './response.js';
 import { SandboxAmount, SandboxFacts } from './effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../fault.js';
+import { ReportOrigin } from './report-origin.js';
 import { SeenProposal } from './seen-proposal.js';
 import { SessionCommand, SessionVouch } from '../session/session-command.js';
 import { SESSION_ROLES, SessionSettings } from '../session/session.js';
@@ -183,6 +184,25 @@ export const ResultInput = Type.Object(
 );
 export type ResultInput = Static<typeof ResultInput>;
 
+/**
+ * What the caller of an agent says of an action that it has executed itself, after the decision (U-08). Nothing proves
+ * it.
+ */
+export const ReportInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('report'),
+    /** The mediated run of the action. */
+    run_id: RunId,
+    status: OneOf(['done', 'failed', 'unknown']),
+    /** A JSON object; null if the caller reports none. */
+    result: Nullable(ArtifactRef),
+    ...ReportOrigin.properties,
+  },
+  closed,
+);
+export type ReportInput = Static<typeof ReportInput>;
+
 /** The caller has no more proposals: the agent run is completed as `end_of_input` (D5). */
 export const EndInput = Type.Object({ ...envelope, kind: Type.Literal('end'), run_id: RunId }, closed);
 export const CancelInput = Type.Object(
@@ -320,6 +340,7 @@ export const INPUT_SCHEMAS = {
   open_session: OpenSessionInput,
   session: SessionInput,
   restore: RestoreInput,
+  report: ReportInput,
 } as const;
 export type InputKind = keyof typeof INPUT_SCHEMAS;
 
@@ -341,6 +362,7 @@ export const RecordedInput = Type.Union([
   OpenSessionInput,
   SessionInput,
   RestoreInput,
+  ReportInput,
 ]);
 /** An input that conforms to the schema `RecordedInput`. */
 export type RecordedInput = Static<typeof RecordedInput>;

@@ -2,7 +2,7 @@
 // input (its turn), and most entries belong to a run. A missing part is reported at the entry where it becomes evident.
 
 import type { AuditEvent } from '../../contract/run/audit-event.js';
-import { isOpeningInput, type Entry, type RecordedInput, type ResultInput } from '../../contract/run/entry.js';
+import { isOpeningInput, type Entry, type RecordedInput, type ReportInput, type ResultInput } from '../../contract/run/entry.js';
 import { TRANSITION_REFUSED } from '../../contract/run/run-state.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { LedgerFinding, PlacedFinding } from './ledger-problem.js';
@@ -195,7 +195,7 @@ class TreeRuns {
       return;
     }
     if (turn.input.kind === 'proposal') yield* checkProposal(turn);
-    if (turn.input.kind === 'result') yield* this.#checkResult(turn, turn.input);
+    if (turn.input.kind === 'result' || turn.input.kind === 'report') yield* this.#checkResult(turn, turn.input);
     yield* checkVotes(turn);
     for (const life of turn.decidedRuns) {
       if (life.state === 'created' && life.verdict !== 'waits') {
@@ -213,15 +213,19 @@ class TreeRuns {
   /**
    * An outcome must belong to a run that was executing its action, must end that run, and must agree with its event.
    */
-  *#checkResult(turn: CheckedTurn, { run_id, status, result }: ResultInput): Iterable<LedgerFinding> {
+  *#checkResult(turn: CheckedTurn, outcome: ResultInput | ReportInput): Iterable<LedgerFinding> {
+    const { run_id, kind, status, result } = outcome;
     if (this.#runs.get(run_id) === 'lost') return;
     if (turn.run === null) {
       yield finding('outcome.unasked', `${run_id} has an outcome, but was not running`);
       return;
     }
-    const { lastActEvent: reported } = turn;
-    const isReported = reported !== null && reported.response_hash_sha256 === result?.hash_sha256;
-    if (!isReported || (reported.outcome === 'success') !== (status === 'done') || this.#runs.get(run_id) !== 'over') {
+    const { lastActEvent: event } = turn;
+    const isRecorded =
+      event !== null &&
+      event.response_hash_sha256 === result?.hash_sha256 &&
+      (event.reported !== undefined) === (kind === 'report');
+    if (!isRecorded || (event.outcome === 'success') !== (status === 'done') || this.#runs.get(run_id) !== 'over') {
       yield finding('outcome.untold', `the outcome of ${run_id} does not match its events`);
     }
   }

@@ -78,6 +78,13 @@ export interface ToolOptions<InSchema extends TObject, OutSchema extends TObject
   readonly reconcile?: (input: NoInfer<In>, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
 }
 
+/** Options of `defineExternalTool`. `timeout` is the time within which the outcome must be reported. */
+export interface ExternalToolOptions extends Omit<CommonOptions, 'resultBytesMax'> {
+  /** The name that lanes list under `tools`. */
+  readonly name: string;
+  readonly input: TObject;
+}
+
 /** Options of `defineAction`: the schema of an action and the code behind it. */
 export interface ActionOptions<ArgsSchema extends TObject, Args> extends CommonOptions {
   /** In capitals: the name that agents propose and the actions policy lists. */
@@ -202,6 +209,26 @@ export function defineAction<ArgsSchema extends TObject, Args = Static<ArgsSchem
   });
   return action;
 }
+
+/**
+ * Defines a tool that the caller of the agent executes itself (U-08). An allowed call has the result
+ * `{ authorized: true, run_id }`. The caller then executes it, and reports the outcome to `Turnpike.report` before the
+ * timeout.
+ * `openTurnpike` checks the definition and throws a UsageError for an invalid one.
+ */
+export const defineExternalTool = (options: ExternalToolOptions): Tool =>
+  new Tool(
+    deepFreeze({
+      name: options.name,
+      input: toPlainSchema(options.input),
+      output: REPORTED_OUTPUT,
+      ...commonOf(options.name, options),
+      external: true,
+    }),
+  );
+
+/** Not used: a reported result is recorded as it is. */
+const REPORTED_OUTPUT = { type: 'object', properties: {}, additionalProperties: false };
 
 /**
  * Defines a table of records that runs may read or write.

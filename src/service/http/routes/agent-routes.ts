@@ -4,12 +4,14 @@ import Type, { type Static } from 'typebox';
 import { canonicalJson } from '../../../contract/canonical-json.js';
 import { sha256 } from '../../../contract/hash.js';
 import { BudgetLimits } from '../../../contract/run/budget.js';
+import { REPORT_MATCHES } from '../../../contract/run/report-origin.js';
 import { StepResponse } from '../../../contract/run/response.js';
-import { CaseId, closed, Identifier, Nullable, RunId, TaxonomyVersions } from '../../../contract/shapes.js';
+import { CaseId, closed, Identifier, Nullable, OneOf, RunId, TaxonomyVersions } from '../../../contract/shapes.js';
 import { agentTrace } from '../../../contract/trace-context.js';
 import { IntegrationError } from '../../../errors.js';
 import type { Principal } from '../../../ports/token-book.js';
 import type { AgentIdentity } from '../../mcp/run-gateway.js';
+import type { ActionReport } from '../../../runtime/agents/action-reports.js';
 import type { SubmitOptions } from '../../../runtime/agents/agent-run.js';
 import { RefusalError } from '../../problems.js';
 import { BinaryBody, route, type RequestHeader, type Route } from './route.js';
@@ -27,6 +29,14 @@ const StartAgentBody = Type.Object(
     exposure: Type.Optional(ExposureShape),
     idle_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 8_640_000_000 })),
     budget: Type.Optional(BudgetLimits),
+  },
+  closed,
+);
+const ReportBody = Type.Object(
+  {
+    status: OneOf(['done', 'failed', 'unknown']),
+    result: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    match: Type.Optional(OneOf(REPORT_MATCHES)),
   },
   closed,
 );
@@ -87,6 +97,22 @@ export const AGENT_ROUTES: readonly Route[] = [
           : await keyed.submit({ run_id, key, principal, body }, (inputId) => submit({ inputId }));
       metrics.step(response);
       return { bytes: response, type: 'application/json', headers: applied };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/v1/runs/{run_id}/report',
+    summary:
+      'Report the outcome of an action that the caller has executed itself; the same report again changes nothing',
+    rights: ['act'],
+    params: RunParams,
+    body: ReportBody,
+    responses: { 200: jsonResponse('The report is recorded.', Type.Object({ run_id: RunId }, closed)) },
+    async handle({ principal, params: { run_id }, body }, { turnpike, access }) {
+      const agent = run_id.slice(0, Math.max(0, run_id.lastIndexOf('.')));
+      if (!(await access.isOwn(principal, agent))) throw new RefusalError('RUN_UNKNOWN');
+      await turnpike.report({ run: run_id, ...(body as Omit<ActionReport, 'run'>) });
+      return { json: { run_id } };
     },
   }),
   route({

@@ -1,6 +1,9 @@
-// Starting agent runs over HTTP with an idempotency key.
+// Agents over HTTP: starting a run with an idempotency key, and reporting what the client has executed itself.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import Type from 'typebox';
+import { defineExternalTool } from '../../../../src/runtime/effects/define-effects.js';
+import { serviceEdit } from '../../../fixtures/service.js';
 import { codeOf, HttpBench, proposal } from '../http-harness.js';
 
 interface Started {
@@ -78,4 +81,52 @@ test('without a key each request starts a run', async () => {
   const [one, other] = [await start(token, null), await start(token, null)];
   expect([one.status, other.status, one.resumed]).toEqual([201, 201, false]);
   expect(one.run_id).not.toBe(other.run_id);
+});
+
+describe('U-10: the report of an action that the client has executed', () => {
+  const shell = defineExternalTool({
+    name: 'mail.send',
+    input: Type.Object({ command: Type.String() }, { additionalProperties: false }),
+  });
+  const CASE_AGENT = { role: 'CASE_AGENT', actor: 'agent-one' } as const;
+  const CALL = proposal('CALL_TOOL', { tool: 'mail.send', input: { command: 'ls' } });
+  let token: string;
+  let run: string;
+  beforeEach(async () => {
+    await http.close();
+    http = await HttpBench.open({ edit: serviceEdit, tools: [shell] });
+    token = http.token(CASE_AGENT);
+    const agent = await http.start(token, { lane: 'CASE_WORK', case: 'case-0001' });
+    const answer = await http.ask(`/agents/${agent}/steps`, token, { body: CALL });
+    const { result } = (await answer.json()) as { result: { authorized: boolean; run_id: string } };
+    expect(result.authorized).toBe(true);
+    run = result.run_id;
+  });
+  const report = (who: string, json: object, of = run): Promise<Response> =>
+    http.ask(`/runs/${of}/report`, who, { json });
+
+  test('is recorded once, however often it is sent', async () => {
+    const outcome = { status: 'failed', result: { exit_code: 2, lines: ['no'] }, match: 'exact' };
+    for (let n = 0; n < 3; n += 1) expect((await report(token, outcome)).status).toBe(200);
+    expect((await http.bench.entries()).filter(({ body }) => 'kind' in body && body.kind === 'report')).toHaveLength(1);
+    expect(await http.bench.turnpike.ledger.run(run)).toMatchObject({ status: 'failed' });
+    expect(await codeOf(await report(token, { status: 'done' }))).toBe('409 INVALID_STATE_TRANSITION');
+  });
+
+  test.each([
+    ['another actor', { ...CASE_AGENT, actor: 'agent-two' }],
+    ['another role', { ...CASE_AGENT, role: 'SANDBOX_AGENT' }],
+    ['a token for another case', { ...CASE_AGENT, case: 'case-0002' }],
+  ] as const)('is not taken from %s, which does not learn that there is such a run', async (_who, grant) => {
+    const stranger = http.token(grant);
+    const before = (await http.bench.entries()).length;
+    expect(await codeOf(await report(stranger, { status: 'done' }))).toBe('404 RUN_UNKNOWN');
+    expect(await codeOf(await report(stranger, { status: 'done' }, `${run}7`))).toBe('404 RUN_UNKNOWN');
+    expect(await http.bench.entries()).toHaveLength(before);
+  });
+
+  test('needs a body of its schema', async () => {
+    for (const json of [{}, { status: 'ok' }, { status: 'done', result: 'text' }, { status: 'done', more: 1 }])
+      expect(await codeOf(await report(token, json))).toBe('422 INVALID_REQUEST');
+  });
 });

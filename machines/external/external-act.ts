@@ -1,0 +1,89 @@
+// An action that the caller of an agent executes (U-08). Its step ends with the decision, so its run is a child of the
+// agent run and not of the step: it waits for the report while the agent makes other proposals.
+//
+//   step                     agent                        mediated run
+//   deciding ── DELEGATE ──▶ spawns the run ─ AUTHORIZE ─▶ created
+//   EXECUTE ◀── STARTED ──── passes on ◀──── STARTED ───── running, waits for REPORT
+
+import type { OverlayFact } from '../../src/contract/policy/overlay.js';
+import type { RunContext } from '../../src/contract/run/run-context.js';
+import { LATEST_TIMESTAMP_MS } from '../../src/contract/shapes.js';
+import type { Policy } from '../../src/policy/policy.js';
+import type { Verdict } from '../../src/policy/verdict.js';
+import { denialFault } from '../../src/step/authorization.js';
+import { firstAttempt, mediatedContext, mediatedRequest } from '../../src/step/mediated-request.js';
+import { reportTimeout } from '../../src/step/privileged-request.js';
+import type { AgentMemory } from '../agent-memory.js';
+import { RUN_ENDING_DENIAL } from '../authorize-step.js';
+import type { MediatedRequest } from '../mediated-memory.js';
+import type { DoneEvent, RunOutput } from '../run.js';
+import { repeatedKey } from '../step-attempts.js';
+import type { StepMemory } from '../step-memory.js';
+
+/** A step asks its agent run to start the run of an action that the caller executes. */
+export interface DelegateEvent {
+  readonly type: 'DELEGATE';
+  readonly run: RunContext;
+  readonly request: MediatedRequest;
+  readonly verdict: Verdict;
+  readonly overlay: OverlayFact | null;
+  readonly digest: string | null;
+}
+
+/** The run of a delegated action was denied. */
+export interface RefusedEvent {
+  readonly type: 'REFUSED';
+  readonly denied_by: Verdict;
+}
+
+/** Whether the caller executes the action of the step. */
+export const isExternal = (step: StepMemory, policy: Policy): boolean => timeoutOf(step, policy) !== null;
+
+export function delegateEvent(step: StepMemory, policy: Policy): DelegateEvent {
+  const attempt = firstAttempt(mediatedContext(step, policy), repeatedKey(step, policy));
+  const due = Math.min(Date.parse(step.received_at) + (timeoutOf(step, policy) ?? 0), LATEST_TIMESTAMP_MS);
+  return {
+    type: 'DELEGATE',
+    run: attempt.run,
+    request: { ...mediatedRequest(step, attempt, policy), report_due: new Date(due).toISOString() },
+    verdict: step.authorization.verdict ?? RUN_ENDING_DENIAL,
+    overlay: step.overlay,
+    digest: step.authorization.digest,
+  };
+}
+
+/** The response tells the caller that it may execute the action, and the run that takes its report. */
+export const authorizedResult = ({ mediated_run_id }: StepMemory) => ({ authorized: true, run_id: mediated_run_id });
+
+export const refusedFault = (event: { readonly type: string }) => ({
+  fault: denialFault(isRefusedEvent(event) ? event.denied_by : RUN_ENDING_DENIAL),
+  phase_failed_at: 'AUTHORIZE' as const,
+});
+
+const isRefusedEvent = (event: { readonly type: string }): event is RefusedEvent => event.type === 'REFUSED';
+
+function timeoutOf({ action, args }: StepMemory, { catalogue }: Policy): number | null {
+  // Stryker disable next-line StringLiteral: neither name is an action
+  const definition = catalogue.action(action ?? '');
+  return definition === undefined ? null : reportTimeout(definition, args ?? {}, catalogue);
+}
+
+/** The runs of the agent that wait for a report, after one has ended. Its report counts as activity of the agent. */
+export function withoutExternal(
+  { external = [], active_at }: AgentMemory,
+  { output }: DoneEvent,
+): Pick<AgentMemory, 'active_at'> & { readonly external: readonly string[] } {
+  const reported_at = output.done?.at ?? active_at;
+  return {
+    external: external.filter((run_id) => run_id !== output.run_id),
+    active_at: reported_at > active_at ? reported_at : active_at,
+  };
+}
+
+/** Whether this is the end of a run that the caller executes, and not of a step. */
+export const isExternalEnd = ({ external = [] }: AgentMemory, actorId: string): boolean => external.includes(actorId);
+
+export const refusedEvent = (output: Partial<Pick<RunOutput, 'done'>>): RefusedEvent => ({
+  type: 'REFUSED',
+  denied_by: output.done?.denied_by ?? RUN_ENDING_DENIAL,
+});
