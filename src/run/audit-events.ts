@@ -42,7 +42,8 @@ export interface RunEnd {
 /** The creation of a run. */
 export const runCreatedDraft = (
   run: RunContext,
-  more: Pick<RunCreated, 'request'> & Partial<Pick<RunCreated, 'exposure' | 'link' | 'budget' | 'label' | 'retry' | 'executor'>>,
+  more: Pick<RunCreated, 'request'> &
+    Partial<Pick<RunCreated, 'exposure' | 'link' | 'budget' | 'label' | 'retry' | 'executor'>>,
 ): RunCreatedDraft => ({
   run_id: run.run_id,
   run_kind: run.run_kind,

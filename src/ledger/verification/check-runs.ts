@@ -2,7 +2,13 @@
 // input (its turn), and most entries belong to a run. A missing part is reported at the entry where it becomes evident.
 
 import type { AuditEvent } from '../../contract/run/audit-event.js';
-import { isOpeningInput, type Entry, type RecordedInput, type ReportInput, type ResultInput } from '../../contract/run/entry.js';
+import {
+  isOpeningInput,
+  type Entry,
+  type RecordedInput,
+  type ReportInput,
+  type ResultInput,
+} from '../../contract/run/entry.js';
 import { TRANSITION_REFUSED } from '../../contract/run/run-state.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { LedgerFinding, PlacedFinding } from './ledger-problem.js';
