@@ -81,6 +81,11 @@ export class OidcProvider implements IdentityProvider {
     return this.#keys.isFailing;
   }
 
+  /** Tries again to fetch keys that are missing because the issuer could not be reached. */
+  retryKeys(): void {
+    this.#keys.retry();
+  }
+
   get keysState(): KeysState {
     return this.#keys.state;
   }

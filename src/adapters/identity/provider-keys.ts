@@ -72,6 +72,11 @@ export class ProviderKeys {
     return this.state === 'absent' && this.#isLastTryFailed;
   }
 
+  /** Fetches missing keys in the background, as a token would: a process that is not ready may get no token. */
+  retry(): void {
+    if (this.isFailing) void this.#refresh();
+  }
+
   get state(): KeysState {
     const { clock, freshMs, staleMs } = this.#options;
     const age = clock.now() - this.#fetchedAt;

@@ -74,7 +74,12 @@ export async function listenHttp(options: HttpListenOptions): Promise<HttpListen
     server.maxConnections = connections;
     server.on('upgrade', upgrade);
   }
-  await listen(server, host, port);
+  try {
+    await listen(server, host, port);
+  } catch (error) {
+    tls?.close();
+    throw error;
+  }
   server.on('error', onError);
   return { port: (server.address() as AddressInfo).port, close: (grace) => closeServer(server, grace) };
 }

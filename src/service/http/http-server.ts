@@ -1,6 +1,6 @@
 // A handler on its own port. Its host names are known only once it listens: until then no request is answered.
 
-import { listenHttp } from '../../adapters/network/http-listener.js';
+import { listenHttp, type HttpListener } from '../../adapters/network/http-listener.js';
 import type { TlsCertificate } from '../../adapters/network/tls-certificate.js';
 import type { Log } from '../../ports/log.js';
 import { hostForUrl } from '../mcp/serve-http.js';
@@ -32,7 +32,7 @@ export interface HttpServerOptions {
 }
 
 /**
- * @param serve creates the handler
+ * @param serve creates the handler; if it throws, the address is free again
  * @throws UsageError if the server cannot listen on the address
  */
 export async function startHttpServer(
@@ -50,7 +50,7 @@ export async function startHttpServer(
     },
     onError: (error) => log.error('a request over HTTP failed', { error }),
   });
-  const ready = serve(listener.port);
+  const ready = await createOrClose(listener, serve);
   servedHandler = ready;
   return {
     url: `${tls === undefined ? 'http' : 'https'}://${hostForUrl(host)}:${listener.port}`,
@@ -62,4 +62,13 @@ export async function startHttpServer(
       await ready.close();
     },
   };
+}
+
+async function createOrClose(listener: HttpListener, serve: (port: number) => ServedHandler): Promise<ServedHandler> {
+  try {
+    return serve(listener.port);
+  } catch (error) {
+    await listener.close(0);
+    throw error;
+  }
 }

@@ -10,6 +10,7 @@ import { IdentityService } from '../identity/identity-service.js';
 import { hostForUrl } from '../mcp/serve-http.js';
 import type { Log } from '../../ports/log.js';
 import type { ReadinessCheck } from '../../runtime/readiness/readiness.js';
+import type { Turnpike } from '../../runtime/turnpike.js';
 import { serveAdmin, type AdminAddress, type AdminServer } from './admin/serve-admin.js';
 import { startHttpServer, type HttpServer } from './http-server.js';
 import { turnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
@@ -93,20 +94,38 @@ async function startServer(
     begin = () => admin?.begin(http.monitoring);
     return { ...http, handle: handler };
   });
-  const removeCheck = certificate === undefined ? null : turnpike.readiness.add(certificateCheck(certificate));
-  const removeIdentity =
-    identity === undefined
-      ? null
-      : turnpike.readiness.add({ name: 'identity-provider', run: () => identity.unreadiness });
+  const removeChecks = await addChecks(turnpike.readiness, { certificate, identity }, server);
   begin();
   return {
     ...server,
     close: () => {
-      removeCheck?.();
-      removeIdentity?.();
+      removeChecks();
       return server.close();
     },
   };
+}
+
+/** What can make a server not ready, besides its Turnpike. */
+interface ServerParts {
+  readonly certificate: TlsCertificate | undefined;
+  readonly identity: IdentityService | undefined;
+}
+
+/** Closes the server if another part of the service has taken a name. @throws UsageError */
+async function addChecks(
+  readiness: Turnpike['readiness'],
+  { certificate, identity }: ServerParts,
+  server: HttpServer,
+): Promise<() => void> {
+  const checks: ReadinessCheck[] = [];
+  if (certificate !== undefined) checks.push(certificateCheck(certificate));
+  if (identity !== undefined) checks.push({ name: 'identity-provider', run: () => identity.checkKeys() });
+  try {
+    return readiness.add(...checks);
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
 }
 
 const certificateCheck = (certificate: TlsCertificate): ReadinessCheck => ({

@@ -111,8 +111,12 @@ export class IdentityService implements RequestIdentity {
     return this.#callers.holds(principal) && (session === null || this.#flow?.has(session) === true);
   }
 
-  /** Why callers of an issuer cannot be verified now; null if they can, as far as is known. */
-  get unreadiness(): string | null {
+  /**
+   * Why callers of an issuer cannot be verified now; null if they can, as far as is known. Also tries to fetch missing
+   * keys again, for the next call.
+   */
+  checkKeys(): string | null {
+    for (const provider of this.#providers) provider.retryKeys();
     return this.#providers.some(({ isFailing }) => isFailing) ? 'the keys of an identity provider are missing' : null;
   }
 

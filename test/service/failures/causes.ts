@@ -1,9 +1,15 @@
 // Causes each failure of the table for real, on a process that serves, and removes it as the operator would.
 
+import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { chmodSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { makeCertificate } from '../../fixtures/certificate.js';
+import { AUDIENCE, OidcIssuer } from '../../fixtures/oidc-issuer.js';
 import { startPostgres, type Postgres } from '../../fixtures/postgres.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { ServedProcess, type ServedOptions } from './served-process.js';
@@ -65,6 +71,53 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
     chmodSync(key, 0o644);
     return { process, remedy: () => chmodSync(key, 0o600) };
   },
+  'the key of the ledger cannot be read': async (ground) => {
+    const wrapper = withoutOverride();
+    if (wrapper === null) return null;
+    const process = await serve(ground, { wrapper });
+    const key = process.path('.turnpike/keys/ledger.key');
+    chmodSync(key, 0);
+    return { process, remedy: () => chmodSync(key, 0o600) };
+  },
+  'the certificate has expired': async (ground) => {
+    if (spawnSync('openssl', ['version']).status !== 0) return null;
+    const { cert, key } = makeCertificate(ground.folder, 'server', -1);
+    const process = start(ground, { args: ['--tls-cert', cert, '--tls-key', key] });
+    await process.begin();
+    assert.equal(await verifyingClient(process.url, cert), 'CERT_HAS_EXPIRED');
+    const renew = async (): Promise<void> => {
+      const renewed = makeCertificate(ground.folder, 'renewed');
+      renameSync(renewed.key, key);
+      renameSync(renewed.cert, cert);
+      await process.untilReady();
+      assert.equal(await verifyingClient(`${process.url}/api/v1/health`, cert), '401');
+    };
+    return { process, remedy: renew };
+  },
+  'the identity provider is down': async (ground) => {
+    const issuer = await OidcIssuer.open();
+    const { url, port } = issuer;
+    const file = join(ground.folder, 'identities.yaml');
+    writeFileSync(file, identitiesOf(url));
+    const process = await serve(ground, {
+      prepare: `cp "${file}" contract/policy/identities.yaml && turnpike policy pin >&2`,
+      args: ['--oidc-issuer', url, '--oidc-audience', AUDIENCE],
+    });
+    const tokenOf = (from: OidcIssuer): Promise<string> => from.token({ groups: ['counsel'] });
+    const statusOf = async (token: string): Promise<number> =>
+      (await process.ask('/runs', { headers: { authorization: `Bearer ${token}` } })).status;
+    const token = await tokenOf(issuer);
+    await issuer.close();
+    assert.equal(await statusOf(token), 503);
+    const startAgain = async (): Promise<void> => {
+      const again = await OidcIssuer.open('ES256', port);
+      ground.atEnd(() => again.close());
+      // No token arrives until then: a process that is not ready gets no requests.
+      await process.untilReady();
+      assert.equal(await statusOf(await tokenOf(again)), 200);
+    };
+    return { process, remedy: startAgain };
+  },
   'the port is taken': async (ground) => {
     const other = createServer().listen(0, '127.0.0.1');
     await new Promise((done) => other.once('listening', done));
@@ -108,6 +161,33 @@ export const CAUSES: Readonly<Record<string, Cause>> = {
   },
 };
 
+/** Members of `counsel` read runs. */
+const identitiesOf = (issuer: string): string => `version: v1
+contract_version: v1
+last_updated: 2026-11-25
+issuers:
+  - issuer: ${issuer}
+    mappings:
+      - id: counsel
+        claims: { groups: [counsel] }
+        actor: { claim: sub }
+        role: SANDBOX_AGENT
+        case: any
+        rights: [observe]
+`;
+
+/** What a client sees that verifies certificates: a status, or the code of an error. */
+async function verifyingClient(url: string, cert: string): Promise<string> {
+  const sent = request(url, { ca: readFileSync(cert), agent: false }).end();
+  try {
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    response.resume();
+    return String(response.statusCode);
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
+  }
+}
+
 function start({ main, folder, namespace, atEnd }: Ground, options: Partial<ServedOptions> = {}): ServedProcess {
   const process = ServedProcess.start({ main, folder, namespace, ...options });
   atEnd(() => process.end());
@@ -122,6 +202,15 @@ async function serve(ground: Ground, options: Partial<ServedOptions> = {}): Prom
   // The key of the case exists from now on.
   if ((await process.step()) !== '200 SUCCESS') throw new Error(`no step: ${process.stderr}`);
   return process;
+}
+
+/** Runs a process as a user who cannot read every file: root has to give up its right. Null if that is impossible. */
+function withoutOverride(): string | null {
+  if (process.getuid?.() !== 0) return '';
+  const wrapper = 'setpriv --bounding-set=-dac_override,-dac_read_search';
+  if (spawnSync('sh', ['-c', `${wrapper} true`]).status === 0) return wrapper;
+  process.stdout.write('skipped: a key without permissions, which needs setpriv\n');
+  return null;
 }
 
 async function setClock(ground: Ground, seconds: number): Promise<FailedProcess | null> {

@@ -3,8 +3,12 @@
 
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { closeSync, openSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bundled } from '../../fixtures/bundled.js';
 
@@ -29,6 +33,10 @@ export interface ServedOptions {
   readonly mount?: string;
   /** How the home is created. Default: `init`. */
   readonly init?: string;
+  /** Shell commands after that, in the folder of the home; `turnpike` is the command. */
+  readonly prepare?: string;
+  /** A program with arguments that runs the served process. */
+  readonly wrapper?: string;
   /** Further arguments of the command. */
   readonly args?: readonly string[];
   /** Default: `serve` on any port, with stored tokens. */
@@ -62,7 +70,8 @@ export class ServedProcess {
 
   /** Starts the process; its home is on `$DISK`, with one token. */
   static start(options: ServedOptions): ServedProcess {
-    const { main, folder, namespace = null, mount = '', init = 'init', args = [], env = {} } = options;
+    const { main, folder, namespace = null, mount = '', init = 'init', prepare = '' } = options;
+    const { wrapper = '', args = [], env = {} } = options;
     const { command = 'serve --port 0 --stored-tokens' } = options;
     const disk = join(folder, 'disk');
     const turnpike = `"${process.execPath}" "${main}"`;
@@ -73,8 +82,10 @@ export class ServedProcess {
       mount,
       `cd "${disk}"`,
       `${turnpike} ${init} >&2`,
+      `turnpike() { ${turnpike} "$@"; }`,
+      prepare,
       `${turnpike} token --actor reporter --role SANDBOX_AGENT --right act --right observe --expires 1`,
-      `exec ${turnpike} ${command} --admin 127.0.0.1:0 ${args.join(' ')}`,
+      `exec ${wrapper} ${turnpike} ${command} --admin 127.0.0.1:0 ${args.join(' ')}`,
     ].join('\n');
     const argv = ['sh', '-c', script];
     const whole = namespace === null ? argv : ['unshare', ...namespace, ...argv];
@@ -116,7 +127,7 @@ export class ServedProcess {
   }
 
   get url(): string {
-    return this.#urlIn(/^(http:\S+)\n/m);
+    return this.#urlIn(/^(https?:\S+)\n/m);
   }
 
   /** Waits until both addresses are printed, and starts an agent run. */
@@ -138,7 +149,9 @@ export class ServedProcess {
   async ask(path: string, init: AskOptions = {}): Promise<{ readonly status: number; readonly text: string }> {
     const own = { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' };
     const headers = { ...own, ...init.headers };
-    const response = await fetch(`${this.url}/api/v1${path}`, { ...init, headers });
+    const url = `${this.url}/api/v1${path}`;
+    if (url.startsWith('https:')) return askUnverified(url, { ...init, headers });
+    const response = await fetch(url, { ...init, headers });
     return { status: response.status, text: await response.text() };
   }
 
@@ -222,6 +235,17 @@ export class ServedProcess {
   kill(): void {
     this.#child.kill('SIGKILL');
   }
+}
+
+/** As a client that accepts every certificate. */
+async function askUnverified(
+  url: string,
+  { method = 'GET', body = '', headers = {} }: AskOptions,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const sent = request(url, { method, headers, rejectUnauthorized: false, agent: false });
+  sent.end(body);
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, text: await readText(response) };
 }
 
 /** Until not one more byte fits. */
