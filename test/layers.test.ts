@@ -89,8 +89,11 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/exporter-prometheus': ['src/adapters/telemetry/sdk-telemetry.ts'],
   '@opentelemetry/exporter-trace-otlp-proto': ['src/adapters/telemetry/sdk-telemetry.ts'],
   '@opentelemetry/resources': ['src/adapters/telemetry/sdk-telemetry.ts'],
-  '@opentelemetry/sdk-metrics': ['src/adapters/telemetry/sdk-telemetry.ts'],
-  '@opentelemetry/sdk-trace': ['src/adapters/telemetry/sdk-telemetry.ts', 'src/adapters/telemetry/span-queue.ts'],
+  '@opentelemetry/sdk-metrics': [
+    'src/adapters/telemetry/histogram-meter.ts',
+    'src/adapters/telemetry/sdk-telemetry.ts',
+  ],
+  '@opentelemetry/sdk-trace': ['src/adapters/telemetry/span-queue.ts', 'src/adapters/telemetry/span-recorder.ts'],
   '@modelcontextprotocol/sdk': ['src/adapters/mcp/mcp-client.ts', 'src/service/mcp/'],
 };
 

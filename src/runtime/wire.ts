@@ -148,7 +148,7 @@ function createEffects(
   options: TurnpikeOptions,
   observed: { readonly telemetry: EngineTelemetry; readonly catalogue: Catalogue },
 ): Effects {
-  const traces = new EffectTraces();
+  const traces = new EffectTraces(observed.telemetry);
   const gateway = new EffectGateway({ ...executors, registrations: options, traces });
   return options.telemetry === undefined ? gateway : new TracedEffects(gateway, { ...observed, traces });
 }

@@ -2,6 +2,7 @@
 // `startCollector` starts it; run as a program, it is the collector.
 
 import { spawn } from 'node:child_process';
+import { readdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,8 +13,10 @@ const OWN = fileURLToPath(import.meta.url);
 export async function tracedBy(dist, log, ratio) {
   const child = spawn(process.execPath, [OWN], { stdio: ['pipe', 'pipe', 'inherit'] });
   const [url] = await new Promise((resolve) => child.stdout.once('data', (text) => resolve(String(text).split('\n'))));
-  const { sdkTelemetry } = await import(join(dist, 'adapters/telemetry/sdk-telemetry.js'));
-  const { readOtlpSettings } = await import(join(dist, 'adapters/telemetry/otlp-settings.js'));
+  const chunks = join(dist, 'chunks');
+  const [sdk] = readdirSync(chunks).filter((name) => /^sdk-telemetry-.*\.js$/.test(name));
+  const { sdkTelemetry } = await import(join(chunks, sdk));
+  const { readOtlpSettings } = await import(join(dist, '../../build/compiled/src/adapters/telemetry/otlp-settings.js'));
   const telemetry = sdkTelemetry({ version: 'bench', otlp: readOtlpSettings({ url, ratio }), log });
   const close = async () => {
     await telemetry.close();

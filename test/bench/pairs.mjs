@@ -10,6 +10,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { compare } from './statistics.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -46,50 +47,20 @@ function run(which) {
   return JSON.parse(stdout.trim().split('\n').at(-1));
 }
 
-/** The widest pair of order statistics that leaves at most 2.5 % on each side: ranks of a binomial distribution. */
-function interval(sorted) {
-  const n = sorted.length;
-  let below = 0;
-  let term = 2 ** -n;
-  let rank = 0;
-  while (rank < n / 2 && below + term <= 0.025) {
-    below += term;
-    term *= (n - rank) / (rank + 1);
-    rank += 1;
-  }
-  return rank === 0 ? [sorted[0], sorted[n - 1]] : [sorted[rank - 1], sorted[n - rank]];
-}
-
-const median = (sorted) => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
-const ascending = (numbers) => [...numbers].sort((one, other) => one - other);
-
 const rows = new Map();
 for (let pair = 0; pair < pairs; pair += 1) {
   // Every second pair in reverse order: neither build always runs on a warm machine.
   const order = pair % 2 === 0 ? ['before', 'after'] : ['after', 'before'];
   const found = Object.fromEntries(order.map((which) => [which, run(which)]));
   for (const [name, before] of Object.entries(found.before)) {
-    const row = rows.get(name) ?? { before: [], after: [], ratios: [] };
+    const row = rows.get(name) ?? { before: [], after: [] };
     rows.set(name, row);
     row.before.push(before);
     row.after.push(found.after[name]);
-    row.ratios.push(found.after[name] / before);
   }
 }
 
-const table = [...rows].map(([figure, { before, after, ratios }]) => {
-  const sorted = ascending(ratios);
-  const [low, high] = interval(sorted);
-  const round = (number, digits) => Number(number.toFixed(digits));
-  return {
-    figure,
-    before: round(median(ascending(before)), 1),
-    after: round(median(ascending(after)), 1),
-    ratio: round(median(sorted), 3),
-    low: round(low, 3),
-    high: round(high, 3),
-  };
-});
+const table = [...rows].map(([figure, { before, after }]) => compare(figure, before, after));
 if (values.json) console.log(JSON.stringify({ pairs, rows: table }));
 else {
   console.log(`${pairs} interleaved pairs; after / before: median, and its 95 % interval`);

@@ -11,6 +11,7 @@ import {
   SpanStatusCode,
   trace,
   TraceFlags,
+  ValueType,
   type Attributes as OtelAttributes,
   type Context,
   type Link,
@@ -25,7 +26,10 @@ import {
 import type { TracePoint } from '../../contract/trace-context.js';
 import type { Attributes, Meter, OpenSpan, SpanOutcome, SpanStart, Telemetry, Tracer } from '../../ports/telemetry.js';
 
-const SCOPE = 'turnpike';
+export { SpanKind, SpanStatusCode, ValueType };
+
+/** The name of the instrumentation. */
+export const SCOPE = 'turnpike';
 
 /** Options of `otelTelemetry`. */
 export interface OtelTelemetryOptions {
@@ -39,45 +43,33 @@ export interface OtelTelemetryOptions {
   readonly followsCallers?: boolean;
 }
 
-/** Lets a caller choose the ids of the next span. Only an SDK of ours can. */
-export interface SpanIds {
-  next: Pick<TracePoint, 'traceId' | 'spanId'> | null;
-}
-
 /** Reports to the SDK that the service has registered with the OpenTelemetry API, or to the given providers. */
-export const otelTelemetry = (options: OtelTelemetryOptions = {}): Telemetry => createOtelTelemetry(options, null);
-
-/** @param spanIds null if the provider chooses all ids */
-export function createOtelTelemetry(options: OtelTelemetryOptions, spanIds: SpanIds | null): Telemetry {
+export function otelTelemetry(options: OtelTelemetryOptions = {}): Telemetry {
   const { tracerProvider = trace.getTracerProvider(), meterProvider = metrics.getMeterProvider() } = options;
   const { ratio = 1, followsCallers = true } = options;
   return {
-    now: () => performance.timeOrigin + performance.now(),
-    tracer:
-      tracerProvider === null
-        ? null
-        : new ApiTracer(tracerProvider.getTracer(SCOPE), { ratio, followsCallers, spanIds }),
+    now,
+    tracer: tracerProvider === null ? null : new ApiTracer(tracerProvider.getTracer(SCOPE), { ratio, followsCallers }),
     meter: new ApiMeter(meterProvider.getMeter(SCOPE)),
   };
 }
 
-interface ApiTracerOptions extends Pick<Tracer, 'ratio' | 'followsCallers'> {
-  readonly spanIds: SpanIds | null;
-}
+const { timeOrigin } = performance;
+
+/** The time in ms since the epoch, with fractions. */
+export const now = (): number => timeOrigin + performance.now();
 
 class ApiTracer implements Tracer {
   readonly ratio: number;
   readonly followsCallers: boolean;
   readonly #tracer: OtelTracer;
-  readonly #spanIds: SpanIds | null;
   /** The parent of the last span: the spans of a step have the same one. */
   #parent: { readonly point: TracePoint; readonly context: Context } | null = null;
 
-  constructor(tracer: OtelTracer, { ratio, followsCallers, spanIds }: ApiTracerOptions) {
+  constructor(tracer: OtelTracer, { ratio, followsCallers }: Pick<Tracer, 'ratio' | 'followsCallers'>) {
     this.#tracer = tracer;
     this.ratio = ratio;
     this.followsCallers = followsCallers;
-    this.#spanIds = spanIds;
   }
 
   start(start: SpanStart): OpenSpan {
@@ -98,25 +90,8 @@ class ApiTracer implements Tracer {
     endSpan(this.#start(start), end);
   }
 
-  active(): TracePoint | null {
-    const now = context.active();
-    const active = trace.getSpanContext(now);
-    if (active === undefined || !trace.getSpan(now)) return null;
-    const carrier: { baggage?: string } = {};
-    propagation.inject(now, carrier);
-    const tracestate = active.traceState?.serialize();
-    return {
-      traceId: active.traceId,
-      spanId: active.spanId,
-      sampled: (active.traceFlags & TraceFlags.SAMPLED) !== 0,
-      ...(tracestate === undefined || tracestate === '' ? {} : { tracestate }),
-      ...(carrier.baggage === undefined ? {} : { baggage: carrier.baggage }),
-    };
-  }
-
-  runAt<T>(point: TracePoint, work: () => T): T {
-    return context.with(trace.setSpanContext(context.active(), toSpanContext(point)), work);
-  }
+  active = activePoint;
+  runAt = runAtPoint;
 
   #start({ name, kind, parent, startMs, attributes, ids, link }: SpanStart): Span {
     const options = {
@@ -125,30 +100,47 @@ class ApiTracer implements Tracer {
       attributes: attributes as OtelAttributes,
       ...(link === undefined ? {} : { links: [toLink(link)] }),
     };
-    if (this.#spanIds !== null) this.#spanIds.next = ids ?? null;
     return this.#tracer.startSpan(name, options, this.#contextOf(parent, ids));
   }
 
   #contextOf(parent: TracePoint | null, ids: SpanStart['ids']): Context {
     if (parent === null) {
       // A provider that chooses all ids gets the trace by a parent that is never reported.
-      return this.#spanIds !== null || ids === undefined
+      return ids === undefined
         ? ROOT_CONTEXT
         : trace.setSpanContext(ROOT_CONTEXT, toSpanContext({ ...ids, sampled: true, remote: true }));
     }
     if (this.#parent?.point !== parent) {
-      // The state is text of the caller: our own SDK does not send it.
-      const { tracestate, ...own } = parent;
-      const place = this.#spanIds === null && tracestate !== undefined ? parent : own;
-      this.#parent = { point: parent, context: trace.setSpanContext(ROOT_CONTEXT, toSpanContext(place)) };
+      this.#parent = { point: parent, context: trace.setSpanContext(ROOT_CONTEXT, toSpanContext(parent)) };
     }
     return this.#parent.context;
   }
 }
 
+/** The place in the trace of the code that calls this; null outside of one. */
+export function activePoint(): TracePoint | null {
+  const current = context.active();
+  const active = trace.getSpanContext(current);
+  if (active === undefined || !trace.getSpan(current)) return null;
+  const carrier: { baggage?: string } = {};
+  propagation.inject(current, carrier);
+  const tracestate = active.traceState?.serialize();
+  return {
+    traceId: active.traceId,
+    spanId: active.spanId,
+    sampled: (active.traceFlags & TraceFlags.SAMPLED) !== 0,
+    ...(tracestate === undefined || tracestate === '' ? {} : { tracestate }),
+    ...(carrier.baggage === undefined ? {} : { baggage: carrier.baggage }),
+  };
+}
+
+/** Runs code at a place in a trace. */
+export const runAtPoint = <T>(point: TracePoint, work: () => T): T =>
+  context.with(trace.setSpanContext(context.active(), toSpanContext(point)), work);
+
 const toLink = (point: TracePoint): Link => ({ context: toSpanContext(point) });
 
-const toSpanContext = ({ traceId, spanId, sampled, remote, tracestate }: TracePoint): SpanContext => ({
+export const toSpanContext = ({ traceId, spanId, sampled, remote, tracestate }: TracePoint): SpanContext => ({
   traceId,
   spanId,
   traceFlags: sampled ? TraceFlags.SAMPLED : TraceFlags.NONE,

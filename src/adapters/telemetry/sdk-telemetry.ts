@@ -6,13 +6,20 @@ import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import { detectResources, envDetector, resourceFromAttributes, type Resource } from '@opentelemetry/resources';
-import { MeterProvider, MetricReader, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
-import { AlwaysOnSampler, RandomIdGenerator, TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  AggregationTemporality,
+  InstrumentType,
+  MeterProvider,
+  MetricReader,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
 import type { Log } from '../../ports/log.js';
 import type { Telemetry } from '../../ports/telemetry.js';
-import { createOtelTelemetry, type SpanIds } from './otel-telemetry.js';
+import { HistogramMeter } from './histogram-meter.js';
+import { now, otelTelemetry, SCOPE } from './otel-telemetry.js';
 import type { OtlpSettings } from './otlp-settings.js';
 import { SpanQueue } from './span-queue.js';
+import { SpanRecorder } from './span-recorder.js';
 
 /** How long the end of the process waits for the collector, in ms. */
 const SHUTDOWN_MS = 2_000;
@@ -49,19 +56,24 @@ class ScrapeReader extends MetricReader {
 
 export function sdkTelemetry({ version, otlp, log }: SdkTelemetryOptions): SdkTelemetry {
   const resource = createResource(version);
-  const scrape = new ScrapeReader({ cardinalitySelector: () => SERIES_MAX });
-  const pushed = otlp === null || otlp.metrics === null ? [] : [createMetricPush(otlp, otlp.metrics)];
+  const histograms = new HistogramMeter({ scope: SCOPE, resource, seriesMax: SERIES_MAX, now });
+  const scrape = new ScrapeReader({
+    cardinalitySelector: () => SERIES_MAX,
+    metricProducers: [histograms.producer(AggregationTemporality.CUMULATIVE)],
+  });
+  const pushed = otlp === null || otlp.metrics === null ? [] : [createMetricPush(otlp, otlp.metrics, histograms)];
   const meterProvider = new MeterProvider({ resource, readers: [scrape, ...pushed] });
   const traces = otlp === null || otlp.traces === null ? null : createTraces(resource, otlp, otlp.traces);
-  const telemetry = createOtelTelemetry(
-    {
-      meterProvider,
-      tracerProvider: traces?.provider ?? null,
-      ratio: otlp?.ratio ?? 0,
-      followsCallers: otlp?.followsCallers ?? false,
+  const { meter } = otelTelemetry({ meterProvider, tracerProvider: null });
+  const telemetry: Telemetry = {
+    now,
+    tracer: traces?.recorder ?? null,
+    meter: {
+      counter: (name, options) => meter.counter(name, options),
+      observe: (kind, name, options, read) => meter.observe(kind, name, options, read),
+      histogram: (name, options) => histograms.histogram(name, options),
     },
-    traces?.spanIds ?? null,
-  );
+  };
   if (traces !== null) observeSpans(telemetry, traces.queue);
   const serializer = new PrometheusSerializer(undefined, false, undefined, true, true);
   return {
@@ -85,31 +97,28 @@ const createResource = (version: string): Resource =>
   );
 
 /** The exporter reads headers, certificates and timeouts from the standard variables. */
-function createTraces(resource: Resource, { queue: limits, timeoutMs }: OtlpSettings, url: string) {
-  const spanIds: SpanIds = { next: null };
-  const random = new RandomIdGenerator();
-  const take = (part: 'traceId' | 'spanId'): string | undefined => spanIds.next?.[part];
+function createTraces(resource: Resource, settings: OtlpSettings, url: string) {
+  const { queue: limits, timeoutMs, ratio, followsCallers } = settings;
   const exporter = new OTLPTraceExporter({ url, timeoutMillis: timeoutMs });
   const queue = new SpanQueue({ exporter, ...limits, shutdownMs: SHUTDOWN_MS });
-  const provider = new TracerProvider({
-    resource,
-    sampler: new AlwaysOnSampler(),
-    spanProcessors: [queue],
-    idGenerator: {
-      generateTraceId: () => take('traceId') ?? random.generateTraceId(),
-      generateSpanId: () => take('spanId') ?? random.generateSpanId(),
-    },
-  });
-  return { provider, queue, spanIds };
+  const onEnd = queue.add.bind(queue);
+  return { queue, recorder: new SpanRecorder({ ratio, followsCallers, scope: SCOPE, resource, onEnd }) };
 }
 
-const createMetricPush = ({ metricIntervalMs, timeoutMs }: OtlpSettings, url: string): PeriodicExportingMetricReader =>
-  new PeriodicExportingMetricReader({
-    exporter: new OTLPMetricExporter({ url, timeoutMillis: timeoutMs }),
+function createMetricPush(
+  { metricIntervalMs, timeoutMs }: OtlpSettings,
+  url: string,
+  histograms: HistogramMeter,
+): PeriodicExportingMetricReader {
+  const exporter = new OTLPMetricExporter({ url, timeoutMillis: timeoutMs });
+  return new PeriodicExportingMetricReader({
+    exporter,
     exportIntervalMillis: metricIntervalMs,
     exportTimeoutMillis: Math.min(metricIntervalMs, timeoutMs),
     cardinalityLimits: { default: SERIES_MAX },
+    metricProducers: [histograms.producer(exporter.selectAggregationTemporality(InstrumentType.HISTOGRAM))],
   });
+}
 
 function observeSpans({ meter }: Telemetry, queue: SpanQueue): void {
   meter.observe(

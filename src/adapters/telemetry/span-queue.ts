@@ -1,4 +1,4 @@
-import type { ReadableSpan, SpanExporter, SpanProcessor } from '@opentelemetry/sdk-trace';
+import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 
 export interface SpanQueueOptions {
   readonly exporter: SpanExporter;
@@ -17,7 +17,7 @@ export type DropReason = 'queue_full' | 'export_failed';
  * The spans that wait for the collector. A span that ends never waits: beyond the limit it is dropped and counted. One
  * export is in flight at a time. (`BatchSpanProcessor` of the SDK is the same without the counts.)
  */
-export class SpanQueue implements SpanProcessor {
+export class SpanQueue {
   readonly dropped: Record<DropReason, number> = { queue_full: 0, export_failed: 0 };
   exported = 0;
   readonly #options: SpanQueueOptions;
@@ -31,11 +31,8 @@ export class SpanQueue implements SpanProcessor {
     this.#options = options;
   }
 
-  onStart(): void {
-    // Spans are of interest when they end.
-  }
-
-  onEnd(span: ReadableSpan): void {
+  /** Takes a span that is over. */
+  add(span: ReadableSpan): void {
     if (this.#isClosed || this.#spans.length >= this.#options.spansMax) {
       this.dropped.queue_full += 1;
       return;

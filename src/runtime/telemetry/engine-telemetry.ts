@@ -71,32 +71,37 @@ export class EngineTelemetry implements TickObserver {
   /** A step begins: its proposal is about to be submitted. */
   startStep(run: RunContext, trace: TraceCarrier | undefined): EndStep {
     if (this.#telemetry === null) return IGNORE;
-    this.#guard(() => {
+    try {
       const startMs = this.now();
       this.#steps.set(run.run_id, { startMs, span: this.#startStepSpan(run, startMs, trace) });
-    });
+    } catch (error) {
+      this.#onFailure(error);
+    }
     return () => this.#guard(() => this.#abandonStep(run.run_id));
   }
 
   onTick(tick: ObservedTick): void {
-    this.#guard(() => {
+    try {
       let [entries, bytes] = [0, 0];
       for (const outcome of tick.outcomes) {
-        this.metrics?.queueWait(tick.startedAt - outcome.item.queuedAt);
         const { input } = outcome.item.submission;
+        this.metrics?.queueWait(tick.startedAt - outcome.item.queuedAt);
         const step = this.#stepOf(input.run_id);
-        const before = entries;
+        let own = 0;
         for (const decision of outcome.decisions) {
-          entries += decision.entries.length;
+          own += decision.entries.length;
           for (const { text } of decision.entries) bytes += text.length;
         }
+        entries += own;
         if (input.kind === 'open_session') this.#openSession(input.run_id, tick);
         this.#observeEntries(outcome, tick);
-        if (this.traces !== null && entries > before) this.#recordWork(step, outcome, tick, entries - before);
+        if (this.traces !== null && own > 0) this.#recordWork(step, outcome, tick, own);
         this.#observeEndings(outcome, tick);
       }
       if (entries > 0) this.metrics?.commit(tick.committedAt - tick.decidedAt, entries, bytes);
-    });
+    } catch (error) {
+      this.#onFailure(error);
+    }
   }
 
   onFolded(_trees: number, sinceMs: number): void {
@@ -113,9 +118,13 @@ export class EngineTelemetry implements TickObserver {
     try {
       work();
     } catch (error) {
-      if (!this.#hasFailed) this.#options.log.error('telemetry has failed; further failures are not logged', { error });
-      this.#hasFailed = true;
+      this.#onFailure(error);
     }
+  }
+
+  #onFailure(error: unknown): void {
+    if (!this.#hasFailed) this.#options.log.error('telemetry has failed; further failures are not logged', { error });
+    this.#hasFailed = true;
   }
 
   #startStepSpan(run: RunContext, startMs: number, trace: TraceCarrier | undefined): OpenSpan | null {
@@ -155,7 +164,7 @@ export class EngineTelemetry implements TickObserver {
     for (const { entries } of decisions) {
       for (const { entry } of entries) {
         if (entry.type === 'run_created') this.#onRunCreated(entry.body, tick);
-        else if (entry.type === 'step_trace') this.#onStepTrace(entry.body, tick.tree(tree_id), tick.committedAt);
+        else if (entry.type === 'step_trace') this.#onStepTrace(entry.body, tree_id, tick);
       }
     }
   }
@@ -178,7 +187,7 @@ export class EngineTelemetry implements TickObserver {
     this.traces?.openRun(run_id, runSpan({ run_id, run_kind: 'session' }, startedAt));
   }
 
-  #onStepTrace(trace: StepTrace, tree: Tree | null, at: number): void {
+  #onStepTrace(trace: StepTrace, tree_id: string, { tree, committedAt: at }: ObservedTick): void {
     const { run_id, outcome, rule_id, error_code } = trace;
     const action = this.#actionName(trace.action);
     const step = this.#steps.get(run_id);
@@ -189,7 +198,7 @@ export class EngineTelemetry implements TickObserver {
     }
     if (outcome !== 'DENIED') return;
     this.metrics?.denial(rule_id);
-    this.#runLog.stepDenied({ ...trace, action }, tree?.run(run_id)?.context ?? null);
+    this.#runLog.stepDenied({ ...trace, action }, tree(tree_id)?.run(run_id)?.context ?? null);
   }
 
   #onRunEnded(

@@ -13,7 +13,13 @@ type EffectReturn = EffectResult | Promise<EffectResult>;
 
 /** The trace contexts of the effects in flight. */
 export class EffectTraces {
+  readonly #telemetry: Pick<EngineTelemetry, 'pointOf'>;
+  /** The spans of effects. An effect that is not recorded has none, and the place of its step or run. */
   readonly #points = new WeakMap<Effect, TracePoint>();
+
+  constructor(telemetry: Pick<EngineTelemetry, 'pointOf'>) {
+    this.#telemetry = telemetry;
+  }
 
   set(effect: Effect, point: TracePoint): void {
     this.#points.set(effect, point);
@@ -21,8 +27,8 @@ export class EffectTraces {
 
   /** For the code behind an effect. */
   carrierOf(effect: Effect): { readonly trace?: TraceCarrier } {
-    const point = this.#points.get(effect);
-    return point === undefined ? NO_CARRIER : { trace: toTraceCarrier(point) };
+    const point = this.#points.get(effect) ?? this.#telemetry.pointOf(effect.run_id);
+    return point === null ? NO_CARRIER : { trace: toTraceCarrier(point) };
   }
 }
 
@@ -91,11 +97,7 @@ export class TracedEffects implements Effects {
   #start(effect: Effect, startMs: number, more: Attributes): OpenSpan | null {
     const { telemetry, traces } = this.#parts;
     const parent = telemetry.pointOf(effect.run_id);
-    if (parent === null || telemetry.traces === null) return null;
-    if (!parent.sampled) {
-      traces.set(effect, parent);
-      return null;
-    }
+    if (parent?.sampled !== true || telemetry.traces === null) return null;
     const name = this.#toolOf(effect);
     const span = telemetry.traces.start({
       name: `execute_tool ${name}`,

@@ -107,7 +107,7 @@ test('S4-19 S4-81: an executor does nothing for an effect without an allow', () 
       signer: () => null,
       root: '.',
     }),
-    traces: new EffectTraces(),
+    traces: new EffectTraces({ pointOf: () => null }),
     registrations: { tools: made.tools, targets: made.targets, actions: [note] },
   });
   const byThePlatform = ['EXPORT_BUNDLE', 'RUN_VERIFICATION', 'REVIEW_PHASE'].map((name) => [name, {}, []] as const);
