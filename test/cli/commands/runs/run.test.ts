@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, readFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import { sha256 } from '../../../../src/contract/hash.js';
+import { createDeferred } from '../../../../src/runtime/deferred.js';
 import {
   finish,
   initialised,
@@ -345,10 +345,14 @@ test('D13 two concurrent commands on one home directory: the second works throug
 
 test('D13 the owner of a home directory ends only after the commands that work through it', async () => {
   const [one, two] = [new PassThrough(), new PassThrough()];
+  const waiting = createDeferred<string>();
+  const onStderr = (text: string): void => {
+    if (text.startsWith('waiting for')) waiting.resolve(text);
+  };
   const started = async (stdin: PassThrough) => {
     let run!: ReturnType<typeof turnpike>;
     await new Promise<void>((resolve) => {
-      run = turnpike(folder, ['run', '-'], { stdin, onStdout: () => resolve() });
+      run = turnpike(folder, ['run', '-'], { stdin, onStdout: () => resolve(), onStderr });
       stdin.write(`${think()}\n`);
     });
     return { run };
@@ -356,12 +360,13 @@ test('D13 the owner of a home directory ends only after the commands that work t
   const holder = await started(one);
   const client = await started(two);
   one.end();
-  const ended = holder.run.then(() => 'ended');
-  expect(await Promise.race([ended, delay(300, 'waits')])).toBe('waits');
+  const first = await Promise.race([holder.run.then(() => 'the owner has ended'), waiting.promise]);
+  expect(first).toBe('waiting for 1 other command connected to this home directory\n');
   two.end(think());
-  expect(await client.run).toMatchObject({ code: 0 });
-  expect(await holder.run).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining('waiting for 1 other command connected to this home directory\n'),
-  });
+  const ended: string[] = [];
+  const [ofClient, ofHolder] = await Promise.all([
+    client.run.finally(() => ended.push('client')),
+    holder.run.finally(() => ended.push('owner')),
+  ]);
+  expect([ofClient.code, ofHolder.code, ended]).toEqual([0, 0, ['client', 'owner']]);
 });
