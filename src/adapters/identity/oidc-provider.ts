@@ -23,6 +23,8 @@ export const TOLERANCE_SECONDS_DEFAULT = 30;
 export const TOLERANCE_SECONDS_MAX = 300;
 /** Longest time between issue and expiry of a token, in seconds. */
 export const LIFETIME_SECONDS_MAX = 86_400;
+/** The time between two attempts to discover an issuer that fails: any client can cause one by beginning a login. */
+const DISCOVERY_MS_MIN = 5_000;
 
 /** An issuer whose tokens are accepted. */
 export interface OidcIssuerOptions {
@@ -49,6 +51,8 @@ export class OidcProvider implements IdentityProvider {
   readonly #options: OidcProviderOptions;
   readonly #keys: ProviderKeys;
   #metadata: Promise<MetadataResult> | null = null;
+  /** When a discovery that has failed is tried again, in milliseconds since the epoch. */
+  #retryAt = Infinity;
 
   /** @throws UsageError for an address that may not be used, or a value beyond its limit */
   constructor(options: OidcProviderOptions) {
@@ -101,9 +105,7 @@ export class OidcProvider implements IdentityProvider {
   /** The endpoints for logins; null while the issuer cannot be reached. */
   async metadata(): Promise<ProviderMetadata | null> {
     const found = await this.#discover();
-    if ('metadata' in found) return found.metadata;
-    this.#options.log.error('an identity provider could not be reached', { issuer: this.issuer, reason: found.failed });
-    return null;
+    return 'metadata' in found ? found.metadata : null;
   }
 
   async verify(compact: string, { audience, nonce }: ExpectedToken): Promise<TokenVerification> {
@@ -123,10 +125,17 @@ export class OidcProvider implements IdentityProvider {
     return checkClaims(result.claims, { ...rules, nonce, kid: key.kid, key_sha256: key.sha256 });
   }
 
-  /** A failed discovery is tried again; a successful one holds as long as the process. */
+  /** A failed discovery is tried again later; a successful one holds as long as the process. */
   #discover(): Promise<MetadataResult> {
-    this.#metadata ??= discoverProvider(this.issuer).then((result) => {
-      if ('failed' in result) this.#metadata = null;
+    const { clock, log } = this.#options;
+    const now = clock.now();
+    if (this.#metadata !== null && now < this.#retryAt) return this.#metadata;
+    this.#retryAt = Infinity;
+    this.#metadata = discoverProvider(this.issuer).then((result) => {
+      if ('failed' in result) {
+        this.#retryAt = now + DISCOVERY_MS_MIN;
+        log.error('an identity provider could not be reached', { issuer: this.issuer, reason: result.failed });
+      }
       return result;
     });
     return this.#metadata;

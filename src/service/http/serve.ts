@@ -119,7 +119,7 @@ async function addChecks(
 ): Promise<() => void> {
   const checks: ReadinessCheck[] = [];
   if (certificate !== undefined) checks.push(certificateCheck(certificate));
-  if (identity !== undefined) checks.push({ name: 'identity-provider', run: () => identity.checkKeys() });
+  if (identity !== undefined) checks.push({ name: 'identity-provider', run: () => identity.findUnreadiness() });
   try {
     return readiness.add(...checks);
   } catch (error) {

@@ -112,11 +112,12 @@ export class IdentityService implements RequestIdentity {
   }
 
   /**
-   * Why callers of an issuer cannot be verified now; null if they can, as far as is known. Also tries to fetch missing
+   * Why callers of an issuer cannot be identified now; null if they can, as far as is known. Also tries to fetch missing
    * keys again, for the next call.
    */
-  checkKeys(): string | null {
+  async findUnreadiness(): Promise<string | null> {
     for (const provider of this.#providers) provider.retryKeys();
+    if ('failed' in (await this.#policy.read())) return 'identities.yaml cannot be used';
     return this.#providers.some(({ isFailing }) => isFailing) ? 'the keys of an identity provider are missing' : null;
   }
 

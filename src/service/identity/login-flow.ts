@@ -27,6 +27,8 @@ const LOGIN_MS_MAX = 600_000;
 /** Limit of the codes that are exchanged at the same time: their callers are not known yet. */
 const EXCHANGES_MAX = 16;
 const CODE_CHARS_MAX = 2_048;
+/** The time between two log lines about refused codes, in milliseconds. */
+const LOG_INTERVAL_MS = 10_000;
 export const CALLBACK_PATH = '/auth/callback';
 
 /** The registration of this service at an issuer, for people who sign in on the page. */
@@ -74,6 +76,7 @@ export class LoginFlow {
   readonly #seal = createTextSeal();
   readonly #sessions: LoginSessions;
   #exchanging = 0;
+  #loggedAt = -Infinity;
 
   /** @throws UsageError for an address to which a browser must not be sent */
   constructor(options: LoginFlowOptions) {
@@ -167,7 +170,7 @@ export class LoginFlow {
   }
 
   async #exchange(code: string, { nonce, verifier }: BegunLogin): Promise<IdentityResult> {
-    const { provider, callers, log } = this.#options;
+    const { provider, callers } = this.#options;
     if (this.#exchanging >= EXCHANGES_MAX) return { problem: 'unavailable' };
     this.#exchanging += 1;
     try {
@@ -175,7 +178,7 @@ export class LoginFlow {
       if (metadata === null) return { problem: 'unavailable' };
       const answer = await exchangeCode(metadata, this.#client, { code, verifier });
       if ('failed' in answer) {
-        log.warn('a code of a login was not exchanged', { issuer: provider.issuer, reason: answer.failed });
+        this.#logFailure(answer.failed);
         return { problem: 'session' };
       }
       const { clientId } = this.#client;
@@ -188,6 +191,15 @@ export class LoginFlow {
     } finally {
       this.#exchanging -= 1;
     }
+  }
+
+  /** Any client can send a code that the issuer refuses. */
+  #logFailure(reason: string): void {
+    const { provider, clock, log } = this.#options;
+    const now = clock.now();
+    if (now - this.#loggedAt < LOG_INTERVAL_MS) return;
+    this.#loggedAt = now;
+    log.warn('a code of a login was not exchanged', { issuer: provider.issuer, reason });
   }
 
   #openLogin(sealed: string | null): BegunLogin | null {

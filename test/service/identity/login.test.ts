@@ -252,3 +252,37 @@ test.each(['http://turnpike.example/auth/callback', 'https://turnpike.example/ot
     });
   },
 );
+
+test('C98 every client may begin a login, so a failing issuer is asked and logged once in five seconds', async () => {
+  const lines: string[] = [];
+  const note = (message: string): void => void lines.push(message);
+  const log = { info: () => undefined, warn: note, error: note };
+  stage = await IdentityBench.open({ identity: { login: { clientId: CLIENT.id } }, serving: { log } });
+  stage.issuer.isDown = true;
+  const discoveries = (): number => stage.issuer.count('/.well-known/openid-configuration');
+  const begin = async (): Promise<number> => (await new Browser().get('/auth/login')).status;
+  for (let n = 0; n < 20; n += 1) expect(await begin()).toBe(503);
+  expect([discoveries(), lines]).toEqual([1, ['an identity provider could not be reached']]);
+  stage.issuer.isDown = false;
+  stage.clock.advance(5_000);
+  expect(await begin()).toBe(303);
+});
+
+test('C98 codes that the issuer refuses are logged once in ten seconds', async () => {
+  const lines: string[] = [];
+  const log = { info: () => undefined, error: () => undefined, warn: (message: string) => void lines.push(message) };
+  const login = { clientId: CLIENT.id, clientSecret: CLIENT.secret };
+  stage = await IdentityBench.open({ identity: { login }, serving: { log } });
+  const guess = async (): Promise<number> => {
+    const browser = new Browser();
+    const begun = await browser.get('/auth/login');
+    const state = new URL(begun.headers.get('location') ?? '').searchParams.get('state') ?? '';
+    return (await browser.get(`/auth/callback?code=guess&state=${state}`)).status;
+  };
+  const logged = (): number => lines.filter((line) => line === 'a code of a login was not exchanged').length;
+  for (let n = 0; n < 5; n += 1) expect(await guess()).toBe(401);
+  expect(logged()).toBe(1);
+  stage.clock.advance(10_000);
+  expect(await guess()).toBe(401);
+  expect(logged()).toBe(2);
+});

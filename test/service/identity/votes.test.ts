@@ -2,8 +2,13 @@
 // ledger.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { identitiesSource } from '../../../src/adapters/policy/identities-source.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import { sha256 } from '../../../src/contract/hash.js';
 import type { Entry } from '../../../src/contract/run/entry.js';
+import type { Principal } from '../../../src/ports/token-book.js';
+import { IdentityService } from '../../../src/service/identity/identity-service.js';
+import { AUDIENCE } from '../../fixtures/oidc-issuer.js';
 import { identitiesText, IdentityBench, MAPPINGS, ROLE, writeIdentities } from './identity-harness.js';
 
 let stage: IdentityBench;
@@ -182,6 +187,42 @@ describe('C98 identities.yaml', () => {
     writeIdentities(http.bench, identitiesText([stage.issuer.url], MAPPINGS));
     stage.clock.advance(1_000);
     expect(await status()).toBe(200);
+  });
+
+  test('C98 a service is not ready while the file cannot be used', async () => {
+    stage = await IdentityBench.open();
+    const text = identitiesText([stage.issuer.url], MAPPINGS);
+    const reasonOf = async (): Promise<unknown> => {
+      stage.clock.advance(1_000);
+      const { checks } = await stage.http.bench.turnpike.readiness.report();
+      return checks.find(({ name }) => name === 'identity-provider')?.reason;
+    };
+    expect(await reasonOf()).toBeNull();
+    writeIdentities(stage.http.bench, `${text}# edited`, false);
+    expect(await reasonOf()).toBe('identities.yaml cannot be used');
+    writeIdentities(stage.http.bench, text);
+    expect(await reasonOf()).toBeNull();
+  });
+
+  test('C98 an unexpected error of its source refuses callers, and the process continues', async () => {
+    let isBroken = false;
+    stage = await IdentityBench.open();
+    const file = identitiesSource(stage.http.bench.contract);
+    await stage.http.server.close();
+    const identities = { load: () => (isBroken ? Promise.reject(new TypeError('a secret')) : file.load()) };
+    const issuers = [{ issuer: stage.issuer.url, audience: AUDIENCE }];
+    const service = new IdentityService({ issuers, identities }, stage.clock, winstonLog('silent'));
+    await service.check();
+    const credentials = { method: 'GET', cookie: null, csrf: null, origin: null, bearer: await stage.counsel() };
+    const accepted = (await service.identify(credentials)) as { principal: Principal };
+    expect(accepted.principal.actor).toBe('Anna Berg');
+    isBroken = true;
+    stage.clock.advance(1_000);
+    expect(service.holds(accepted.principal)).toBe(true);
+    expect(await service.identify({ ...credentials, bearer: await stage.counsel('Otto Kern') })).toEqual({
+      problem: 'policy',
+    });
+    expect(service.holds(accepted.principal)).toBe(false);
   });
 
   test('C98 keeps an agent to the case of its claim', async () => {
