@@ -112,8 +112,8 @@ export class IdentityService implements RequestIdentity {
   }
 
   /**
-   * Why callers of an issuer cannot be identified now; null if they can, as far as is known. Also tries to fetch missing
-   * keys again, for the next call.
+   * Why callers of an issuer cannot be identified now; null if they can, as far as is known. Also tries to fetch
+   * missing keys again, for the next call.
    */
   async findUnreadiness(): Promise<string | null> {
     for (const provider of this.#providers) provider.retryKeys();

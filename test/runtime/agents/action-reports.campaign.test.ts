@@ -1,5 +1,6 @@
-// Goal: no decision waits for the report of another call, every run ends, and a replay gives the same, however reports
-// and calls interleave. Method: many agents at once, each with several open calls, reported in random order, some never.
+// Goal: no decision waits for the report of another call, every run ends, and a replay gives the same, however
+// reports and calls interleave. Method: many agents at once, each with several open calls, reported in random order,
+// some never.
 
 import { expect, test } from '@jest/globals';
 import Type from 'typebox';
