@@ -24,7 +24,12 @@ export function findPermanentFailure(failure: unknown): CodedError | null {
 }
 
 /** Includes erased: the ledger may be an older copy in which the tree still lives, next to the current keys. */
-const UNFOLDABLE_CODES: ReadonlySet<string> = new Set(['LEDGER_TAMPERED', 'LEDGER_ERASED', 'LEDGER_ARCHIVED']);
+const UNFOLDABLE_CODES: ReadonlySet<string> = new Set([
+  'LEDGER_TAMPERED',
+  'LEDGER_OF_LATER_VERSION',
+  'LEDGER_ERASED',
+  'LEDGER_ARCHIVED',
+]);
 
 /** Whether a tree can never be folded. Such a tree must not block the others. */
 export const isUnfoldable = (error: unknown): boolean =>

@@ -70,15 +70,24 @@ function readCatalogue(definitions: unknown): Catalogue {
 function readFlags(definitions: unknown): Flags {
   const found: unknown = isJsonObject(definitions) ? definitions['flags'] : undefined;
   if (found === undefined) return NO_FLAGS;
-  const known = flagsOf(FLAGS);
-  const unknown: readonly unknown[] = Array.isArray(found)
-    ? found.filter((flag) => !known.has(flag as number))
-    : [found];
+  const unknown = unknownFlagsIn(found);
   if (unknown.length === 0) return new Set(found as number[]);
   const shown = JSON.stringify(unknown).slice(0, SHOWN_CHARS);
   throw invalidPolicy(`the tree was opened with behaviour flags that this version does not know: ${shown}`);
 }
 const SHOWN_CHARS = 80;
+
+/** Whether a later version opened the tree of these policies: it has behaviour flags that this version does not know. */
+export function isOfLaterVersion([, , , definitions]: readonly Artifact[]): boolean {
+  const pinned: unknown = definitions === undefined ? undefined : parseDefinitions(definitions);
+  const found: unknown = isJsonObject(pinned) ? pinned['flags'] : undefined;
+  return Array.isArray(found) && found.every(Number.isSafeInteger) && unknownFlagsIn(found).length > 0;
+}
+
+function unknownFlagsIn(found: unknown): readonly unknown[] {
+  const known = flagsOf(FLAGS);
+  return Array.isArray(found) ? found.filter((flag) => !known.has(flag as number)) : [found];
+}
 
 const invalidPolicy = (message: string): PolicyError => new PolicyError({ code: 'POLICY_INVALID', message });
 

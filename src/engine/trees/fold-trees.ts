@@ -4,6 +4,7 @@ import { LedgerError } from '../../errors.js';
 import { Fold, type Difference } from '../../kernel/fold.js';
 import type { Decision } from '../../kernel/decision.js';
 import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
+import { isOfLaterVersion } from '../../kernel/pinned-policy.js';
 import type { Tree } from '../../kernel/tree.js';
 import { requireContent } from '../../ledger/require-content.js';
 import type { EntryWithContent, LedgerStore, StoredSnapshot, TreeEntry } from '../../ports/ledger/ledger-store.js';
@@ -124,8 +125,12 @@ async function startFold(
 
 /** @returns the decision if the entry is an input */
 function applyEntry(fold: Fold, { entry, artifacts }: EntryWithContent): Decision | null {
-  const result = fold.apply(entry, entry.type === 'input' ? requireContent(artifacts) : []);
-  if ('difference' in result) throw tamperedError(entry, result.difference);
+  const contents = entry.type === 'input' ? requireContent(artifacts) : [];
+  const result = fold.apply(entry, contents);
+  if ('difference' in result) {
+    const isLater = entry.seq === 0 && result.difference.rule === 'machine.failed' && isOfLaterVersion(contents);
+    throw isLater ? laterVersionError(entry) : tamperedError(entry, result.difference);
+  }
   return 'decision' in result ? result.decision : null;
 }
 
@@ -143,6 +148,12 @@ function attempt<T>(work: () => T): T | null {
     return null;
   }
 }
+
+const laterVersionError = ({ tree_id }: TreeEntry): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_OF_LATER_VERSION',
+    message: `a later version of Turnpike started the tree ${tree_id}: continue it with that version`,
+  });
 
 const tamperedError = (stored: TreeEntry | null, { tree_id, seq, rule }: Difference): LedgerError =>
   new LedgerError({

@@ -45,6 +45,7 @@ const ERROR_FACTORIES: ReadonlyMap<string, ErrorFactory> = new Map([
     'LEDGER_LOCKED',
     'LEDGER_COPIED',
     'LEDGER_ARCHIVED',
+    'LEDGER_OF_LATER_VERSION',
     'LEDGER_ERASED',
   ]),
   ...errorFactories(PolicyError, ['POLICY_UNREADABLE', 'POLICY_INVALID']),
