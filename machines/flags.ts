@@ -21,6 +21,7 @@ import {
   FINISH_WITH_PENDING_REQUEST,
   FREE_TEXT,
   INVALID_PROPOSALS,
+  KEY_ROTATIONS,
   ONE_AUTHORISATION,
   PAYLOAD_PREFIX,
   REPEATABLE_ACTIONS,
@@ -120,6 +121,10 @@ export const FLAGS: readonly Flag[] = [
     what:
       'FINISH with a pending request does what `knobs.finish_with_pending_request` says (C96); before, it ended the ' +
       'run and its requests. The step machine has the states in which FINISH waits.',
+  },
+  {
+    number: KEY_ROTATIONS,
+    what: 'A tree records that a key was replaced, and by whom (C97). Before, none did.',
   },
   {
     number: VERIFIED_VOTERS,

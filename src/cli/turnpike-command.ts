@@ -20,6 +20,8 @@ import { doctor } from './commands/home/doctor.js';
 import { homeCopy } from './commands/home/home-copy.js';
 import { homeReopen } from './commands/home/home-reopen.js';
 import { init } from './commands/init.js';
+import { keysList } from './commands/keys/keys-list.js';
+import { keysRotate } from './commands/keys/keys-rotate.js';
 import { ledgerArchive } from './commands/ledger/ledger-archive.js';
 import { ledgerCheckProof } from './commands/ledger/ledger-check-proof.js';
 import { ledgerCheckpoint } from './commands/ledger/ledger-checkpoint.js';
@@ -96,7 +98,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     title: 'services',
     commands: [serve, mcp, worker, clusterStatus, token, tokenList, tokenRevoke, homeCopy, homeReopen],
   },
-  { title: 'backups', commands: [backup, restore, restoreAcknowledge, doctor] },
+  { title: 'backups and keys', commands: [backup, restore, restoreAcknowledge, keysList, keysRotate, doctor] },
 ];
 
 export const COMMANDS: readonly CliCommand[] = COMMAND_GROUPS.flatMap(({ commands }) => commands);

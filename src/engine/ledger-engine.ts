@@ -167,16 +167,16 @@ export class LedgerEngine implements TreeEngine {
     });
   }
 
-  async erase(case_id: string, by: string, beforeErase?: () => Promise<void>): Promise<ErasureResult> {
+  erase(case_id: string, by: string, beforeErase?: () => Promise<void>): Promise<ErasureResult> {
+    const erasure = { case_id, by, time: () => this.#timestamps.now(), beforeErase };
+    return this.exclusively(() => eraseCaseContent(this.#options.store, this.#trees, erasure));
+  }
+
+  async exclusively<T>(work: () => Promise<T>): Promise<T> {
     if (this.#stopped) throw closedError();
     return this.#queue.runExclusive(async () => {
       if (this.#restarts.rejectionCause !== null) throw ledgerUnavailableError(this.#restarts.rejectionCause);
-      return eraseCaseContent(this.#options.store, this.#trees, {
-        case_id,
-        by,
-        time: () => this.#timestamps.now(),
-        beforeErase,
-      });
+      return work();
     });
   }
 

@@ -3,7 +3,7 @@ import { executionSuspendedError, sandboxElsewhereError } from './engine-errors.
 import type { SuspendableEffects } from './suspension.js';
 import type { NewInput } from './tree-engine.js';
 
-/** Inputs that start no effect: they start or end runs, or record a report, a reading of content or a restore. */
+/** Inputs that start no effect: they start or end runs, or record a report, a reading, a restore or a rotation. */
 const WITHOUT_EFFECTS: ReadonlySet<NewInput['kind']> = new Set([
   'open',
   'start_agent',
@@ -13,6 +13,7 @@ const WITHOUT_EFFECTS: ReadonlySet<NewInput['kind']> = new Set([
   'access',
   'report',
   'restore',
+  'rotate_key',
 ]);
 
 /** Also accepted after a restore: people find out what has happened. */

@@ -20,11 +20,11 @@ export const RESTORED = 'restored' as const;
 export const ACKNOWLEDGED = 'acknowledged' as const;
 
 /** The tree that records the n-th restore in the history of a log. Its id follows from the number. */
-export const restoreTreeId = (lineage: number): string =>
-  `run_${Buffer.from(sha256(`turnpike restore ${lineage}`), 'hex')
-    .toString('base64url')
-    .replaceAll('-', '_')
-    .slice(0, ID_CHARS)}`;
+export const restoreTreeId = (lineage: number): string => ledgerEventTreeId(`turnpike restore ${lineage}`);
+
+/** The tree that records an event of the whole ledger, which its text names. */
+export const ledgerEventTreeId = (text: string): string =>
+  `run_${Buffer.from(sha256(text), 'hex').toString('base64url').replaceAll('-', '_').slice(0, ID_CHARS)}`;
 
 /** The restores in the history of a log. */
 export interface RestoreHistory {

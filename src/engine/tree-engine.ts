@@ -152,6 +152,8 @@ export interface TreeEngine {
    * @throws RunError CASE_IN_USE while a tree of the case is live; LedgerError
    */
   erase(case_id: string, by: string, beforeErase?: () => Promise<void>): Promise<ErasureResult>;
+  /** Calls `work` while nothing is decided or committed. @throws LedgerError LEDGER_UNAVAILABLE */
+  exclusively<T>(work: () => Promise<T>): Promise<T>;
   /**
    * The head of the log once it includes everything committed before this call.
    * @throws LedgerError LEDGER_UNAVAILABLE

@@ -67,6 +67,7 @@ export function toMachineEvent(
     case 'resolve':
     case 'access':
     case 'restore':
+    case 'rotate_key':
       throw new InvariantError(`\`${recorded.kind}\` changes no run, so it has no machine event`);
   }
 }

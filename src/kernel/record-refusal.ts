@@ -1,9 +1,10 @@
-// Audit events that change no run: an input was refused, content was read, or the ledger was restored.
+// Audit events that change no run: an input was refused, content was read, the ledger was restored, or a key replaced.
 
-import type { AccessInput, RecordedInput, RestoreInput } from '../contract/run/entry.js';
+import { KEY_ROTATIONS, RESTORES } from '../contract/policy/flags.js';
+import type { AccessInput, RecordedInput, RestoreInput, RotateKeyInput } from '../contract/run/entry.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
-import { accessEvent, illegalTransitionEvent, restoreEvent } from '../run/audit-events.js';
+import { accessEvent, illegalTransitionEvent, restoreEvent, rotationEvent } from '../run/audit-events.js';
 import type { DecisionBuilder } from './decision-builder.js';
 
 /**
@@ -42,10 +43,20 @@ export function recordAccess(
   return true;
 }
 
-/** Attributes a restore to the root of the tree that was opened for it. @returns false in any other tree */
-export function recordRestore(builder: DecisionBuilder, tree_id: string, restore: RestoreInput): boolean {
-  const run = restore.run_id === tree_id ? builder.run(tree_id) : null;
-  if (run === null) return false;
-  builder.record({ type: 'audit_event', body: restoreEvent(run.context, restore) });
+/**
+ * Attributes an event of the whole ledger to the root of the tree that was opened for it.
+ * @returns false in any other tree, and in one of a version that knows no such event
+ */
+export function recordLedgerEvent(
+  builder: DecisionBuilder,
+  tree_id: string,
+  input: RestoreInput | RotateKeyInput,
+  flags: ReadonlySet<number>,
+): boolean {
+  const run = input.run_id === tree_id ? builder.run(tree_id) : null;
+  if (run === null || !flags.has(input.kind === 'restore' ? RESTORES : KEY_ROTATIONS)) return false;
+  const { context } = run;
+  const body = input.kind === 'restore' ? restoreEvent(context, input) : rotationEvent(context, input);
+  builder.record({ type: 'audit_event', body });
   return true;
 }

@@ -9,11 +9,11 @@
 
 import type { AnyStateMachine } from 'xstate';
 import type { Command, Emission, RunTermination } from '../../machines/emission.js';
-import { RESTORES } from '../../machines/flags.js';
+import { NO_FLAGS } from '../../machines/flags.js';
 import { stepId } from '../../machines/agent.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { ApprovalBook } from '../contract/run/approval.js';
-import type { OpenInput, OpenSessionInput, ResolveInput, RestoreInput, SessionInput } from '../contract/run/entry.js';
+import type { OpenInput, OpenSessionInput, ResolveInput, SessionInput } from '../contract/run/entry.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { SessionVouch } from '../contract/session/session-command.js';
 import { isRecordedInput } from '../contract/validators.js';
@@ -33,7 +33,7 @@ import type { Interpretation } from './interpreter/interpreter.js';
 import { rootContext } from './root-context.js';
 import type { PersistedActor } from './interpreter/persisted-actor.js';
 import { machinesFor, policyOf } from './pinned-policy.js';
-import { recordAccess, recordRefusal, recordRestore } from './record-refusal.js';
+import { recordAccess, recordLedgerEvent, recordRefusal } from './record-refusal.js';
 import { commandEvent, toMachineEvent, SPEC_MATERIAL_INDEX, parseSpecArtifact } from './machine-event.js';
 import { configurationFor, isReservedForSession } from './session-inputs.js';
 import { startActors } from './interpreter/start-actors.js';
@@ -162,7 +162,8 @@ export class Tree {
     if (recorded.kind === 'open_session') return this.#openSession(recorded, input.materials);
     if (recorded.kind === 'session') return this.#applyCommand(recorded, input.materials);
     if (recorded.kind === 'resolve') return this.#resolve(recorded);
-    if (recorded.kind === 'restore') return this.#recordRestore(recorded);
+    if (recorded.kind === 'restore' || recorded.kind === 'rotate_key')
+      return recordLedgerEvent(this.#builder, this.tree_id, recorded, this.#policy?.flags ?? NO_FLAGS);
     if (recorded.kind === 'access') return recordAccess(this.#builder, this.tree_id, recorded, this.#sessionContext);
     // The session starts the runs of an activation itself: it counts them, and waits for them by id.
     const knownRun = this.run(recorded.run_id);
@@ -194,11 +195,6 @@ export class Tree {
         this.#runGuarded(() => this.#actors?.send(run_id, event));
     }
     return true;
-  }
-
-  /** A tree of a version that knows no restores refuses it. */
-  #recordRestore(recorded: RestoreInput): boolean {
-    return this.#policy?.flags.has(RESTORES) === true && recordRestore(this.#builder, this.tree_id, recorded);
   }
 
   /** Runs whose effect has an unknown outcome. */

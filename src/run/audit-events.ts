@@ -9,13 +9,21 @@ import {
   type AuditTarget,
 } from '../contract/run/audit-event.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
-import type { AccessInput, ResolveInput, RestoreInput, RunCreated, VoteInput } from '../contract/run/entry.js';
+import type {
+  AccessInput,
+  ResolveInput,
+  RestoreInput,
+  RotateKeyInput,
+  RunCreated,
+  VoteInput,
+} from '../contract/run/entry.js';
 import type { OverlayFact } from '../contract/policy/overlay.js';
 import type { ReportOrigin } from '../contract/run/report-origin.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { PolicyVersions } from '../contract/shapes.js';
 import {
   CONTENT_READ,
+  KEY_ROTATED,
   LEDGER_RESTORED,
   OUTCOME_RESOLVED,
   RESTORE_ACKNOWLEDGED,
@@ -277,6 +285,18 @@ export function restoreEvent(run: RunContext, restore: RestoreInput): AuditDraft
   event.target = { target_type: 'system', name: 'ledger', operation: `restore ${lineage}` };
   const end = lost === null ? 'an unknown end' : `entry ${lost.size} (root ${lost.root})`;
   event.notes = `backup ${backup_sha256} ends before entry ${kept.size} (root ${kept.root}); lost: from there to ${end}`;
+  return event;
+}
+
+/** A key was replaced. Names keys by what people compare. */
+export function rotationEvent(run: RunContext, { rotation, actor, role_id }: RotateKeyInput): AuditDraft {
+  const event = newEvent(run, 'system', 'success');
+  const nameOf = (vkey: string): string => vkey.split('+').slice(0, 2).join('+');
+  event.outcome_reason = KEY_ROTATED;
+  event.actor = actor;
+  event.role_id = role_id;
+  event.target = { target_type: 'system', name: 'ledger key', operation: `rotation ${rotation.number}` };
+  event.notes = `the key ${nameOf(rotation.new_key)} replaces ${nameOf(rotation.old_key)}, and both have signed that`;
   return event;
 }
 

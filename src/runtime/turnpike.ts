@@ -44,6 +44,7 @@ import {
   type KeyFolder,
   type LocalState,
 } from './home/home.js';
+import { openKeyRotations, type KeyRotations } from './home/keys/rotate-ledger-key.js';
 import { checkInterpretation } from './interpretation.js';
 import { LedgerReader, rootRunIdOf } from './ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from './agents/remote-agents.js';
@@ -61,7 +62,7 @@ import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './w
 export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 
 /** An open instance, which `openTurnpike` returns. It owns its ledger until `close`. */
-export interface Turnpike {
+export interface Turnpike extends KeyRotations {
   /** Null if the caller supplied the ledger store. */
   readonly home: HomePaths | null;
   /** The key folder: of the home, or the option `keys`. Null without one. */
@@ -178,6 +179,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     const { engine, agents, highRisk, sessions, runRecords, history, replayPoints, restarts, ids, clock, log } =
       components;
     const recovery = await engine.start();
+    const rotations = await openKeyRotations({ ...components, store, anchor, keys });
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
     opened.push(...[highRisk, sessions].map((part) => () => part.close()));
     const reader = createReader(environment, components, options);
@@ -202,6 +204,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
         return engine.hasFailed;
       },
       restart: () => engine.restart(),
+      ...rotations,
       ...createReadiness({ components, reader, keys, options }),
       upstreams: upstreams.problems,
       ...policyAccessOf(components),

@@ -114,6 +114,17 @@ const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
     },
     materials: [],
   }),
+  rotate_key: (run_id) => ({
+    recorded: {
+      ...envelope,
+      kind: 'rotate_key',
+      run_id,
+      rotation: { purpose: 'ledger', number: 1, old_key: 'log+a+A', new_key: 'log+b+B', note: 'a note' },
+      actor: { actor_type: 'human', actor_id: 'anna' },
+      role_id: 'operator',
+    },
+    materials: [],
+  }),
   end: (run_id) => ({ recorded: { ...envelope, kind: 'end', run_id }, materials: [] }),
   cancel: (run_id) => ({ recorded: { ...envelope, kind: 'cancel', run_id, reason: 'stop' }, materials: [] }),
   interrupt: (run_id) => ({ recorded: { ...envelope, kind: 'interrupt', run_id }, materials: [] }),

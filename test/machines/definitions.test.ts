@@ -54,6 +54,7 @@ test('U-06: the flags have ascending numbers, and the texts with which they were
     [14, '2e2d565e1dfbc787'],
     [15, 'b1f235ced0a33236'],
     [16, 'ec019954c3c9bef4'],
+    [17, '275d21e239dcc344'],
     [18, '86d82359c74dfd01'],
     [19, '32abc02b6efa0b30'],
     [20, 'a038ec8d1a2ccb7b'],

@@ -10,17 +10,7 @@
 //   K4. A signed list names all erasures (erasure-list.ts). It is durable before the key is destroyed, too.
 
 import { randomBytes } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { LedgerError, PolicyError } from '../../errors.js';
 import type { Erasure, ErasureSeal } from '../../ports/ledger/ledger-store.js';
@@ -29,6 +19,7 @@ import { appendErasures, ERASURE_LIST, type ListedErasure } from './erasure-list
 import { isCaseId } from '../ledger/check-batch.js';
 import { errorCode } from '../system/error-code.js';
 import { createFile, readSmallFile, replaceFile } from '../files/small-file.js';
+import { shredFile } from './key-file.js';
 import { fsyncDirectorySync } from '../files/fsync-directory.js';
 import { createLruMap } from '../system/lru-map.js';
 import { tamperedError } from '../ledger/store-errors.js';
@@ -155,7 +146,7 @@ export class CaseKeys {
     this.#makeFolder();
     replaceFile(this.#path(case_id, no, 'erased'), this.#seal()?.seal(statement) ?? statement, 0o600);
     this.#listErasures();
-    for (let old = 1; old <= no; old += 1) this.#shred(this.#path(case_id, old, 'key'));
+    for (let old = 1; old <= no; old += 1) shredFile(this.#path(case_id, old, 'key'));
     return no;
   }
 
@@ -168,7 +159,7 @@ export class CaseKeys {
     for (const name of names) {
       const [, case_id = '', no = ''] = ERASURE_FILE.exec(name) ?? [];
       if (!names.has(`${case_id}.${no}.key`) || !this.#isErased(case_id, Number(no))) continue;
-      this.#shred(this.#path(case_id, Number(no), 'key'));
+      shredFile(this.#path(case_id, Number(no), 'key'));
     }
   }
 
@@ -242,25 +233,6 @@ export class CaseKeys {
   #makeFolder(): void {
     const made = mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
     if (made !== undefined) fsyncDirectorySync(dirname(this.#directory));
-  }
-
-  /** Overwrites the file before unlinking it, because unlinking leaves its bytes on the disk. */
-  #shred(path: string): void {
-    let file: number;
-    try {
-      file = openSync(path, 'r+');
-    } catch (cause) {
-      if (errorCode(cause) === 'ENOENT') return;
-      throw cause;
-    }
-    try {
-      writeSync(file, Buffer.alloc(fstatSync(file).size), 0, null, 0);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    unlinkSync(path);
-    fsyncDirectorySync(this.#directory);
   }
 
   #path(case_id: string, no: number, what: 'key' | 'erased'): string {

@@ -88,6 +88,17 @@ export function appendErasures(path: string, seal: ErasureSeal, found: readonly 
   });
 }
 
+/** Signs every record again. Numbers and hashes stay, because signatures are not part of them. @throws LedgerError */
+export function resignErasureList(path: string, seal: ErasureSeal): void {
+  if (!existsSync(path)) return;
+  withFileLock(path, () => {
+    readErasureList(path, seal);
+    const [header = '', ...lines] = textIn(path).trimEnd().split('\n');
+    const signed = lines.map((line) => JSON.stringify(seal.seal(seal.open(noteIn(line)) ?? '')));
+    replaceFile(path, `${[header, ...signed].join('\n')}\n`, 0o600);
+  });
+}
+
 const textIn = (path: string): string =>
   Buffer.from(readSmallFile(path, { bytesMax: LIST_BYTES_MAX }) ?? []).toString('utf8');
 

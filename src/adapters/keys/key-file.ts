@@ -1,8 +1,20 @@
 // A private key as one line of text in a file with mode 0600, and its public key in a file next to it.
 
 import { randomBytes } from 'node:crypto';
-import { existsSync, linkSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
+import { errorCode } from '../system/error-code.js';
 import { fsyncDirectorySync } from '../files/fsync-directory.js';
 import { createFile, readSmallFile, replaceFile } from '../files/small-file.js';
 
@@ -33,6 +45,34 @@ export function linkIntoPlace(draft: string, path: string): void {
 }
 
 export const removeDraft = (draft: string): void => rmSync(draft, { force: true });
+
+/** Overwrites a secret before unlinking it, because unlinking leaves its bytes on the disk. */
+export function shredFile(path: string): void {
+  let file: number;
+  try {
+    file = openSync(path, 'r+');
+  } catch (cause) {
+    if (errorCode(cause) === 'ENOENT') return;
+    throw cause;
+  }
+  try {
+    writeSync(file, Buffer.alloc(fstatSync(file).size), 0, null, 0);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  unlinkSync(path);
+  fsyncDirectorySync(dirname(path));
+}
+
+/** Gives a file another name durably. A file of that name keeps its content under the name `kept`. */
+export function exchangeFile(from: string, path: string, kept: string): void {
+  rmSync(kept, { force: true });
+  linkSync(path, kept);
+  fsyncDirectorySync(dirname(path));
+  renameSync(from, path);
+  fsyncDirectorySync(dirname(path));
+}
 
 export const hasFile = (path: string): boolean => existsSync(path);
 

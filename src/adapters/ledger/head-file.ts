@@ -16,7 +16,7 @@ import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { sha256 } from '../../contract/hash.js';
 import { LedgerError } from '../../errors.js';
-import type { ExternalHead, ExternalHeadStore, HeadSeal, LogHead } from '../../ports/ledger/ledger-store.js';
+import type { ExternalHead, ExternalHeadStore, HeadSeal, KeySource, LogHead } from '../../ports/ledger/ledger-store.js';
 import { errorCode } from '../system/error-code.js';
 import { readRegular } from '../files/open-file.js';
 import { tamperedError } from './store-errors.js';
@@ -76,6 +76,12 @@ class SlottedHeadFile implements HeadFile {
   sealWith(seal: HeadSeal): void {
     this.#seal = seal;
     this.#isPlainAccepted = true;
+  }
+
+  readonly keys = (): KeySource | null => this.#seal?.keys?.() ?? null;
+
+  replaceSeal(seal: HeadSeal): void {
+    this.#seal = seal;
   }
 
   readonly opens = (note: string): ExternalHead | null => this.#seal?.open(note) ?? null;

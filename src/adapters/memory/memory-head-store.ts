@@ -28,5 +28,7 @@ export function signedMemoryHeadStore(head: Pick<LogHead, 'size' | 'root'>, firs
     read,
     opens: (note) => seal?.open(note) ?? null,
     sealWith: (next) => void (seal = next),
+    keys: () => seal?.keys?.() ?? null,
+    replaceSeal: (next) => void (seal = next),
   };
 }

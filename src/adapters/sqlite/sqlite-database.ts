@@ -8,7 +8,14 @@ import { LedgerError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
 import { NotAFile, refuseSpecialFile } from '../files/open-file.js';
 import { OWN_PREFIX } from '../records/sql-table.js';
-import { APPLICATION_ID, FORMAT_OLDEST, FORMAT_VERSION, PAGE_BYTES, schemaSteps } from './sqlite-schema.js';
+import {
+  APPLICATION_ID,
+  FORMAT_OLDEST,
+  FORMAT_ROTATED,
+  FORMAT_VERSION,
+  PAGE_BYTES,
+  schemaSteps,
+} from './sqlite-schema.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { fsyncDirectorySync } from '../files/fsync-directory.js';
 import { openUntouched, type UntouchedFile } from './untouched-file.js';
@@ -70,7 +77,8 @@ const cannotOpen = (file: string): string =>
 export function sqliteFormat(file: string): { readonly found: number; readonly newest: number } {
   const { db } = openUntouchedDatabase(file);
   try {
-    return { found: formatOf(db), newest: FORMAT_VERSION };
+    const found = formatOf(db);
+    return { found, newest: Math.max(found, FORMAT_VERSION) };
   } finally {
     db.close();
   }
@@ -169,10 +177,10 @@ function checkIdentity(db: SqliteConnection, file: string): void {
     throw tamperedError(message);
   }
   const version = formatOf(db);
-  if (version >= FORMAT_OLDEST && version <= FORMAT_VERSION) return;
-  const other = version > FORMAT_VERSION ? 'a newer' : 'an older';
+  if (version >= FORMAT_OLDEST && version <= FORMAT_ROTATED) return;
+  const other = version > FORMAT_ROTATED ? 'a newer' : 'an older';
   throw ledgerUnavailableError(
-    `${file} has format ${version}, this version of Turnpike knows ${FORMAT_VERSION}: open it with ${other} one, ` +
+    `${file} has format ${version}, this version of Turnpike knows ${FORMAT_ROTATED}: open it with ${other} one, ` +
       'or start a new home',
   );
 }
@@ -209,6 +217,11 @@ export function upgradeSchema(db: SqliteConnection): number {
   db.exec(schemaSteps(format, FORMAT_VERSION));
   return format;
 }
+
+export const isRotatedFormat = (db: SqliteConnection): boolean => formatOf(db) === FORMAT_ROTATED;
+
+/** Sets the format that only versions with rotated keys open, within the open transaction. */
+export const setRotatedFormat = (db: SqliteConnection): void => void db.pragma(`user_version = ${FORMAT_ROTATED}`);
 
 function checkSchema(db: SqliteConnection, file: string): void {
   // One transaction for both reads: a writer may be upgrading an older ledger at this moment.

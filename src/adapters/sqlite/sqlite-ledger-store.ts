@@ -33,7 +33,15 @@ import type { EndedTree, RunRecordTable } from '../../ports/ledger/run-records.j
 import type { SqliteArchives } from './content/sqlite-archives.js';
 import { vacuum, removeArchived, sweepContents } from './content/sqlite-remove-archived.js';
 import type { BlockContent } from './sqlite-blocks.js';
-import { asLedgerError, checkWritable, createDatabase, truncateWal, type SqliteConnection } from './sqlite-database.js';
+import {
+  asLedgerError,
+  checkWritable,
+  createDatabase,
+  isRotatedFormat,
+  setRotatedFormat,
+  truncateWal,
+  type SqliteConnection,
+} from './sqlite-database.js';
 import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
 import { CaseKeys } from '../keys/case-keys.js';
 import { openComponents, type ContentStorage, type LedgerAccess, type SqliteComponents } from './sqlite-components.js';
@@ -279,6 +287,13 @@ class SqliteLedgerStore implements LedgerStore {
 
   erase(erasure: Erasure): Promise<ErasureResult> {
     return this.#attempt(() => this.#writer.erase(erasure));
+  }
+
+  allowRotations(): Promise<void> {
+    return this.#attempt(() => {
+      if (isRotatedFormat(this.#db) || this.#writer.writeDerived(() => setRotatedFormat(this.#db))) return;
+      throw unavailableError('a key cannot be rotated while rows of records are pending: try again');
+    });
   }
 
   sealErasures(seal: () => ErasureSeal | null): void {

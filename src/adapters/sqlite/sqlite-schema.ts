@@ -21,6 +21,8 @@
 export const APPLICATION_ID = 0x54504c47;
 /** Format of the tables. A file with a higher one was written by a newer version of this library. */
 export const FORMAT_VERSION = 5;
+/** The same tables, with a rotated key: versions of this library that know no rotation refuse them. */
+export const FORMAT_ROTATED = 6;
 /** The oldest format that can be opened. The first writer upgrades it. */
 export const FORMAT_OLDEST = 2;
 /** Measured against 4 and 16 KB: a commit of a single caller rewrites the last page of every table. */

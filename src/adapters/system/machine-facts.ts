@@ -14,10 +14,17 @@ export const machineFacts = (): MachineFacts => ({
   isRoot: process.getuid?.() === 0,
 });
 
-/** Permissions and owner of a path. @returns null if it does not exist */
-export function inspectPath(path: string): { readonly mode: number; readonly isOwn: boolean } | null {
+/** Permissions, owner and last change of a path. */
+export interface PathFacts {
+  readonly mode: number;
+  readonly isOwn: boolean;
+  readonly modified_at: string;
+}
+
+/** @returns null if it does not exist */
+export function inspectPath(path: string): PathFacts | null {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   if (stat === undefined) return null;
   const user = process.getuid?.() ?? stat.uid;
-  return { mode: stat.mode & 0o777, isOwn: stat.uid === user };
+  return { mode: stat.mode & 0o777, isOwn: stat.uid === user, modified_at: stat.mtime.toISOString() };
 }

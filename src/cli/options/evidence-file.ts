@@ -4,7 +4,9 @@ import { usageError } from '../../errors.js';
 import { statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { openLineFile } from '../../adapters/files/line-file.js';
+import { readHistoryFile } from '../../adapters/keys/key-history-file.js';
 import { readSmallFile } from '../../adapters/files/small-file.js';
+import { keysOf, readKeyHistory } from '../../ledger/proof/key-history.js';
 import { noteVerifier, type NoteVerifier } from '../../ledger/proof/signed-note.js';
 import { openEvidence, type EvidenceBundle } from '../../runtime/evidence/open-evidence.js';
 import { countBundleReads, countLines } from '../../runtime/ledger/count-reads.js';
@@ -16,11 +18,19 @@ import { escapeText } from '../text/terminal.js';
 
 const KEY_BYTES_MAX = 1_024;
 
-export const KEY_OPTION: CommandOption = {
-  name: 'key',
-  value: 'KEY',
-  help: 'the public key (name+hash+base64) that must have signed, or a file that contains it',
-};
+/** The key that must have signed, and where the keys are that it has replaced or that have replaced it. */
+export const KEY_OPTIONS: readonly CommandOption[] = [
+  {
+    name: 'key',
+    value: 'KEY',
+    help: 'the public key (name+hash+base64) that must have signed, or a file that contains it',
+  },
+  {
+    name: 'key-history',
+    value: 'FILE',
+    help: 'key-history.list of the key folder: also accept earlier and later keys of this log',
+  },
+];
 
 /**
  * The key of `--key`, or null if it was not given.
@@ -28,11 +38,22 @@ export const KEY_OPTION: CommandOption = {
  */
 export function readTrustedKey(args: CommandArguments, io: Io): NoteVerifier | null {
   const text = args.text('key');
+  const history = args.text('key-history');
+  if (text === undefined && history !== undefined) throw usageError('--key-history needs --key: a key that you trust');
   if (text === undefined) return null;
   const inFile = text.includes('+') ? null : readSmallFile(resolve(io.cwd, text), { bytesMax: KEY_BYTES_MAX });
   const key = noteVerifier(inFile === null ? text : Buffer.from(inFile).toString('utf8').trim());
-  if (key !== null) return key;
+  if (key !== null) return history === undefined ? key : withHistory(key, resolve(io.cwd, history));
   throw usageError(`--key: ${quoteArgument(text)} is neither a public key of a ledger nor a file that contains one`);
+}
+
+/** @throws UsageError unless the file is a history that contains the key */
+function withHistory(key: NoteVerifier, path: string): NoteVerifier {
+  const history = readKeyHistory(readHistoryFile(path));
+  if (history === null) throw usageError(`--key-history: ${path} contains no rotation`);
+  if (typeof history === 'string') throw usageError(`--key-history: ${history}`);
+  if (keysOf(history.verifier).some(({ vkey }) => vkey === key.vkey)) return history.verifier;
+  throw usageError(`--key-history: the key of --key is not in ${path}`);
 }
 
 /**

@@ -3,6 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { closed, Sha256 } from '../shapes.js';
+import { KeyNotes } from './evidence.js';
 
 export const BAG_PROOF_FORMAT = 'turnpike/bag-proof@v1';
 
@@ -20,6 +21,8 @@ export type BagEntry = Static<typeof BagEntry>;
 export const BagProof = Type.Object(
   {
     format: Type.Literal(BAG_PROOF_FORMAT),
+    /** The notes of all rotations of the key, if there were any. In canonical JSON they precede the checkpoint. */
+    chain: Type.Optional(KeyNotes),
     /** The public key of the log: `name+hash+base64`. Compare it with a key from another source. */
     key: Type.String({ maxLength: 4_096 }),
     /** A signed checkpoint with one extra line that names the bag: `bag sha256:` and the hash of `BagDigest`. */

@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { closed, Sha256 } from '../shapes.js';
+import { KeyNotes } from './evidence.js';
 
 /** No tree of up to 2^53 leaves has a longer proof. */
 export const PROOF_HASHES_MAX = 64;
@@ -12,6 +13,8 @@ export const ConsistencyProof = Type.Object(
     /** The two signed checkpoints. */
     older: Type.String({ maxLength: NOTE_CHARS_MAX }),
     newer: Type.String({ maxLength: NOTE_CHARS_MAX }),
+    /** The notes of all rotations of the key, if there were any. */
+    chain: Type.Optional(KeyNotes),
     proof: Type.Array(Sha256, { maxItems: PROOF_HASHES_MAX }),
   },
   closed,

@@ -7,8 +7,8 @@ import { ARTIFACT_KINDS, WITHHOLDING_REASONS } from '../artifact-ref.js';
 import { RUN_KINDS, RUN_STATES } from '../run/run-state.js';
 import { closed, Nullable, OneOf, RunId, Sha256 } from '../shapes.js';
 
-/** Limit of the first line: a key and a checkpoint. */
-export const HEADER_BYTES_MAX = 65_536;
+/** Limit of the first line: a key with its history, and a checkpoint. */
+export const HEADER_BYTES_MAX = 524_288;
 /** Limit of the last line; it needs about 170 bytes for each run. It is parsed before anything is trusted. */
 export const STATEMENT_BYTES_MAX = 32 * 1_024 * 1_024;
 /** Limit of a line if the caller named no key for the bundle: parsing a line takes five times its size in memory. */
@@ -23,11 +23,16 @@ const Text = Type.String({ maxLength: 4_096 });
 const contentProperties = { kind: OneOf(ARTIFACT_KINDS), case_id: Nullable(Type.String({ maxLength: 120 })) };
 const Base64 = Type.String({ pattern: '^[A-Za-z0-9+/]*={0,2}$' });
 
+/** The history of a key, from its first rotation on. */
+export const KeyNotes = Type.Array(Type.String({ maxLength: 2_048 }), { minItems: 1, maxItems: 200 });
+
 export const EvidenceHeader = Type.Object(
   {
     format: Type.Literal(EVIDENCE_FORMAT),
     /** The public key of the log: `name+hash+base64`. Compare it with a key from another source. */
     key: Text,
+    /** The notes of all rotations of the key, if there were any (src/ledger/proof/key-history.ts). */
+    chain: Type.Optional(KeyNotes),
     /** The signed checkpoint of exactly the entries in the bundle. */
     checkpoint: Text,
     /**

@@ -16,6 +16,7 @@ export const COMPARED_LOOKS = 13;
 export const EXPLAINED_FAULTS = 14;
 export const REPEATABLE_ACTIONS = 15;
 export const FINISH_WITH_PENDING_REQUEST = 16;
+export const KEY_ROTATIONS = 17;
 export const VERIFIED_VOTERS = 18;
 export const RESTORES = 19;
 export const EXTERNAL_ACTS = 20;

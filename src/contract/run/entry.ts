@@ -27,6 +27,7 @@ import { AGENT_LINKS, RecordedInput } from './input.js';
 export {
   AccessInput,
   RestoreInput,
+  RotateKeyInput,
   AGENT_LINKS,
   CancelInput,
   EndInput,

@@ -27,6 +27,7 @@ import {
   TaxonomyVersions,
   Timestamp,
 } from '../shapes.js';
+import { LedgerKeyRotation } from './key-rotation.js';
 
 export { SeenProposal } from './seen-proposal.js';
 
@@ -323,6 +324,20 @@ export const RestoreInput = Type.Object(
 );
 export type RestoreInput = Static<typeof RestoreInput>;
 
+/** A key was replaced. */
+export const RotateKeyInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('rotate_key'),
+    run_id: RunId,
+    rotation: LedgerKeyRotation,
+    actor: Actor,
+    role_id: Identifier,
+  },
+  closed,
+);
+export type RotateKeyInput = Static<typeof RotateKeyInput>;
+
 export const INPUT_SCHEMAS = {
   open: OpenInput,
   start_agent: StartAgentInput,
@@ -341,6 +356,7 @@ export const INPUT_SCHEMAS = {
   session: SessionInput,
   restore: RestoreInput,
   report: ReportInput,
+  rotate_key: RotateKeyInput,
 } as const;
 export type InputKind = keyof typeof INPUT_SCHEMAS;
 
@@ -363,6 +379,7 @@ export const RecordedInput = Type.Union([
   SessionInput,
   RestoreInput,
   ReportInput,
+  RotateKeyInput,
 ]);
 /** An input that conforms to the schema `RecordedInput`. */
 export type RecordedInput = Static<typeof RecordedInput>;

@@ -40,6 +40,7 @@ export const OUTCOME_RESOLVED = 'OUTCOME_RESOLVED:';
 export const CONTENT_READ = 'CONTENT_READ';
 export const LEDGER_RESTORED = 'LEDGER_RESTORED';
 export const RESTORE_ACKNOWLEDGED = 'RESTORE_ACKNOWLEDGED';
+export const KEY_ROTATED = 'KEY_ROTATED';
 
 /** Whether a system event with this reason leaves the state of its run unchanged. */
 export const isStatePreserving = (outcome_reason = ''): boolean =>
@@ -47,4 +48,5 @@ export const isStatePreserving = (outcome_reason = ''): boolean =>
   outcome_reason === CONTENT_READ ||
   outcome_reason === LEDGER_RESTORED ||
   outcome_reason === RESTORE_ACKNOWLEDGED ||
+  outcome_reason === KEY_ROTATED ||
   outcome_reason.startsWith(OUTCOME_RESOLVED);

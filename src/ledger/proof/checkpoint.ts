@@ -35,11 +35,30 @@ export const signCheckpoint = ({ size, root }: Pick<LogHead, 'size' | 'root'>, s
   signNote(checkpointText({ origin: signer.name, size, root }), signer);
 
 /**
- * Opens a checkpoint that `verifier` has signed for the log of that name.
+ * Opens a checkpoint that `verifier` has signed for the log of that name, or a key that it has replaced since.
  * @returns null for any other bytes, which must not be trusted
  */
 export function openCheckpoint(note: Uint8Array, verifier: NoteVerifier): Checkpoint | null {
-  const opened = openNote(note, [verifier]);
-  const read = opened === null ? null : readCheckpoint(opened.text);
-  return read?.origin === verifier.name ? read : null;
+  const opened = openSignedHead(note, verifier);
+  return typeof opened === 'string' ? null : opened.checkpoint;
+}
+
+/** A checkpoint, and the key that has signed it. */
+export interface SignedHead {
+  readonly checkpoint: Checkpoint;
+  readonly key: NoteVerifier;
+}
+
+/** Like `openCheckpoint`. @returns what is wrong, for a sentence that begins with "its checkpoint" */
+export function openSignedHead(note: Uint8Array, verifier: NoteVerifier): SignedHead | string {
+  const { retired = [] } = verifier;
+  const opened = openNote(note, [verifier, ...retired.map(({ key }) => key)]);
+  const checkpoint = opened === null ? null : readCheckpoint(opened.text);
+  const [key] = opened?.verifiers ?? [];
+  if (checkpoint === null || key === undefined || checkpoint.origin !== verifier.name) {
+    return 'is not signed by this key';
+  }
+  const end = retired.find((one) => one.key === key)?.size ?? Infinity;
+  if (checkpoint.size <= end) return { checkpoint, key };
+  return `has ${checkpoint.size} entries, and is signed by the key ${key.name}+${key.key_hash}, which was retired at ${end}`;
 }

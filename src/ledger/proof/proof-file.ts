@@ -4,7 +4,8 @@
 import { isUtf8 } from 'node:buffer';
 import { ConsistencyProof, PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
 import { isConforming } from '../../contract/validators.js';
-import { openCheckpoint, type Checkpoint } from './checkpoint.js';
+import { openSignedHead, type Checkpoint } from './checkpoint.js';
+import { followKeys, readRotation } from './key-history.js';
 import { leafHash } from './merkle.js';
 import { verifyConsistency, verifyInclusion } from './merkle-proof.js';
 import type { NoteVerifier } from './signed-note.js';
@@ -58,8 +59,9 @@ export function verifyProofFile(file: Uint8Array, verifier: NoteVerifier): Proof
 
 function verifyEntryProof(entryProof: EntryProof | null, verifier: NoteVerifier): ProofVerdict {
   if (entryProof === null) return invalidVerdict('the proof of an entry is damaged');
-  const at = openCheckpoint(Buffer.from(entryProof.note), verifier);
-  if (at === null) return invalidVerdict('its checkpoint is not signed by this key');
+  const signed = openSignedHead(Buffer.from(entryProof.note), verifier);
+  if (typeof signed === 'string') return invalidVerdict(`its checkpoint ${signed}`);
+  const at = signed.checkpoint;
   const { text, index, proof } = entryProof;
   if (!verifyInclusion({ index, size: at.size, leaf_hash: leafHash(text), root: at.root, proof })) {
     return invalidVerdict(`its entry is not entry ${index} of the log that its checkpoint vouches for`);
@@ -67,14 +69,22 @@ function verifyEntryProof(entryProof: EntryProof | null, verifier: NoteVerifier)
   return { ok: true, kind: 'entry', index, text, at };
 }
 
-function verifyConsistencyProof({ older, newer, proof }: ConsistencyProof, verifier: NoteVerifier): ProofVerdict {
-  const from = openCheckpoint(Buffer.from(older), verifier);
-  const at = openCheckpoint(Buffer.from(newer), verifier);
-  if (from === null || at === null) return invalidVerdict('one of its checkpoints is not signed by this key');
-  if (!verifyConsistency({ older: from, newer: at, proof })) {
-    return invalidVerdict(`the log of ${at.size} entries does not go on from the one of ${from.size}`);
+/** The chain of the proof leads from the key that is trusted to the current one. */
+function verifyConsistencyProof({ older, newer, proof, chain }: ConsistencyProof, trusted: NoteVerifier): ProofVerdict {
+  const key = readRotation(chain?.at(-1) ?? '')?.rotation.new_key ?? trusted.vkey;
+  const verifier = followKeys(trusted, { key, chain });
+  if (typeof verifier === 'string') return invalidVerdict(verifier);
+  const [from, at] = [older, newer].map((note) => openSignedHead(Buffer.from(note), verifier));
+  if (from === undefined || at === undefined || typeof from === 'string' || typeof at === 'string') {
+    const why = [from, at].find((head) => typeof head === 'string') ?? '';
+    return invalidVerdict(`one of its checkpoints ${why}`);
   }
-  return { ok: true, kind: 'consistency', from, at };
+  if (!verifyConsistency({ older: from.checkpoint, newer: at.checkpoint, proof })) {
+    return invalidVerdict(
+      `the log of ${at.checkpoint.size} entries does not go on from the one of ${from.checkpoint.size}`,
+    );
+  }
+  return { ok: true, kind: 'consistency', from: from.checkpoint, at: at.checkpoint };
 }
 
 function readEntryProof(file: string): EntryProof | null {

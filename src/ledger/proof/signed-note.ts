@@ -14,9 +14,19 @@ const SIGNATURE_LINE = /^— ([^\s+]+) ([A-Za-z0-9+/]+={0,2})$/u;
 const KEY_TEXT = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/u;
 const PRIVATE = 'PRIVATE+KEY+';
 
+/** A key that a rotation has replaced. */
+export interface RetiredKey {
+  readonly key: NoteVerifier;
+  /** The size of the largest log that it may have signed. */
+  readonly size: number;
+}
+
 /** A signer's name and public key. */
 export interface NoteVerifier {
   readonly name: string;
+  /** For the key of a log: the keys that it has replaced, the oldest first, and the notes that say so. */
+  readonly retired?: readonly RetiredKey[];
+  readonly history?: readonly string[];
   /** The first 4 bytes of SHA-256(name, newline, kind of key, key), in hex. */
   readonly key_hash: string;
   /** The key as `noteVerifier` reads it. */

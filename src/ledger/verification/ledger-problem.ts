@@ -36,6 +36,9 @@ export type LedgerRule =
   | 'archive.unsigned' // the ledger's key has not signed the archived part
   | 'archive.differs' // an archive is not the recorded one, or does not continue the previous one
   | 'archive.missing' // archived entries are in none of the given archives
+  | 'key.unknown' // the log records a rotation of its key that the key history does not have
+  | 'key.unrecorded' // the log does not record a rotation of the key history
+  | 'key.differs' // a rotation vouches for another log
   | 'tree.unopened' // a tree does not begin with its opening
   | 'entry.time' // a consequence of an input has another timestamp
   | 'refusal.moved' // a refused input changed something
@@ -80,6 +83,7 @@ const KINDS: Partial<Record<LedgerRule, ProblemKind>> = {
   'mark.proposal': 'missing',
   'head.below': 'cut',
   'archive.missing': 'missing',
+  'key.unrecorded': 'missing',
   'tree.unopened': 'incomplete',
   'refusal.moved': 'inserted',
   'run.unborn': 'incomplete',

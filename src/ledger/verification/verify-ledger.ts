@@ -5,10 +5,11 @@ import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js'
 import type { Entry } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
 import type { ArchivedPart } from '../../ports/ledger/archives.js';
-import type { LedgerStore, LogHead, StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { KeySource, LedgerStore, LogHead, StoredEntry } from '../../ports/ledger/ledger-store.js';
 import { checkEntryArtifacts } from './check-entry-artifacts.js';
 import { checkArchivedParts, type NoteOpener } from './check-archives.js';
 import { checkEntry, type CheckedEntry } from './check-entry.js';
+import { KeyCheck } from './check-keys.js';
 import { MarkCheck, type MarkSource } from './check-marks.js';
 import { OrderCheck } from './check-order.js';
 import { RecordCheck, type RecordSource } from './check-records.js';
@@ -41,6 +42,8 @@ export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 
   readonly externalHead: Pick<LogHead, 'size' | 'root'> | null;
   /** The head where the log begins; if absent, the log begins with its first entry. */
   readonly begin?: LogHead;
+  /** The key history; if absent, it is not compared. */
+  readonly keys?: () => KeySource | null;
   /**
    * The archived parts of the log, whether or not `log` returns their entries, and the function that opens their notes.
    */
@@ -89,8 +92,13 @@ export async function verifyLedger(
   const checks = new LedgerChecks(source, complete);
   const { begin = EMPTY_HEAD, archives = { parts: [], opens: null } } = source;
   let log: ComputedLog = begin;
-  const checkHeadsAt = (head: LogHead) =>
-    placeFindings(WHOLE_LOG, [...checkHeads(log, head, source.externalHead), ...checkParts(log, archives.parts)]);
+  const checkHeadsAt = (head: LogHead) => {
+    checks.keys?.takeHead(log);
+    return placeFindings(WHOLE_LOG, [
+      ...checkHeads(log, head, source.externalHead),
+      ...checkParts(log, archives.parts),
+    ]);
+  };
   try {
     // Read this before the log, so that entries committed meanwhile come after it.
     const head = await source.head();
@@ -139,6 +147,7 @@ class LedgerChecks {
   readonly #marks: MarkCheck | null;
   readonly #records: RecordCheck | null;
   readonly #trees: TreeCheck | null;
+  readonly keys: KeyCheck | null;
   /** Trees with an altered entry: consequences of that entry are not reported. */
   readonly #broken = new Set<string>();
   readonly #withheld = new WithheldContents();
@@ -150,6 +159,7 @@ class LedgerChecks {
     this.#marks = source.marks === undefined ? null : new MarkCheck(source.marks);
     this.#records = source.records === undefined ? null : new RecordCheck(source.records);
     this.#trees = source.trees === undefined ? null : new TreeCheck(source.trees);
+    this.keys = source.keys === undefined ? null : new KeyCheck(source.keys);
   }
 
   get trees(): number {
@@ -184,6 +194,7 @@ class LedgerChecks {
     this.#trees?.take(stored, checked);
     const whole = !this.#broken.has(tree_id);
     if (whole) found.push(...(this.#runs?.take(checked.envelope as Entry, log_index) ?? []));
+    if (whole) this.keys?.take(checked.envelope as Entry, log_index);
     found.push(...((await this.#source.replay?.take(stored, artifacts, whole)) ?? []));
     found.push(...placeFindings(place, (await this.#marks?.take(stored, checked)) ?? []));
     found.push(...placeFindings(place, (await this.#records?.take(stored, checked)) ?? []));
@@ -193,6 +204,7 @@ class LedgerChecks {
   *finish(): Iterable<PlacedFinding> {
     yield* this.#runs?.finish((tree_id) => !this.#broken.has(tree_id)) ?? [];
     yield* this.#source.replay?.finish() ?? [];
+    yield* this.keys?.finish(this.#source.begin?.size ?? 0) ?? [];
     for (const { tree_id, ...finding } of this.#records?.finish() ?? []) {
       yield { place: { ...WHOLE_LOG, tree_id }, finding };
     }

@@ -105,6 +105,8 @@ export interface LedgerStore extends LogStore {
    * if the store writes no such notes.
    */
   sealErasures?(seal: () => ErasureSeal | null): void;
+  /** Makes versions that know no rotation of keys refuse this ledger. Only the writer may call it. */
+  allowRotations?(): Promise<void>;
   /** The records of runs whose tree has ended: derived from the entries, off the hot path. */
   readonly runRecords: RunRecordTable;
   /** The part of the log that was moved to archive files. */
@@ -144,12 +146,21 @@ export interface ExternalHead extends Pick<LogHead, 'size' | 'root'> {
   readonly note?: string;
 }
 
+/** The notes of all rotations of a log's key (src/ledger/proof/key-history.ts). */
+export interface KeySource {
+  readonly notes: readonly string[];
+  /** The last rotation is not finished: the log need not have recorded it. */
+  readonly isUnfinished: boolean;
+}
+
 /** Signs heads, so that no one else can write them. */
 export interface HeadSeal {
   /** @returns the signed note of a head, of 600 bytes at most */
   seal(head: Pick<LogHead, 'size' | 'root'>): string;
   /** @returns the head that a note proves, or null for any other text */
   open(note: string): ExternalHead | null;
+  /** The history of the key now; absent if it is not known. */
+  readonly keys?: () => KeySource;
 }
 
 /** Signs erasures, so that content that was merely removed does not pass for erased. */
@@ -172,6 +183,10 @@ export interface ExternalHeadStore {
    * signed.
    */
   readonly opens?: (note: string) => ExternalHead | null;
+  /** The history of the key that signs the heads. Absent or null if it is not known. */
+  readonly keys?: () => KeySource | null;
+  /** Signs and verifies heads with this seal from now on. Absent if heads are not signed. */
+  replaceSeal?(seal: HeadSeal): void;
   /** Durable when resolved. After a failed write, no write succeeds until `reopen`. */
   write(head: Pick<LogHead, 'size' | 'root'>): Promise<void>;
   /** Clears a failed write: the next write opens the file again. No write may be in flight. */

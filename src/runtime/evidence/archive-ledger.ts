@@ -5,7 +5,6 @@ import type { LedgerVerdict } from '../../ledger/verification/ledger-verdict.js'
 import { LedgerError, usageError } from '../../errors.js';
 import { checkExternalHead } from '../../ledger/verification/check-external-head.js';
 import { signArchiveNote, checkArchives } from '../../ledger/verification/check-archives.js';
-import { signCheckpoint } from '../../ledger/proof/checkpoint.js';
 import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
 import type { NoteSigner } from '../../ledger/proof/signed-note.js';
 import type { ArchiveDraft } from '../../ports/ledger/archives.js';
@@ -94,9 +93,8 @@ async function writeArchive(
   { head }: ArchiveBoundary,
   file: ArchiveDraft,
 ): Promise<string> {
-  const note = signCheckpoint(head, signer);
   const counted = countReads(store, progress, { label: 'writing the archive', end: head.size });
-  await writeEvidence(counted, { ...head, note }, signer, (line) => file.write(line));
+  await writeEvidence(counted, head, signer, (line) => file.write(line));
   progress.begin({ label: 'verifying the archive', unit: 'entries', total: null });
   const { file: lines, sha256 } = await file.read();
   const evidence = countBundleReads(await openEvidence(lines, signer), progress, 'verifying the archive');

@@ -22,10 +22,11 @@ import {
 } from '../../contract/evidence/evidence.js';
 import { isConforming } from '../../contract/validators.js';
 import { LedgerError } from '../../errors.js';
-import { openCheckpoint, type Checkpoint } from '../../ledger/proof/checkpoint.js';
+import { openSignedHead, type Checkpoint } from '../../ledger/proof/checkpoint.js';
 import { openStatement } from '../../ledger/proof/dsse.js';
 import { EMPTY_HEAD, extendHead, isHead, leafHash, rootOf } from '../../ledger/proof/merkle.js';
-import { noteVerifier, type NoteVerifier } from '../../ledger/proof/signed-note.js';
+import { followKeys } from '../../ledger/proof/key-history.js';
+import type { NoteVerifier } from '../../ledger/proof/signed-note.js';
 import type { LedgerVerdict } from '../../ledger/verification/ledger-verdict.js';
 import { verifyLedger } from '../../ledger/verification/verify-ledger.js';
 import type { EntryPlace, LogHead, StoredEntry } from '../../ports/ledger/ledger-store.js';
@@ -39,6 +40,8 @@ import { EvidenceSummary } from './write-evidence.js';
 export interface EvidenceBundle {
   readonly key: NoteVerifier;
   readonly checkpoint: Checkpoint;
+  /** The history of its own key. */
+  readonly keys: readonly string[];
   /** The signed note that contains the checkpoint. */
   readonly note: string;
   /** Where its entries begin: earlier entries are in another bundle. */
@@ -90,6 +93,7 @@ export async function openEvidence(file: LineFile, trusted: NoteVerifier | null)
   return {
     key,
     checkpoint,
+    keys: read.header.chain ?? [],
     note: read.header.checkpoint,
     begin,
     log: async function* (from = begin.size) {
@@ -120,10 +124,13 @@ async function authenticate(file: LineFile, trusted: NoteVerifier | null): Promi
   const ends = await file.boundaryLines({ firstMax: HEADER_BYTES_MAX, lastMax: STATEMENT_BYTES_MAX });
   if (ends === null) throw invalidBundleError('the file is not an evidence bundle');
   const header = parseHeader(ends.first);
-  const key = trusted ?? noteVerifier(header.key);
-  const checkpoint = key === null ? null : openCheckpoint(Buffer.from(header.checkpoint), key);
-  if (key === null || checkpoint === null) throw invalidBundleError('its checkpoint is not signed by this key');
-  const statementText = openStatement(parseStatement(ends.last), key);
+  const key = followKeys(trusted, header);
+  if (typeof key === 'string') throw invalidBundleError(key);
+  const signed = openSignedHead(Buffer.from(header.checkpoint), key);
+  if (typeof signed === 'string') throw invalidBundleError(`its checkpoint ${signed}`);
+  const { checkpoint } = signed;
+  // The same key, so that a retired one cannot sign a new statement about the checkpoint of another.
+  const statementText = openStatement(parseStatement(ends.last), signed.key);
   if (statementText === null) throw invalidBundleError('its statement is not signed by this key');
   const statement = parseJson(Buffer.from(statementText));
   if (!isStatement(statement)) throw invalidBundleError('its statement is not about a ledger');
@@ -135,7 +142,7 @@ async function authenticate(file: LineFile, trusted: NoteVerifier | null): Promi
   if ((await file.sha256Before(ends.lastOffset)) !== predicate.content_sha256) {
     throw invalidBundleError('its statement is not about these lines');
   }
-  return { key, checkpoint, statementText, hasWithheldContent: predicate.withheld > 0 };
+  return { key: signed.key, checkpoint, statementText, hasWithheldContent: predicate.withheld > 0 };
 }
 
 const isStatement = (value: unknown): value is EvidenceStatement => isConforming(EvidenceStatement, value);
@@ -269,5 +276,6 @@ export const verifyEvidence = (
     head: evidence.head,
     begin: evidence.begin,
     externalHead: evidence.checkpoint,
+    keys: () => ({ notes: evidence.keys, isUnfinished: false }),
     ...(shouldReplay ? { replay: new ReplayCheck(evidence) } : {}),
   });

@@ -13,6 +13,8 @@ import {
 import { sha256 } from '../../contract/hash.js';
 import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import { UsageError, usageError } from '../../errors.js';
+import { signCheckpoint } from '../../ledger/proof/checkpoint.js';
+import { keyNotesOf } from '../../ledger/proof/key-history.js';
 import { signStatement } from '../../ledger/proof/dsse.js';
 import type { NoteSigner } from '../../ledger/proof/signed-note.js';
 import type { ExternalHead, LedgerStore } from '../../ports/ledger/ledger-store.js';
@@ -32,7 +34,7 @@ export interface EvidenceCounts {
  */
 export async function writeEvidence(
   store: Pick<LedgerStore, 'log' | 'artifactsOf' | 'archives'>,
-  head: ExternalHead & { readonly note: string },
+  head: Pick<ExternalHead, 'size' | 'root'>,
   signer: NoteSigner,
   write: (line: string) => Promise<void>,
 ): Promise<EvidenceCounts> {
@@ -44,7 +46,9 @@ export async function writeEvidence(
   };
   const summary = new EvidenceSummary();
   const from = (await store.archives.parts()).at(-1);
-  const header: EvidenceHeader = { format: EVIDENCE_FORMAT, key: signer.vkey, checkpoint: head.note };
+  // Signed again, because a rotation may have replaced the key of the checkpoint; otherwise the bytes are the same.
+  const signed = { format: EVIDENCE_FORMAT, key: signer.vkey, checkpoint: signCheckpoint(head, signer) } as const;
+  const header: EvidenceHeader = { ...signed, ...keyNotesOf(signer) };
   await writeValue(from === undefined ? header : { ...header, from: { size: from.size, frontier: from.frontier } });
   if (head.size > (from?.size ?? 0)) {
     for await (const stored of store.log(from?.size ?? 0)) {

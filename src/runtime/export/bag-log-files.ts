@@ -10,6 +10,7 @@ import type { ExportBundle } from '../../contract/evidence/export-bundle.js';
 import { sha256 } from '../../contract/hash.js';
 import { BagError, InvariantError } from '../../errors.js';
 import { checkpointText } from '../../ledger/proof/checkpoint.js';
+import { keyNotesOf } from '../../ledger/proof/key-history.js';
 import { signNote, type NoteSigner } from '../../ledger/proof/signed-note.js';
 import type { ExportBagContents } from './bag-contents.js';
 import { encodeLines, LOG, PROOF, EXPORT_BAG_LIMITS } from './bag-format.js';
@@ -50,6 +51,7 @@ function proofText({ history, proof }: ExportBagContents, digest: BagDigest, sig
   const content: BagProof = {
     format: BAG_PROOF_FORMAT,
     key: signer.vkey,
+    ...keyNotesOf(signer),
     checkpoint: signNote(text, signer),
     hashes: [...(proof ?? [])],
   };

@@ -13,6 +13,7 @@ import {
   refuseLostKey,
   createHeadSeal,
   createErasureSeal,
+  isRotating,
 } from './ledger-key.js';
 import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
 import type { ErasureSeal, ExternalHeadStore, HeadSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
@@ -99,7 +100,9 @@ export const sqliteFiles = ({ ledger, artifacts, caseKeys }: LedgerFiles & KeyFo
 export const erasureSealOf =
   ({ ledgerKey }: Pick<KeyFolder, 'ledgerKey'>, { readOnly }: { readonly readOnly: boolean }) =>
   (): ErasureSeal | null =>
-    createErasureSeal(readOnly ? readLedgerVerifier(ledgerKey) : readLedgerSigner(ledgerKey));
+    createErasureSeal(readOnly ? readLedgerVerifier(ledgerKey) : readLedgerSigner(ledgerKey), {
+      acceptRetired: isRotating(ledgerKey),
+    });
 
 /** Starts to sign heads. The key takes effect when the first signed head is durable; until then it can be repeated. */
 export async function signHeads(
@@ -136,7 +139,7 @@ export function openSignable(
   { readOnly }: { readonly readOnly: boolean },
 ): SignableHead {
   const key = readOnly ? readLedgerVerifier(ledgerKey) : readLedgerSigner(ledgerKey);
-  const anchor = open(key === null ? null : createHeadSeal(key));
+  const anchor = open(key === null ? null : createHeadSeal(key, ledgerKey));
   const drafted = key === null ? readDraftedSigner(ledgerKey) : null;
   if (key === null && drafted === null) refuseLostKey(ledgerKey);
   if (drafted !== null) anchor.sealWith(createHeadSeal(drafted));

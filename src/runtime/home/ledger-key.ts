@@ -1,5 +1,6 @@
 // The key that signs the checkpoints of a home's ledger, and its public form: the name of the log with the verification
-// key (a vkey of C2SP). The name is drawn together with the key, so no two logs share a name.
+// key (a vkey of C2SP). The name is drawn together with the first key, so no two logs share a name. A rotation
+// (decision 0058) replaces the key: it counts from the moment at which the key history names the new key.
 
 import {
   createPrivateLine,
@@ -12,9 +13,11 @@ import {
   writePrivateLine,
   writePublicLine,
 } from '../../adapters/keys/key-file.js';
+import { HISTORY_FILE, readHistoryFile } from '../../adapters/keys/key-history-file.js';
 import { PolicyError, usageError } from '../../errors.js';
 import { openCheckpoint, signCheckpoint } from '../../ledger/proof/checkpoint.js';
 import { KEY_BYTES } from '../../ledger/proof/ed25519.js';
+import { keysOf, nameOf, readKeyHistory, type KeyHistory } from '../../ledger/proof/key-history.js';
 import {
   notePrivateKey,
   noteSigner,
@@ -25,6 +28,7 @@ import {
   type NoteVerifier,
 } from '../../ledger/proof/signed-note.js';
 import type { ErasureSeal, HeadSeal } from '../../ports/ledger/ledger-store.js';
+import { dirname, join } from 'node:path';
 
 /** Random bytes of a generated log name. */
 const NAME_BYTES = 9;
@@ -61,12 +65,54 @@ function parseSigner(skey: string): NoteSigner {
   throw usageError('this is not a private key of a log (PRIVATE+KEY+name+hash+key)');
 }
 
+/** The files of a rotation, next to the key. */
+export const rotationFiles = ({ privateKey }: Pick<LedgerKeyPaths, 'privateKey'>) => ({
+  /** One line for each rotation: its note as a JSON string. Public. */
+  history: join(dirname(privateKey), HISTORY_FILE),
+  /** The new private key, until it has the name of the key. */
+  next: join(dirname(privateKey), 'ledger.next.key'),
+  /** The old private key, until it is destroyed. */
+  retired: join(dirname(privateKey), 'ledger.retired.key'),
+});
+
+let lastRead: { readonly text: string; readonly history: KeyHistory | null } | null = null;
+
+/** The key history of a home; null if its key was never rotated. @throws PolicyError for a damaged one */
+export function readHomeHistory(paths: LedgerKeyPaths): KeyHistory | null {
+  const { history } = rotationFiles(paths);
+  const notes = readHistoryFile(history);
+  const text = notes.join();
+  // Read often, and each note has two signatures.
+  if (text === lastRead?.text) return lastRead.history;
+  const found = readKeyHistory(notes);
+  if (typeof found !== 'string') {
+    lastRead = { text, history: found };
+    return found;
+  }
+  throw new PolicyError({ code: 'POLICY_INVALID', message: `${history}: ${found}: restore it from a backup` });
+}
+
 /** The signer of a home, or null if its heads are not signed. @throws PolicyError for a damaged key */
 export function readLedgerSigner(paths: LedgerKeyPaths): NoteSigner | null {
-  const skey = readPrivateLine(paths.privateKey);
+  const signer = readSigner(paths.privateKey);
+  const history = readHomeHistory(paths);
+  if (history === null) return signer;
+  const { verifier } = history;
+  // A rotation that was interrupted has not given the new key its name yet.
+  for (const found of [signer, readSigner(rotationFiles(paths).next)]) {
+    if (found?.vkey === verifier.vkey) return { ...verifier, sign: found.sign };
+  }
+  if (signer === null) return null;
+  const message = `${paths.privateKey} is not the current key of this log, ${nameOf(verifier)}: restore that from a backup`;
+  throw new PolicyError({ code: 'POLICY_INVALID', message });
+}
+
+/** The key in one file, whether or not it is the current one. */
+export function readSigner(path: string): NoteSigner | null {
+  const skey = readPrivateLine(path);
   if (skey === null) return null;
   const signer = noteSigner(skey);
-  if (signer === null) throw damagedKeyError(paths.privateKey);
+  if (signer === null) throw damagedKeyError(path);
   return signer;
 }
 
@@ -76,11 +122,21 @@ export function readLedgerSigner(paths: LedgerKeyPaths): NoteSigner | null {
  */
 export function readLedgerVerifier(paths: LedgerKeyPaths): NoteVerifier | null {
   const vkey = readPublicLine(paths.publicKey);
-  if (vkey === null) return hasFile(paths.privateKey) ? readLedgerSigner(paths) : null;
-  const verifier = noteVerifier(vkey);
-  if (verifier === null) throw damagedKeyError(paths.publicKey);
-  return verifier;
+  const history = readHomeHistory(paths);
+  if (vkey === null && history === null) return hasFile(paths.privateKey) ? readLedgerSigner(paths) : null;
+  const verifier = vkey === null ? null : noteVerifier(vkey);
+  if (vkey !== null && verifier === null) throw damagedKeyError(paths.publicKey);
+  if (history === null) return verifier;
+  if (verifier === null || keysOf(history.verifier).some((key) => key.vkey === verifier.vkey)) return history.verifier;
+  const message = `${rotationFiles(paths).history} does not contain the key ${nameOf(verifier)}: restore it from a backup`;
+  throw new PolicyError({ code: 'POLICY_INVALID', message });
 }
+
+/** Whether a rotation was begun that counts, and is not finished. */
+export const isRotating = (paths: LedgerKeyPaths): boolean => {
+  const history = readHomeHistory(paths);
+  return history !== null && readPublicLine(paths.publicKey) !== history.verifier.vkey;
+};
 
 /** @throws PolicyError if only the public half exists: then heads were signed, and must still be */
 export function refuseLostKey(paths: LedgerKeyPaths): void {
@@ -139,22 +195,38 @@ export function ensureLedgerKey(paths: LedgerKeyPaths, chosen: string | null): N
 
 const draftOf = ({ privateKey }: LedgerKeyPaths): string => `${privateKey}.new`;
 
-/** Seals heads as signed checkpoints. A process without the private key can only read them. */
-export const createHeadSeal = (key: NoteVerifier | NoteSigner): HeadSeal => ({
-  seal: (head) => signCheckpoint(head, requireSigner(key)),
-  open: (note) => {
-    const checkpoint = openCheckpoint(Buffer.from(note), key);
+/**
+ * Seals heads as signed checkpoints. A process without the private key can only read them.
+ * @param paths the files of the key, if another process may rotate it while this one reads
+ */
+export function createHeadSeal(key: NoteVerifier | NoteSigner, paths: LedgerKeyPaths | null = null): HeadSeal {
+  const open = (note: string, verifier: NoteVerifier | null) => {
+    const checkpoint = verifier === null ? null : openCheckpoint(Buffer.from(note), verifier);
     return checkpoint === null ? null : { size: checkpoint.size, root: checkpoint.root, note };
-  },
-});
+  };
+  return {
+    seal: (head) => signCheckpoint(head, requireSigner(key)),
+    open: (note) => open(note, key) ?? (paths === null ? null : open(note, readLedgerVerifier(paths))),
+    keys: () => {
+      if (paths === null) return { notes: key.history ?? [], isUnfinished: false };
+      return { notes: readHomeHistory(paths)?.notes ?? [], isUnfinished: isRotating(paths) };
+    },
+  };
+}
 
-/** Seals erasures as signed notes; null without a key. */
-export const createErasureSeal = (key: NoteVerifier | NoteSigner | null): ErasureSeal | null =>
+/**
+ * Seals erasures as signed notes; null without a key.
+ * @param acceptRetired also opens notes of keys that were replaced: a rotation signs them again before it ends
+ */
+export const createErasureSeal = (
+  key: NoteVerifier | NoteSigner | null,
+  { acceptRetired = false }: { readonly acceptRetired?: boolean } = {},
+): ErasureSeal | null =>
   key === null
     ? null
     : {
         seal: (statement) => signNote(statement, requireSigner(key)),
-        open: (note) => openNote(Buffer.from(note), [key])?.text ?? null,
+        open: (note) => openNote(Buffer.from(note), acceptRetired ? keysOf(key) : [key])?.text ?? null,
       };
 
 function requireSigner(key: NoteVerifier | NoteSigner): NoteSigner {

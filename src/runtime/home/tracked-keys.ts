@@ -23,7 +23,7 @@ export const isIgnoringAll = (path: string): boolean => {
 };
 
 /** Of the key folder, only the public key may be tracked, and the file that says what to ignore. */
-const PUBLIC_FILES: readonly string[] = ['ledger.vkey', IGNORE_FILE];
+const PUBLIC_FILES: readonly string[] = ['ledger.vkey', 'key-history.list', IGNORE_FILE];
 
 /** @throws UsageError if a secret of the home is in the index of a Git repository */
 export async function refuseTrackedKeys({ home, keys }: Pick<HomePaths, 'home' | 'keys'>): Promise<void> {

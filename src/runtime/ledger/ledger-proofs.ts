@@ -12,7 +12,9 @@ import {
   rangeHashes,
   type LeafRange,
 } from '../../ledger/proof/merkle-proof.js';
+import { keyNotesOf } from '../../ledger/proof/key-history.js';
 import { consistencyProofFile, entryProofFile } from '../../ledger/proof/proof-file.js';
+import type { NoteVerifier } from '../../ledger/proof/signed-note.js';
 import type { ExternalHead } from '../../ports/ledger/ledger-store.js';
 import type { JoinedLog } from '../evidence/joined-log.js';
 
@@ -45,13 +47,14 @@ export async function proveConsistency(
   log: ProofLog,
   head: ExternalHead | null,
   older: Checkpoint & { readonly note: string },
+  key: NoteVerifier,
 ): Promise<string> {
   const newer = requireSignedHead(head);
   if (older.size > newer.size) throw mismatchError();
   refuseArchived(log, older.size, `the checkpoint at size ${older.size}`);
   const proof = await proveRanges(log, newer, consistencyRanges(older.size, newer.size));
   if (!verifyConsistency({ older, newer, proof })) throw mismatchError();
-  return consistencyProofFile({ older: older.note, newer: newer.note, proof: [...proof] });
+  return consistencyProofFile({ older: older.note, newer: newer.note, ...keyNotesOf(key), proof: [...proof] });
 }
 
 /**

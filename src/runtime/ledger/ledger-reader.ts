@@ -270,6 +270,7 @@ export class LedgerReader {
         ...(source.begin.size > 0 ? { isArchived: async (id) => (await store.archives.tree(id)) !== null } : {}),
       },
       archives: { parts, opens: this.#anchor.opens ?? null },
+      ...(this.#anchor.keys === undefined ? {} : { keys: this.#anchor.keys }),
       ...(shouldReplay ? { replay: new ReplayCheck(source) } : {}),
     });
   }

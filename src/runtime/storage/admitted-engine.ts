@@ -12,6 +12,7 @@ export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEng
   inspect: (tree_id, work) => engine.inspect(tree_id, work),
   findStep: (tree_id, run_id, seq) => engine.findStep(tree_id, run_id, seq),
   erase: (case_id, by, forget) => engine.erase(case_id, by, forget),
+  exclusively: (work) => engine.exclusively(work),
   head: () => engine.head(),
   waitUntilIntegrated: (tree_id, timeoutMs) => engine.waitUntilIntegrated(tree_id, timeoutMs),
   labelVersion: (case_id) => engine.labelVersion(case_id),

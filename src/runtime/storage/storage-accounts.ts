@@ -176,6 +176,7 @@ function personIn(input: RecordedInput): string | null {
     case 'access':
     case 'resolve':
     case 'restore':
+    case 'rotate_key':
       return input.actor.actor_id;
     default:
       return null;

@@ -13,7 +13,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { openDatabase } from '../../../src/adapters/sqlite/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/adapters/sqlite/sqlite-ledger-store.js';
-import { FORMAT_OLDEST, FORMAT_VERSION } from '../../../src/adapters/sqlite/sqlite-schema.js';
+import { FORMAT_OLDEST, FORMAT_ROTATED } from '../../../src/adapters/sqlite/sqlite-schema.js';
 import { sha256 } from '../../../src/contract/hash.js';
 import type { LedgerStore } from '../../../src/ports/ledger/ledger-store.js';
 import { all, answered, audited, content, opening, Scribe, scribeOf, step, treeId } from '../../fixtures/entries.js';
@@ -113,8 +113,8 @@ describe('the SQLite store', () => {
     });
 
     test.each([
-      [FORMAT_VERSION + 1, /format 6.*knows 5.*a newer one/],
-      [FORMAT_OLDEST - 1, /format 1.*knows 5.*an older one, or start a new home/],
+      [FORMAT_ROTATED + 1, /format 7.*knows 6.*a newer one/],
+      [FORMAT_OLDEST - 1, /format 1.*knows 6.*an older one, or start a new home/],
     ])('a ledger of format %i is refused, and the message says what to do', async (version, message) => {
       await createSqliteStore(at).close();
       withDatabase(at.file, (db) => db.pragma(`user_version = ${version}`));

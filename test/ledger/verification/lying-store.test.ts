@@ -138,7 +138,7 @@ async function keeping(home: HomePaths, lie: Lie, note: string): Promise<string>
   const older = openCheckpoint(Buffer.from(note), key)!;
   const { store, anchor } = openHome(home, { readOnly: true });
   try {
-    const proof = await proveConsistency(whole(lie(store)), await anchor.read(), { ...older, note });
+    const proof = await proveConsistency(whole(lie(store)), await anchor.read(), { ...older, note }, key);
     const verdict = verifyProofFile(Buffer.from(proof), key);
     return verdict.ok ? 'fine' : verdict.why;
   } catch (error) {

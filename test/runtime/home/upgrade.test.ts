@@ -112,11 +112,11 @@ describe.each([2, 3] as const)('a home of format %i', (format) => {
 test('a ledger of a newer format is refused, unchanged, with the versions in the message', async () => {
   unpack(3);
   const db = new Database(join(home(), 'ledger.db'));
-  db.pragma('user_version = 6');
+  db.pragma('user_version = 7');
   db.pragma('journal_mode = DELETE');
   db.close();
   const bytes = readFileSync(join(home(), 'ledger.db'));
-  const message = expect.stringMatching(/has format 6, this version of Turnpike knows 5: open it with a newer one/);
+  const message = expect.stringMatching(/has format 7, this version of Turnpike knows 6: open it with a newer one/);
   await expect(open()).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE', message });
   expect(readFileSync(join(home(), 'ledger.db')).equals(bytes)).toBe(true);
 });

@@ -70,7 +70,7 @@ async function examine(args: CommandArguments, io: Io): Promise<readonly DoctorF
   return [
     ...examineMachine(readPackageVersion()),
     ...examinePermissions(paths),
-    ...(await examineKeys(paths)),
+    ...(await examineKeys(paths, systemClock().now())),
     ...examineDisk(paths),
     ...(await examineContract(args, io)),
     ...(await examineStore(paths, shared, progressFor(args, io))),

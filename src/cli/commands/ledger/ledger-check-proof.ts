@@ -4,7 +4,7 @@ import { readSmallFile } from '../../../adapters/files/small-file.js';
 import { verifyProofFile, PROOF_BYTES_MAX, type ProofVerdict } from '../../../ledger/proof/proof-file.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand } from '../../command.js';
-import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
+import { KEY_OPTIONS, readTrustedKey } from '../../options/evidence-file.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike ledger check-proof`: needs neither a home directory nor a ledger. */
@@ -13,7 +13,7 @@ export const ledgerCheckProof: CliCommand = {
   access: 'none',
   summary: 'Verify a proof with nothing but the public key of its ledger',
   operands: { usage: 'FILE', min: 1, max: 1 },
-  options: [KEY_OPTION],
+  options: KEY_OPTIONS,
   notes: [
     'FILE is the output of `ledger prove`. The command prints the proved entry, or the sizes of the two checkpoints.',
     'Exits 1 if the proof is invalid. Get the key from a source that you trust, not from the sender of the proof.',

@@ -101,13 +101,18 @@ async function proveFromCheckpoint(
   if (note === null) throw usageError(`${path} does not exist`);
   const key = readLedgerVerifier(homeOf(args, io).ledgerKey);
   const older = key === null ? null : openCheckpoint(note, key);
-  if (older === null)
+  if (key === null || older === null)
     throw commandUsageError(
       ledgerProve,
       `${quoteArgument(file)} is not a checkpoint signed with the key of this ledger`,
     );
   try {
-    return await proveConsistency(log, await anchor.read(), { ...older, note: Buffer.from(note).toString('utf8') });
+    return await proveConsistency(
+      log,
+      await anchor.read(),
+      { ...older, note: Buffer.from(note).toString('utf8') },
+      key,
+    );
   } catch (error) {
     if (!(error instanceof LedgerError) || error.code !== 'LEDGER_TAMPERED') throw error;
     const message = await explainFork(store, older);

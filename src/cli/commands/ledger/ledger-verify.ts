@@ -4,7 +4,7 @@ import { verifyEvidence } from '../../../runtime/evidence/open-evidence.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archives.js';
 import { commandUsageError } from '../../arguments.js';
-import { KEY_OPTION, withEvidenceBundle } from '../../options/evidence-file.js';
+import { KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import { withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
@@ -19,7 +19,7 @@ export const ledgerVerify: CliCommand = {
   operands: { usage: '[FILE]', min: 0, max: 1 },
   options: [
     { name: 'no-replay', help: 'do not replay the state machines: faster, but finds less' },
-    KEY_OPTION,
+    ...KEY_OPTIONS,
     ARCHIVE_OPTION,
   ],
   notes: [

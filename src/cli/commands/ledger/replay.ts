@@ -10,7 +10,7 @@ import { stateAt } from '../../../replay/state-at.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
-import { isFileName, KEY_OPTION, withEvidenceBundle } from '../../options/evidence-file.js';
+import { isFileName, KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
 import { STORE_POINTS, withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
 import { archivedNotice } from './ledger-verify.js';
@@ -41,7 +41,7 @@ export const replayCommand: CliCommand = {
       name: STORE_POINTS,
       help: 'with --until: store the points from which later queries begin, in the home directory',
     },
-    KEY_OPTION,
+    ...KEY_OPTIONS,
   ],
   notes: [
     'Needs nothing but the ledger and its artifacts. With RUN_ID, replays the run tree of that run; with FILE, the',

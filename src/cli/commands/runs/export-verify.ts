@@ -8,7 +8,7 @@ import { countBagReads } from '../../../runtime/export/verify/count-bag-reads.js
 import { verifyExportBag } from '../../../runtime/export/verify/verify-bag.js';
 import type { CliCommand, ExitCode } from '../../command.js';
 import { progressFor } from '../../progress-bar.js';
-import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
+import { KEY_OPTIONS, readTrustedKey } from '../../options/evidence-file.js';
 import type { Io } from '../../io.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
@@ -18,7 +18,7 @@ export const exportVerify: CliCommand = {
   access: 'none',
   summary: 'Check that a bag is complete (BagIt 1.0), and that a Turnpike export matches its manifest and log',
   operands: { usage: 'BAG', min: 1, max: 1 },
-  options: [KEY_OPTION],
+  options: KEY_OPTIONS,
   notes: [
     'BAG is a folder or a .zip file. Needs no home directory and no ledger, fetches and changes nothing. For a bag',
     'that `turnpike export` made, the command also compares manifest, contents, runs and events with each other and',

@@ -8,7 +8,7 @@ import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { InspectorSource } from '../../../service/inspector/inspector-source.js';
 import { parsePort, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
-import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
+import { KEY_OPTIONS, readTrustedKey } from '../../options/evidence-file.js';
 import { homeOf, withLedger } from '../../options/folders.js';
 import { type Io } from '../../io.js';
 import { progressFor } from '../../progress-bar.js';
@@ -34,7 +34,7 @@ export const inspectCommand: CliCommand = {
     },
     { name: 'actor', value: 'NAME', help: 'your name, as the page shows it' },
     { name: 'role', value: 'ID', help: 'your role, as the page shows it' },
-    KEY_OPTION,
+    ...KEY_OPTIONS,
   ],
   notes: [
     'FILE is the output of `ledger export`. The command needs no other data. Without --key, it trusts the key in FILE.',

@@ -6,8 +6,9 @@ import { createHash } from 'node:crypto';
 import { infoValuesOf } from '../../../bagit/bag-info.js';
 import { BagProof } from '../../../contract/evidence/bag-proof.js';
 import { BagError, LedgerError } from '../../../errors.js';
-import { openCheckpoint, type Checkpoint } from '../../../ledger/proof/checkpoint.js';
-import { noteVerifier, type NoteVerifier } from '../../../ledger/proof/signed-note.js';
+import { openSignedHead, type Checkpoint } from '../../../ledger/proof/checkpoint.js';
+import { followKeys } from '../../../ledger/proof/key-history.js';
+import type { NoteVerifier } from '../../../ledger/proof/signed-note.js';
 import { SubsetRoot } from '../../../ledger/proof/subset-proof.js';
 import { caseEntriesOfBag, readBagLog, LOG_PATH } from './read-bag-log.js';
 import { ContentCollector, type ExportBagContents } from '../bag-contents.js';
@@ -81,15 +82,17 @@ interface SignedCheckpoint {
 }
 
 /** The checkpoint, if the key has signed it for this very bag. */
-function openSignedCheckpoint({ key, checkpoint: note }: BagProof, bag: BagUnderCheck): SignedCheckpoint | null {
+function openSignedCheckpoint(proof: BagProof, bag: BagUnderCheck): SignedCheckpoint | null {
   const { reading, manifest } = bag;
-  const verifier = bag.key ?? noteVerifier(key);
-  const checkpoint = verifier === null ? null : openCheckpoint(Buffer.from(note), verifier);
+  const { key, checkpoint: note } = proof;
+  const keys = followKeys(bag.key, proof);
+  const signed = typeof keys === 'string' ? keys : openSignedHead(Buffer.from(note), keys);
   const refuse = (message: string): null => {
     reading.findings.add('bundle.proof_unsigned', PROOF_PATH, message);
     return null;
   };
-  if (verifier === null || checkpoint === null) return refuse('its checkpoint is not signed by this key');
+  if (typeof signed === 'string') return refuse(typeof keys === 'string' ? keys : `its checkpoint ${signed}`);
+  const { checkpoint, key: verifier } = signed;
   if (verifier.vkey !== key) return refuse('the key in it is not the key that has signed');
   const entries_sha256 = reading.files.get(LOG_PATH)?.actual?.sha256 ?? '';
   const manifest_hash_sha256 = manifest.integrity?.manifest_hash_sha256 ?? '';

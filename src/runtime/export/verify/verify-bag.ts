@@ -7,6 +7,7 @@ import { CHECKPOINT_CHARACTERS_MAX } from '../../../contract/evidence/bag-proof.
 import { ExportBundle } from '../../../contract/evidence/export-bundle.js';
 import { BagError } from '../../../errors.js';
 import { openCheckpoint } from '../../../ledger/proof/checkpoint.js';
+import { followKeys, readRotation } from '../../../ledger/proof/key-history.js';
 import type { NoteVerifier } from '../../../ledger/proof/signed-note.js';
 import type { BagTree } from '../../../ports/bag-tree.js';
 import { EXPORT_BAG_LIMITS, MANIFEST } from '../bag-format.js';
@@ -156,8 +157,12 @@ const factsOf = (manifest: ExportBundle, artifacts: number): ExportBagFacts => (
  */
 export async function checkBagSignature(tree: BagTree, key: NoteVerifier): Promise<ExportBagReport | null> {
   if (!(await hasFile(tree, PROOF_PATH))) return null;
-  const checkpoint = await readProofCheckpoint(tree);
-  const isSigned = checkpoint !== null && openCheckpoint(Buffer.from(checkpoint), key) !== null;
+  const read = await readProofCheckpoint(tree);
+  if (read === null) return REFUSED_REPORT;
+  const { checkpoint, chain } = read;
+  const own = readRotation(chain.at(-1) ?? '')?.rotation.new_key ?? key.vkey;
+  const keys = followKeys(key, { key: own, chain });
+  const isSigned = typeof keys !== 'string' && openCheckpoint(Buffer.from(checkpoint), keys) !== null;
   return isSigned ? null : REFUSED_REPORT;
 }
 
@@ -166,19 +171,27 @@ async function hasFile(tree: BagTree, path: string): Promise<boolean> {
   return false;
 }
 
-/** In canonical JSON the checkpoint is the first member. */
-const CHECKPOINT = /^\{"checkpoint":("(?:[^"\\]|\\.)*")/;
+/** In canonical JSON the chain of the key and the checkpoint are the first members. */
+const FIRST_MEMBERS = /^\{(?:"chain":(\[(?:"(?:[^"\\]|\\.)*",?)*\]),)?"checkpoint":("(?:[^"\\]|\\.)*")/;
+const FIRST_CHARACTERS_MAX = 2 * CHECKPOINT_CHARACTERS_MAX;
+const CHAIN_CHARACTERS_MAX = 524_288;
 
-/** The checkpoint in the first bytes of the proof; null for a malformed proof. */
-async function readProofCheckpoint(tree: BagTree): Promise<string | null> {
+interface ProofHead {
+  readonly checkpoint: string;
+  readonly chain: readonly string[];
+}
+
+/** The first bytes of the proof; null for a malformed proof. */
+async function readProofCheckpoint(tree: BagTree): Promise<ProofHead | null> {
   let head = '';
   try {
     for await (const piece of tree.read(PROOF_PATH)) {
       head += Buffer.from(piece).toString('utf8');
-      if (head.length > 2 * CHECKPOINT_CHARACTERS_MAX) break;
+      if (head.length > FIRST_CHARACTERS_MAX + (head.startsWith('{"chain":') ? CHAIN_CHARACTERS_MAX : 0)) break;
     }
-    const [, text] = CHECKPOINT.exec(head) ?? [];
-    return text === undefined ? null : (JSON.parse(text) as string);
+    const [, chain = '[]', text] = FIRST_MEMBERS.exec(head) ?? [];
+    if (text === undefined) return null;
+    return { checkpoint: JSON.parse(text) as string, chain: JSON.parse(chain) as readonly string[] };
   } catch (error) {
     if (error instanceof BagError || error instanceof SyntaxError) return null;
     throw error;

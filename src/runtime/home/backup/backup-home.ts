@@ -18,7 +18,7 @@ import { backupSqliteFile } from '../../../adapters/sqlite/copy/sqlite-backup.js
 import { openSqliteStore } from '../../../adapters/sqlite/sqlite-ledger-store.js';
 import { lockFolder } from '../../../adapters/sqlite/writer-lock.js';
 import { errorCode } from '../../../adapters/system/error-code.js';
-import { usageError } from '../../../errors.js';
+import { LedgerError, usageError } from '../../../errors.js';
 import { checkExternalHead } from '../../../ledger/verification/check-external-head.js';
 import type { LedgerVerdict } from '../../../ledger/verification/ledger-verdict.js';
 import type { NoteSigner } from '../../../ledger/proof/signed-note.js';
@@ -65,7 +65,7 @@ export interface BackupReport {
 }
 
 /** Locks of running processes, and drafts of files that are being written. */
-const NOT_COPIED = /\.lock$|\.new-[0-9a-f]+$|\.new$|^control\.sock$/;
+const NOT_COPIED = /\.lock$|\.new-[0-9a-f]+$|\.new$|^control\.sock$|^ledger\.retired\.key$/;
 /** What a key folder contains that is no secret. */
 const PUBLIC_KEY_FILES = /^(?:ledger\.vkey|key-history\.list|overlay\.pub|overlay\.seen)$/;
 const PUBLIC_CASE_FILES = /\.erased$/;
@@ -90,6 +90,7 @@ export async function backupHome(options: BackupOptions): Promise<BackupReport> 
     for (const part of [paths.data, paths.contract, paths.list]) await removeAll(part);
     const copy = homePaths(paths.data);
     await copyParts(options, paths, copy);
+    if (readLedgerSigner(from.paths.ledgerKey)?.vkey !== signer.vkey) throw rotatedError(from.paths.keys);
     const { verdict, head } = await verify(options, copy, signer);
     if (verdict.verdict === 'refused' || head === null) return { to, manifest: null, manifest_sha256: null, verdict };
     const manifest = await finish(options, paths, head, signer);
@@ -106,6 +107,13 @@ function refuseCopied({ from, to, contract }: BackupOptions): void {
   const found = copied.find((folder) => isFolderWithin(to, folder));
   if (found !== undefined) throw usageError(`${to} lies in ${found}, which is backed up: name a folder elsewhere`);
 }
+
+/** The copy may have parts of both keys. The folder is unfinished, so the next backup starts again. */
+const rotatedError = (keys: string): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_UNAVAILABLE',
+    message: `the key in ${keys} was rotated meanwhile: run the backup again`,
+  });
 
 /** B1. */
 function claimFolder(to: string): BackupPaths {

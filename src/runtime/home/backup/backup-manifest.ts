@@ -9,6 +9,7 @@ import { sha256 } from '../../../contract/hash.js';
 import { closed, Sha256, Timestamp } from '../../../contract/shapes.js';
 import { isConforming } from '../../../contract/validators.js';
 import { LedgerError } from '../../../errors.js';
+import { keysOf } from '../../../ledger/proof/key-history.js';
 import {
   NOTE_BYTES_MAX,
   openNote,
@@ -65,8 +66,10 @@ export function readManifest(
     const message = `${folder} is not a finished backup: run \`turnpike backup\` with this folder again, or use another`;
     throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
   }
-  const manifest = manifestIn(openNote(note, [key])?.text ?? '');
-  if (manifest !== null) return { manifest, sha256: sha256(note) };
+  const opened = openNote(note, keysOf(key));
+  const manifest = manifestIn(opened?.text ?? '');
+  const retired = key.retired?.find((one) => opened?.verifiers.includes(one.key) === true);
+  if (manifest !== null && manifest.size <= (retired?.size ?? Infinity)) return { manifest, sha256: sha256(note) };
   throw changedError(`${folder}: the key ${key.name} has not signed its manifest`);
 }
 

@@ -13,6 +13,8 @@ import { InvariantError, LedgerError } from '../../../errors.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../../ports/ledger/ledger-store.js';
 import type { Log } from '../../../ports/log.js';
 import type { PolicySource } from '../../../ports/policy-source.js';
+import { finishRotations } from '../keys/rotate-ledger-key.js';
+import type { KeyFolder } from '../home-paths.js';
 import { PolicyCache } from '../../policy-cache.js';
 
 type Head = Pick<LogHead, 'size' | 'root'>;
@@ -24,6 +26,8 @@ interface RestoredLedger {
   readonly anchor: ExternalHeadStore;
   readonly policies: PolicySource;
   readonly log: Log;
+  /** Of the restored ledger. Its key may have been rotated after the backup. */
+  readonly keys: KeyFolder;
 }
 
 /** What the record names. */
@@ -50,7 +54,7 @@ const OPERATOR_ROLE = 'operator';
 
 /** Settles open effects as unknown, ends trees that lose their content, and records the restore. @throws LedgerError */
 export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts): Promise<RecordedRestore> {
-  const { store, anchor, policies, log } = ledger;
+  const { store, anchor, policies, log, keys } = ledger;
   const { erased, actor, ...restored } = facts;
   const engine = openEngine(store, anchor, log);
   try {
@@ -59,11 +63,9 @@ export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts)
     for (const case_id of erased) unended.push(...(await endTrees(engine, await store.treesOf(case_id))));
     const lineage = (await readRestoreHistory(store)).restores + 1;
     const tree_id = restoreTreeId(lineage);
-    const { pins, machines, materials } = await new PolicyCache(
-      policies,
-      systemClock(),
-      createCatalogue(NO_REGISTRATIONS),
-    ).current();
+    const clock = systemClock();
+    const policyCache = new PolicyCache(policies, clock, createCatalogue(NO_REGISTRATIONS));
+    const { pins, machines, materials } = await policyCache.current();
     const open = {
       kind: 'open',
       run_id: tree_id,
@@ -79,6 +81,7 @@ export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts)
     await submitRestore(engine, { ...recordOf(tree_id, RESTORED, actor), lineage, ...restored });
     const end = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/end`, reason: 'no_longer_needed' } as const;
     await engine.submit(tree_id, { input: end, materials: [], external: false });
+    await finishRotations({ engine, store, anchor, keys, policyCache, clock });
     return { tree_id, lineage, recovery, unended };
   } finally {
     await engine.stop();

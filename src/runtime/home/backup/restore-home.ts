@@ -22,6 +22,7 @@ import {
   type ErasureList,
   type ListedErasure,
 } from '../../../adapters/keys/erasure-list.js';
+import { resignErasures } from '../../../adapters/keys/resign-erasures.js';
 import { openSqliteStore } from '../../../adapters/sqlite/sqlite-ledger-store.js';
 import { lockFolder } from '../../../adapters/sqlite/writer-lock.js';
 import { LedgerError, usageError } from '../../../errors.js';
@@ -96,10 +97,12 @@ export async function restoreHome(options: RestoreOptions): Promise<RestoreRepor
   if (verifier === null) throw usageError(`${keys.keys} has no ledger key: name the key folder with --keys`);
   const { manifest, sha256 } = readManifest(options.backup, verifier);
   await checkFiles(from, manifest, progress);
-  if (readLedgerSigner(keys.ledgerKey) === null) {
+  const signer = readLedgerSigner(keys.ledgerKey);
+  if (signer === null) {
     throw usageError('the backup has no keys: name the key folder of the ledger with --keys');
   }
-  const seal = createErasureSeal(verifier);
+  // A backup from before a rotation has notes of an older key.
+  const seal = createErasureSeal(verifier, { acceptRetired: true });
   const keysIn = (caseKeys: string): CaseKeys => new CaseKeys(caseKeys, () => seal);
   const list = readLists(options, copy, seal);
   const lost = await newestHead(options.heads, verifier);
@@ -112,6 +115,9 @@ export async function restoreHome(options: RestoreOptions): Promise<RestoreRepor
     progress.begin({ label: 'copying files', unit: 'files', total: null });
     await copyBackup(options, { copy, keys: keys.keys, paths, erased });
     if (list.text !== null) replaceFile(join(paths.caseKeys, ERASURE_LIST), list.text, 0o600);
+    // The named list may be of an older key, too.
+    const resigned = createErasureSeal(signer, { acceptRetired: true });
+    if (resigned !== null) resignErasures(paths.caseKeys, resigned);
     const recorded = await settleAndErase(options, paths, { manifest, sha256, lost, erased });
     const verdict = await verify(paths, options);
     const report = { home: paths.home, kept: keptOf(manifest), lost, erased: erased.map(({ case_id }) => case_id) };
@@ -238,7 +244,7 @@ async function settleAndErase(
     if (lost !== null && lost.size <= manifest.size)
       await checkExternalHead(store, { read: () => Promise.resolve(lost) });
     const recorded = await recordRestore(
-      { store, anchor, policies, log },
+      { store, anchor, policies, log, keys: paths },
       { kept: keptOf(manifest), lost, backup_sha256: sha256, actor, erased: erased.map(({ case_id }) => case_id) },
     );
     const keys = new CaseKeys(paths.caseKeys, erasureSeal);

@@ -5,15 +5,20 @@ import { diskSpace } from '../../../adapters/files/disk-space.js';
 import { folderNames } from '../../../adapters/files/folder-names.js';
 import { ERASURE_LIST, readErasureList } from '../../../adapters/keys/erasure-list.js';
 import { join } from 'node:path';
-import { UsageError } from '../../../errors.js';
+import { PolicyError, UsageError } from '../../../errors.js';
 import { refuseTrackedKeys } from '../tracked-keys.js';
 import type { HomePaths } from '../home-paths.js';
-import { createErasureSeal, readLedgerSigner, readLedgerVerifier } from '../ledger-key.js';
+import { hasFile } from '../../../adapters/keys/key-file.js';
+import { listKeys } from '../keys/list-keys.js';
+import { createErasureSeal, isRotating, readLedgerSigner, readLedgerVerifier, rotationFiles } from '../ledger-key.js';
 import { waterMarksOf } from '../../storage/storage-options.js';
 import { doctorFinding, type DoctorFinding } from './finding.js';
 
 const NODE_MIN = [20, 19] as const;
 const OTHERS = 0o077;
+const DAY_MS = 86_400_000;
+/** Age of a ledger key in days after which a note says so. */
+const KEY_DAYS_MAX = 365;
 
 /** @param version of this package */
 export function examineMachine(version: string): readonly DoctorFinding[] {
@@ -36,7 +41,9 @@ export function examineMachine(version: string): readonly DoctorFinding[] {
 
 /** Files and folders that other users can reach. */
 export function examinePermissions(paths: HomePaths): readonly DoctorFinding[] {
-  const secrets = [paths.ledgerKey.privateKey, paths.sessionKey, paths.tokens, join(paths.keys, 'overlay.key')];
+  const { next, retired } = rotationFiles(paths.ledgerKey);
+  const ledgerKeys = [paths.ledgerKey.privateKey, next, retired];
+  const secrets = [...ledgerKeys, paths.sessionKey, paths.tokens, join(paths.keys, 'overlay.key')];
   const cases = folderNames(paths.caseKeys).map((name) => join(paths.caseKeys, name));
   const found: DoctorFinding[] = [];
   for (const path of [paths.home, paths.keys, paths.caseKeys, paths.ledger, ...secrets, ...cases]) {
@@ -52,7 +59,7 @@ export function examinePermissions(paths: HomePaths): readonly DoctorFinding[] {
 }
 
 /** The keys of the ledger, the list of erasures, and whether Git tracks any of them. */
-export async function examineKeys(paths: HomePaths): Promise<readonly DoctorFinding[]> {
+export async function examineKeys(paths: HomePaths, now: number): Promise<readonly DoctorFinding[]> {
   const found: DoctorFinding[] = [];
   const attempt = (text: string, work: () => string | null): void => {
     try {
@@ -71,8 +78,15 @@ export async function examineKeys(paths: HomePaths): Promise<readonly DoctorFind
       ? null
       : `${paths.ledgerKey.publicKey} is not the public half of the ledger key: restore it`;
   });
+  attempt('no private key of a retired ledger key exists', () => {
+    const { next, retired } = rotationFiles(paths.ledgerKey);
+    if (!isRotating(paths.ledgerKey) && !hasFile(next) && !hasFile(retired)) return null;
+    return 'a rotation of the ledger key was interrupted, and a private key of it still exists: open the home for writing';
+  });
+  found.push(...examineAge(paths, now));
   attempt('the list of erasures is signed and complete', () => {
-    const seal = createErasureSeal(readLedgerVerifier(paths.ledgerKey));
+    const acceptRetired = isRotating(paths.ledgerKey);
+    const seal = createErasureSeal(readLedgerVerifier(paths.ledgerKey), { acceptRetired });
     if (seal !== null) readErasureList(join(paths.caseKeys, ERASURE_LIST), seal);
     return null;
   });
@@ -84,6 +98,27 @@ export async function examineKeys(paths: HomePaths): Promise<readonly DoctorFind
     found.push(doctorFinding('keys', 'problem', error.message));
   }
   return found;
+}
+
+/** How long the ledger key has been used. */
+function examineAge(paths: HomePaths, now: number): readonly DoctorFinding[] {
+  const since = currentKeySince(paths);
+  if (since === null) return [];
+  const days = Math.max(0, Math.floor((now - Date.parse(since)) / DAY_MS));
+  const text = `the ledger key is ${days} days old`;
+  return days <= KEY_DAYS_MAX
+    ? [doctorFinding('keys', 'ok', text)]
+    : [doctorFinding('keys', 'note', `${text}: \`turnpike keys rotate --signing\` replaces it`)];
+}
+
+function currentKeySince(paths: HomePaths): string | null {
+  try {
+    return listKeys(paths).find(({ purpose, state }) => purpose === 'ledger' && state === 'current')?.since ?? null;
+  } catch (error) {
+    // Reported above.
+    if (error instanceof PolicyError) return null;
+    throw error;
+  }
 }
 
 /** Free space of the disk of the ledger. */

@@ -1,0 +1,220 @@
+// Replaces the key that signs a ledger (decision 0058).
+//
+//   R1. The new key counts from the moment at which the key history names it: a rotation has happened as a whole or not
+//       at all. Until then the old key signs everything; from then on it signs nothing.
+//   R2. The note of the rotation names the last head that the old key signs, so nothing is committed meanwhile.
+//   R3. What is left is repeated until it is done, by every opening for writing: the entry in the log, the erasures
+//       that the old key has signed, and the old private key. The public key in its file is replaced last.
+
+import { dirname } from 'node:path';
+import {
+  createPrivateLine,
+  drawSeed,
+  exchangeFile,
+  hasFile,
+  shredFile,
+  writePublicLine,
+} from '../../../adapters/keys/key-file.js';
+import { readHistoryFile, writeHistoryFile } from '../../../adapters/keys/key-history-file.js';
+import { resignErasures } from '../../../adapters/keys/resign-erasures.js';
+import { ledgerEventTreeId } from '../../../engine/suspension.js';
+import type { TreeEngine } from '../../../engine/tree-engine.js';
+import { InvariantError, LedgerError, PolicyError, usageError } from '../../../errors.js';
+import { KEY_BYTES } from '../../../ledger/proof/ed25519.js';
+import { keysOf, ROTATIONS_MAX, signRotation, type KeyRotation } from '../../../ledger/proof/key-history.js';
+import { notePrivateKey, noteSigner, type NoteSigner } from '../../../ledger/proof/signed-note.js';
+import type { Clock } from '../../../ports/clock.js';
+import type { ExternalHeadStore, LedgerStore } from '../../../ports/ledger/ledger-store.js';
+import { validateActor, validateField } from '../../agents/open-input.js';
+import { Identifier } from '../../../contract/shapes.js';
+import type { PolicyCache } from '../../policy-cache.js';
+import type { KeyFolder } from '../home-paths.js';
+import {
+  createErasureSeal,
+  createHeadSeal,
+  isRotating,
+  readHomeHistory,
+  readLedgerSigner,
+  readSigner,
+  rotationFiles,
+} from '../ledger-key.js';
+
+/** Who rotates a key. */
+export interface RotateKeyOptions {
+  /** 3 to 120 characters. */
+  readonly actor: string;
+  readonly role: string;
+}
+
+/** An open ledger, and its key folder. */
+export interface RotationParts {
+  readonly engine: Pick<TreeEngine, 'submit' | 'peek' | 'exclusively'>;
+  readonly store: LedgerStore;
+  readonly anchor: ExternalHeadStore;
+  readonly keys: KeyFolder;
+  readonly policyCache: Pick<PolicyCache, 'current'>;
+  readonly clock: Clock;
+}
+
+/** The input id of the record in its tree. */
+const ROTATED = 'rotated';
+
+/** The tree that records the n-th rotation of the ledger's key. */
+export const rotationTreeId = (number: number): string => ledgerEventTreeId(`turnpike key rotation ${number}`);
+
+/**
+ * Replaces the key of the ledger. No other process may sign with it, and no export may be running.
+ * @throws PolicyError for a missing key; UsageError; LedgerError
+ */
+export async function rotateLedgerKey(parts: RotationParts, options: RotateKeyOptions): Promise<KeyRotation> {
+  const [actor, role] = [validateActor(options.actor), validateField('role', Identifier, options.role)];
+  if (/\p{Cc}/u.test(actor)) throw usageError('actor: no control characters');
+  const { engine, store, anchor, keys, clock } = parts;
+  const { ledgerKey } = keys;
+  // Several processes may sign for a shared store.
+  if (store.allowRotations === undefined) throw usageError('the key of a ledger in a database cannot be rotated');
+  const old = readLedgerSigner(ledgerKey);
+  if (old === null || anchor.replaceSeal === undefined) throw unsignedError(ledgerKey.privateKey);
+  const number = (old.history?.length ?? 0) + 1;
+  if (number > ROTATIONS_MAX) throw usageError(`the key of a ledger can be rotated ${ROTATIONS_MAX} times`);
+  const files = rotationFiles(ledgerKey);
+  await store.allowRotations();
+  await engine.exclusively(async () => {
+    const next = draftKey(old, files.next);
+    const { size, root } = await store.head();
+    // R2: twice, so that neither slot of the head file has a head that the old key may not sign.
+    for (let slot = 0; slot < 2; slot += 1) await anchor.write({ size, root });
+    const facts = { number, head: { size, root }, at: new Date(clock.now()).toISOString(), actor, role };
+    const notes = readHistoryFile(files.history);
+    writeHistoryFile(files.history, [...notes, signRotation(facts, notes.at(-1) ?? null, { old, next })]);
+    anchor.replaceSeal?.(createHeadSeal(readLedgerSigner(ledgerKey) ?? next, ledgerKey));
+    for (let slot = 0; slot < 2; slot += 1) await anchor.write({ size, root });
+  });
+  await finishRotations(parts);
+  const rotation = readHomeHistory(ledgerKey)?.rotations.at(-1);
+  if (rotation === undefined) throw new InvariantError('a rotation left no key history');
+  return rotation;
+}
+
+interface OpenParts extends Omit<RotationParts, 'keys'> {
+  readonly keys: KeyFolder | null;
+}
+
+/** Finishes the rotations of a ledger that was opened, which may have no key folder. @returns the next one */
+export async function openKeyRotations({ keys, ...parts }: OpenParts): Promise<KeyRotations> {
+  if (keys === null) return { rotateLedgerKey: () => Promise.reject(unsignedError('the option `keys`')) };
+  await finishRotations({ ...parts, keys });
+  return { rotateLedgerKey: (by) => rotateLedgerKey({ ...parts, keys }, by) };
+}
+
+/** The rotations of an open ledger. */
+export interface KeyRotations {
+  /**
+   * Replaces the key that signs the ledger. No other process may use its key folder, and no export may be running.
+   * @throws PolicyError without a key; UsageError; LedgerError
+   */
+  rotateLedgerKey(by: RotateKeyOptions): Promise<KeyRotation>;
+}
+
+/** Draws the new key. A draft of an interrupted rotation that never counted is destroyed. */
+function draftKey(old: NoteSigner, path: string): NoteSigner {
+  shredFile(path);
+  const used = new Set(keysOf(old).map(({ key_hash }) => key_hash));
+  for (;;) {
+    const skey = notePrivateKey(old.name, drawSeed(KEY_BYTES)) ?? '';
+    const next = noteSigner(skey);
+    if (next === null) throw new InvariantError('the name of the log is not valid');
+    if (used.has(next.key_hash)) continue;
+    createPrivateLine(path, skey);
+    return next;
+  }
+}
+
+/**
+ * R3. Does nothing if all rotations are finished and recorded.
+ * @throws LedgerError LEDGER_TAMPERED if the log records a rotation that the key history does not have
+ */
+export async function finishRotations(parts: RotationParts): Promise<void> {
+  const { engine, store, keys } = parts;
+  const { ledgerKey } = keys;
+  const rotations = readHomeHistory(ledgerKey)?.rotations ?? [];
+  const recorded = await recordedRotations(store, rotations.length + 1);
+  if (recorded[rotations.length] === true) throw shortHistoryError(ledgerKey, rotations.length + 1);
+  const files = rotationFiles(ledgerKey);
+  if (rotations.length === 0) {
+    shredFile(files.next);
+    return;
+  }
+  const missing = rotations.filter((_, index) => recorded[index] !== true);
+  // A copy of the ledger in another store begins with the format of a new one.
+  await store.allowRotations?.();
+  for (const rotation of missing) await recordRotation(parts, rotation);
+  for (const { number } of isRotating(ledgerKey) ? rotations.slice(-1) : missing) await endRotationTree(parts, number);
+  if (isRotating(ledgerKey) || hasFile(files.next) || hasFile(files.retired)) {
+    await engine.exclusively(() => {
+      exchangeKeys(keys);
+      return Promise.resolve();
+    });
+  }
+}
+
+/** The old private key is destroyed before the public key is replaced, which ends the rotation. */
+function exchangeKeys({ ledgerKey, caseKeys }: KeyFolder): void {
+  const files = rotationFiles(ledgerKey);
+  const signer = readLedgerSigner(ledgerKey);
+  if (signer === null) throw unsignedError(ledgerKey.privateKey);
+  const seal = createErasureSeal(signer, { acceptRetired: true });
+  if (seal !== null && isRotating(ledgerKey)) resignErasures(caseKeys, seal);
+  // The current key lies in `next` unless an earlier attempt has exchanged it.
+  if (readSigner(files.next)?.vkey === signer.vkey) exchangeFile(files.next, ledgerKey.privateKey, files.retired);
+  for (const path of [files.next, files.retired]) shredFile(path);
+  writePublicLine(ledgerKey.publicKey, signer.vkey);
+}
+
+/** Whether the log records each rotation from the first to `last`. */
+async function recordedRotations(store: Pick<LedgerStore, 'marks'>, last: number): Promise<readonly boolean[]> {
+  const numbers = Array.from({ length: last }, (_, index) => index + 1);
+  const marks = await store.marks(numbers.map((number) => ({ tree_id: rotationTreeId(number), input_id: ROTATED })));
+  return marks.map((mark) => mark !== null);
+}
+
+/** Continues a tree that an earlier attempt has opened. A recovery may have ended it, which changes nothing here. */
+async function recordRotation({ engine, keys, policyCache }: RotationParts, rotation: KeyRotation): Promise<void> {
+  const { number, old_key, new_key, actor, role } = rotation;
+  const tree_id = rotationTreeId(number);
+  if ((await engine.peek(tree_id)) === null) {
+    const { pins, machines, materials } = await policyCache.current();
+    const open = { kind: 'open', run_id: tree_id, input_id: `${tree_id}/open`, case_id: null, scope: {} } as const;
+    const given = { correlation_id: `key-rotation-${number}`, taxonomy_versions: null, policies: pins, machines };
+    await engine.submit(tree_id, { input: { ...open, ...given }, materials, external: false });
+  }
+  const note = readHomeHistory(keys.ledgerKey)?.notes[number - 1] ?? '';
+  const record = {
+    kind: 'rotate_key',
+    run_id: tree_id,
+    input_id: ROTATED,
+    rotation: { purpose: 'ledger', number, old_key, new_key, note },
+    actor: { actor_type: 'human', actor_id: actor },
+    role_id: role,
+  } as const;
+  const { refused } = await engine.submit(tree_id, { input: record, materials: [], external: true });
+  if (refused) throw new InvariantError('the tree of a rotation has refused its record');
+}
+
+async function endRotationTree({ engine }: RotationParts, number: number): Promise<void> {
+  const tree_id = rotationTreeId(number);
+  if ((await engine.peek(tree_id))?.isLive(tree_id) !== true) return;
+  const end = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/end`, reason: 'no_longer_needed' } as const;
+  await engine.submit(tree_id, { input: end, materials: [], external: false });
+}
+
+const unsignedError = (path: string): PolicyError =>
+  new PolicyError({ code: 'POLICY_UNREADABLE', message: `${path}: this ledger has no key, so none can be rotated` });
+
+const shortHistoryError = ({ privateKey }: KeyFolder['ledgerKey'], number: number): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message:
+      `the log records rotation ${number} of its key, and the key history in ${dirname(privateKey)} does not have it: ` +
+      'restore key-history.list and the current key from a backup',
+  });
