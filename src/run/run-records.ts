@@ -15,34 +15,115 @@ const EVENT_IDS_MAX = 10_000;
  * a caller may drop records, and load one again when a later entry changes its run.
  */
 export class RunRecords {
-  readonly #records = new Map<string, RunRecord>();
+  readonly #builders = new Map<string, RecordBuilder>();
 
   fold(entry: Entry): void {
-    if (entry.type === 'run_created') this.#records.set(entry.body.run_id, newRecord(entry.body));
-    if (entry.type === 'audit_event') {
-      const record = this.#records.get(entry.body.run_id);
-      if (record !== undefined) this.#records.set(record.run_id, applyEvent(record, entry.body));
-    }
+    if (entry.type === 'run_created') this.resume(newRecord(entry.body));
+    if (entry.type === 'audit_event') this.#builders.get(entry.body.run_id)?.apply(entry.body);
   }
 
   resume(record: RunRecord): void {
-    this.#records.set(record.run_id, record);
+    this.#builders.set(record.run_id, new RecordBuilder(record));
   }
 
   release(run_id: string): void {
-    this.#records.delete(run_id);
+    this.#builders.delete(run_id);
   }
 
   get size(): number {
-    return this.#records.size;
+    return this.#builders.size;
   }
 
+  /** Between two events of a run this returns the same object, and after an event it copies its lists. */
   get(run_id: string): RunRecord | null {
-    return this.#records.get(run_id) ?? null;
+    return this.#builders.get(run_id)?.record() ?? null;
+  }
+
+  statusOf(run_id: string): RunState | null {
+    return this.#builders.get(run_id)?.status ?? null;
   }
 
   all(): readonly RunRecord[] {
-    return [...this.#records.values()];
+    return Array.from(this.#builders.values(), (builder) => builder.record());
+  }
+}
+
+/**
+ * The record of a run, with lists that grow in place: a run may have as many events and artifacts as its tree has entries,
+ * and to copy the lists for each event would take quadratic time.
+ */
+class RecordBuilder {
+  /** Its lists are those of the last call of `record`. */
+  #record: RunRecord;
+  readonly #eventIds: string[];
+  readonly #inputs: ArtifactList;
+  readonly #outputs: ArtifactList;
+  #isCurrent = true;
+
+  constructor(record: RunRecord) {
+    this.#record = record;
+    this.#eventIds = [...record.audit.audit_event_ids];
+    this.#inputs = new ArtifactList(record.inputs.artifact_refs);
+    this.#outputs = new ArtifactList(record.outputs.artifact_refs);
+  }
+
+  get status(): RunState {
+    return this.#record.status;
+  }
+
+  apply(event: AuditEvent): void {
+    this.#isCurrent = false;
+    if (this.#eventIds.length < EVENT_IDS_MAX) this.#eventIds.push(event.event_id);
+    this.#inputs.merge(event.input_artifacts);
+    this.#outputs.merge(event.output_artifacts);
+    const state = stateAfterEvent(event);
+    if (state === null) return;
+    this.#record =
+      event.outcome_reason === 'running'
+        ? { ...this.#record, status: 'running', started_at_utc: event.timestamp_utc }
+        : endRecord(this.#record, state, event);
+  }
+
+  record(): RunRecord {
+    if (this.#isCurrent) return this.#record;
+    this.#isCurrent = true;
+    this.#record = {
+      ...this.#record,
+      audit: { audit_event_ids: [...this.#eventIds] },
+      inputs: { ...this.#record.inputs, artifact_refs: this.#inputs.copy() },
+      outputs: { artifact_refs: this.#outputs.copy() },
+    };
+    return this.#record;
+  }
+}
+
+/** Shorter lists are searched: most runs have a few artifacts, and an index would take more memory than they do. */
+const SEARCHED_MAX = 16;
+
+/** Artifacts by their first event. */
+class ArtifactList {
+  readonly #refs: ArtifactRef[];
+  /** The ids of all artifacts of a long list. */
+  #ids: Set<string> | null = null;
+
+  constructor(refs: readonly ArtifactRef[]) {
+    this.#refs = [...refs];
+  }
+
+  merge(more: readonly ArtifactRef[] = []): void {
+    const fresh = more.filter(({ artifact_id }) => !this.#has(artifact_id));
+    this.#refs.push(...fresh);
+    for (const { artifact_id } of fresh) this.#ids?.add(artifact_id);
+  }
+
+  copy(): ArtifactRef[] {
+    return [...this.#refs];
+  }
+
+  #has(artifact_id: string): boolean {
+    if (this.#refs.length <= SEARCHED_MAX) return this.#refs.some((ref) => ref.artifact_id === artifact_id);
+    this.#ids ??= new Set(this.#refs.map((ref) => ref.artifact_id));
+    return this.#ids.has(artifact_id);
   }
 }
 
@@ -71,22 +152,6 @@ const newRecord = (run: RunCreated): RunRecord => ({
   audit: { audit_event_ids: [] },
 });
 
-function applyEvent(record: RunRecord, event: AuditEvent): RunRecord {
-  const ids = record.audit.audit_event_ids;
-  const updated: RunRecord = {
-    ...record,
-    audit: { audit_event_ids: ids.length < EVENT_IDS_MAX ? [...ids, event.event_id] : ids },
-    inputs: { ...record.inputs, artifact_refs: mergeRefs(record.inputs.artifact_refs, event.input_artifacts) },
-    outputs: { artifact_refs: mergeRefs(record.outputs.artifact_refs, event.output_artifacts) },
-  };
-  const state = stateAfterEvent(event);
-  if (state === null) return updated;
-  if (event.outcome_reason === 'running') {
-    return { ...updated, status: 'running', started_at_utc: event.timestamp_utc };
-  }
-  return endRecord(updated, state, event);
-}
-
 /** S4-69. */
 const retryMetadata = (retry: NonNullable<RunCreated['retry']>): Record<string, string> => ({
   retry_count: String(retry.count),
@@ -108,8 +173,3 @@ function endRecord(record: RunRecord, status: RunState, event: AuditEvent): RunR
     ...(event.error === undefined ? {} : { error: event.error }),
   };
 }
-
-const mergeRefs = (known: readonly ArtifactRef[], more: readonly ArtifactRef[] = []): ArtifactRef[] => [
-  ...known,
-  ...more.filter(({ artifact_id }) => !known.some((ref) => ref.artifact_id === artifact_id)),
-];

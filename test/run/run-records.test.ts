@@ -156,3 +156,55 @@ test('an event of a run that was never created makes no record', () => {
   expect(records.all()).toEqual([]);
   expect(records.get(AGENT)).toBeNull();
 });
+
+test('to fold an event takes no longer the more artifacts its run has', () => {
+  const d = new TreeDriver().ready();
+  const [refusal] = d.cancel('run_nobody').entries.slice(-1);
+  const entry = refusal!.entry as Entry & { type: 'audit_event' };
+  const records = recordsIn(d);
+  let reads = 0;
+  const ref = (index: number) => ({
+    artifact_kind: 'raw_payload',
+    hash_sha256: '',
+    byte_size: 0,
+    get artifact_id() {
+      reads += 1;
+      return `art_${index}`;
+    },
+  });
+  const count = 2_000;
+  // Each artifact comes twice, and a record has it once.
+  for (let index = 0; index < 2 * count; index += 1) {
+    const output_artifacts = [ref(index % count)] as never;
+    records.fold({ ...entry, body: { ...entry.body, output_artifacts } });
+  }
+  expect(reads).toBeLessThan(count * 10);
+  expect(records.get(TREE)?.outputs.artifact_refs).toHaveLength(count);
+});
+
+test('a record is the same text at every entry, whether it is folded further or was loaded again', () => {
+  for (let seed = 5_001; seed < 5_041; seed += 1) {
+    const records = new RunRecords();
+    for (const { entry } of randomTree(seed, { close: true }).entries) {
+      const again = new RunRecords();
+      for (const record of records.all()) again.resume(JSON.parse(JSON.stringify(record)) as RunRecord);
+      records.fold(entry);
+      again.fold(entry);
+      expect(JSON.stringify(again.all())).toBe(JSON.stringify(records.all()));
+      expect(records.all().map(({ run_id, status }) => [run_id, status])).toEqual(
+        records.all().map(({ run_id }) => [run_id, records.statusOf(run_id)]),
+      );
+    }
+  }
+});
+
+test('a record that was given out does not change with later events', () => {
+  const d = new TreeDriver().ready();
+  const [refusal] = d.cancel('run_nobody').entries.slice(-1);
+  const records = recordsIn(d);
+  const given = records.get(TREE);
+  const text = JSON.stringify(given);
+  records.fold(refusal!.entry);
+  expect(JSON.stringify(given)).toBe(text);
+  expect(JSON.stringify(records.get(TREE))).not.toBe(text);
+});

@@ -101,7 +101,7 @@ async function hasUnknownOutcome(store: LedgerStore, tree_id: string): Promise<b
   for await (const stored of store.tree(tree_id)) {
     if (stored.type !== 'input' && !isRunEntry(stored)) continue;
     const entry: Entry = parseStoredEntry(stored);
-    unknown.fold(entry, (run_id) => records.get(run_id)?.status ?? null);
+    unknown.fold(entry, (run_id) => records.statusOf(run_id));
     records.fold(entry);
   }
   return [...unknown.all.values()].some((settlement) => settlement === null);

@@ -193,7 +193,7 @@ export class RunRecordWriter {
   }
 
   async #reloadRecord(records: RunRecords, entry: Entry): Promise<void> {
-    if (entry.type !== 'audit_event' || records.get(entry.body.run_id) !== null) return;
+    if (entry.type !== 'audit_event' || records.statusOf(entry.body.run_id) !== null) return;
     const text = await this.#options.store.runRecords.load(entry.tree_id, entry.body.run_id);
     if (text !== null) records.resume(JSON.parse(text) as RunRecord);
   }

@@ -33,7 +33,7 @@ export class RunTreeFold implements TreeFold<RunTree> {
   apply(stored: TreeEntry): void {
     if (!isRelevant(stored)) return;
     const entry = parseStoredEntry(stored);
-    this.#unknown.fold(entry, (run_id) => this.#records.get(run_id)?.status ?? null);
+    this.#unknown.fold(entry, (run_id) => this.#records.statusOf(run_id));
     this.#records.fold(entry);
   }
 
@@ -47,8 +47,8 @@ export class RunTreeFold implements TreeFold<RunTree> {
   }
 
   get isEvictable(): boolean {
-    const root = this.#records.get(this.#root_run_id);
-    return root === null || isTerminal(root.status);
+    const status = this.#records.statusOf(this.#root_run_id);
+    return status === null || isTerminal(status);
   }
 }
 
