@@ -49,8 +49,8 @@ export class RunRecords {
 }
 
 /**
- * The record of a run, with lists that grow in place: a run may have as many events and artifacts as its tree has entries,
- * and to copy the lists for each event would take quadratic time.
+ * The record of a run, with lists that grow in place: a run may have as many events and artifacts as its tree has
+ * entries, and to copy the lists for each event would take quadratic time.
  */
 class RecordBuilder {
   /** Its lists are those of the last call of `record`. */

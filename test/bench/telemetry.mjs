@@ -1,57 +1,79 @@
 // The cost of telemetry: processor time (user and system) of a step with it, as a ratio to that without it, from 64
-// callers, in interleaved pairs of processes.
-// `npm run bench:telemetry -- [--pairs 20] [--shares 0.1] [--steps N] [--warm N] [--kinds think,read]`
+// callers. `npm run bench:telemetry -- [--processes 20] [--rounds 20] [--shares 0.1] [--kinds think,read] [--steps N]
+// [--warm N]`
 //
-// `--shares 0,0.1,1` measures more than one share of traced trees; 0 is metrics alone. The steps before the measurement
-// (`--warm`) are as many as the compiler needs: a service runs for longer than that.
+// Each process has one Turnpike for each variant, and their short rounds alternate: what else the machine does affects
+// all alike. `--shares 0,0.1,1` measures more than one share of traced trees; 0 is metrics alone. The first steps
+// (`--warm`) are not measured: a service runs for longer than the compiler needs.
+//
+// Prints the ratio of the sums, its 95 % interval from resampled processes, and the median of the ratios of the rounds.
 
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { compare } from './statistics.mjs';
+import { ascending, median } from './statistics.mjs';
 
 const { values } = parseArgs({
   options: {
     package: { type: 'string', default: fileURLToPath(new URL('../..', import.meta.url)) },
-    pairs: { type: 'string', default: '20' },
+    processes: { type: 'string', default: '20' },
+    rounds: { type: 'string', default: '20' },
     shares: { type: 'string', default: '0.1' },
     kinds: { type: 'string', default: 'think,read' },
-    steps: { type: 'string', default: '12800' },
-    warm: { type: 'string', default: '25600' },
+    steps: { type: 'string', default: '640' },
+    warm: { type: 'string', default: '9600' },
     json: { type: 'boolean', default: false },
   },
 });
-const script = fileURLToPath(new URL('./step-cost.mjs', import.meta.url));
+const SAMPLES = 10_000;
+const script = fileURLToPath(new URL('./telemetry-rounds.mjs', import.meta.url));
 const shares = values.shares.split(',');
-const kinds = values.kinds.split(',');
 
-/** @returns microseconds per step in a process of its own; `share` null: without telemetry */
-function run(kind, share) {
-  const only = `${kind}, 64 trees`;
-  const options = { package: values.package, steps: values.steps, warm: values.warm, only };
-  const all = share === null ? options : { ...options, telemetry: share };
-  const args = Object.entries(all).flatMap(([name, value]) => [`--${name}`, value]);
+/** @returns the costs of each round, of the variant without telemetry and then of each share */
+function run(kind) {
+  const { package: checkout, rounds, steps, warm } = values;
+  const options = { package: checkout, shares: values.shares, rounds, steps, warm, kind };
+  const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
   const { stdout, stderr, status } = spawnSync(process.execPath, [script, ...args], { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`step-cost failed: ${stderr}`);
-  return JSON.parse(stdout.trim().split('\n').at(-1))[only];
+  if (status !== 0) throw new Error(`telemetry-rounds failed: ${stderr}`);
+  return JSON.parse(stdout.trim().split('\n').at(-1));
 }
 
-const found = new Map(kinds.map((kind) => [kind, new Map([null, ...shares].map((share) => [share, []]))]));
-for (let pair = 0; pair < Number(values.pairs); pair += 1) {
-  for (const kind of kinds) {
-    // Each variant comes first, and last, equally often.
-    const variants = [null, ...shares];
-    const order = variants.map((_, place) => variants[(place + (pair >> 1)) % variants.length]);
-    if (pair % 2 === 1) order.reverse();
-    for (const share of order) found.get(kind).get(share).push(run(kind, share));
-  }
+const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+const round = (number, digits) => Number(number.toFixed(digits));
+
+/** @param processes the costs of the rounds of each process, without telemetry and with it */
+function compare(figure, processes) {
+  const sums = processes.map(([off, on]) => [sum(off), sum(on)]);
+  const ratioOf = (some) => sum(some.map(([, on]) => on)) / sum(some.map(([off]) => off));
+  const resampled = () => sums.map(() => sums[Math.floor(Math.random() * sums.length)]);
+  const ratios = ascending(Array.from({ length: SAMPLES }, () => ratioOf(resampled())));
+  const rounds = processes.length * processes[0][0].length;
+  return {
+    figure,
+    without: round(sum(sums.map(([off]) => off)) / rounds, 1),
+    with: round(sum(sums.map(([, on]) => on)) / rounds, 1),
+    ratio: round(ratioOf(sums), 3),
+    low: round(ratios[Math.floor(SAMPLES * 0.025)], 3),
+    high: round(ratios[Math.ceil(SAMPLES * 0.975) - 1], 3),
+    median: round(median(ascending(processes.flatMap(([off, on]) => on.map((cost, at) => cost / off[at])))), 3),
+  };
 }
-const rows = kinds.flatMap((kind) => {
-  const costs = found.get(kind);
-  return shares.map((share) => compare(`${kind}, share ${share}`, costs.get(null), costs.get(share)));
-});
-if (values.json) console.log(JSON.stringify({ pairs: Number(values.pairs), rows }));
+
+const kinds = values.kinds.split(',');
+const found = new Map(kinds.map((kind) => [kind, []]));
+for (let index = 0; index < Number(values.processes); index += 1) {
+  for (const kind of kinds) found.get(kind).push(run(kind));
+}
+const rows = kinds.flatMap((kind) =>
+  shares.map((share, at) => {
+    const processes = found.get(kind).map(([off, ...on]) => [off, on[at]]);
+    return compare(`${kind}, share ${share}`, processes);
+  }),
+);
+if (values.json)
+  console.log(JSON.stringify({ processes: Number(values.processes), rounds: Number(values.rounds), rows }));
 else {
-  console.log(`${values.pairs} interleaved pairs; with / without telemetry: median, and its 95 % interval`);
+  console.log(`${values.processes} processes with ${values.rounds} pairs of rounds each: with / without telemetry`);
   console.table(rows);
 }
