@@ -8,7 +8,6 @@ import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readBuiltPage } from '../../src/adapters/page-folder.js';
-import type { CliCommand } from '../../src/cli/command.js';
 import { COMMANDS } from '../../src/cli/turnpike-command.js';
 import { mountNamespace } from '../crash/mount-namespace.js';
 import { bundled } from '../fixtures/bundled.js';
@@ -16,41 +15,12 @@ import { folderState } from '../fixtures/folder-state.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';
 import { finish, jsonLines, linesOf, think, turnpike, write, type Said } from './fake-io.js';
+import { CALLS, isReading } from './reading-calls.js';
 import type { ReadingCalls, ReadingResult } from './reading-program.js';
 import { PLAIN, putSpec } from './session-fixture.js';
 
-/** The calls of each command that has a reading form. RUN stands for a run of the home. */
-const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  runs: [['runs'], ['runs', '--json', '--all'], ['runs', 'RUN']],
-  replay: [['replay'], ['replay', 'RUN'], ['replay', '--until', 'last'], ['replay', '--until', '3', '--all']],
-  'ledger verify': [
-    ['ledger', 'verify'],
-    ['ledger', 'verify', '--no-replay', '--json'],
-  ],
-  'ledger checkpoint': [['ledger', 'checkpoint']],
-  'ledger prove': [['ledger', 'prove', '0']],
-  'ledger export': [
-    ['ledger', 'export', 'OUT'],
-    ['ledger', 'export', 'OUT', '--entries'],
-  ],
-  'machines diff': [['machines', 'diff', 'RUN', 'current']],
-  'policy simulate': [['policy', 'simulate']],
-  'policy explain': [['policy', 'explain', 'RUN:1']],
-  'policy deny': [['policy', 'deny', '--list']],
-  'session status': [['session', 'status']],
-  'session list': [['session', 'list', '--json']],
-  'session packets': [['session', 'packets', '--json']],
-  approvals: [['approvals']],
-  // For a ledger in a database: here it says so.
-  'cluster status': [['cluster', 'status']],
-  inspect: [['inspect', '--port', '0']],
-  'token list': [['token', 'list', '--json']],
-};
 const STATES = ['closed', 'killed'] as const;
 type State = (typeof STATES)[number];
-
-const isReading = ({ access, accessWith = [] }: CliCommand): boolean =>
-  access === 'read' || accessWith.some((form) => form.access === 'read');
 
 const PROGRAMS = { 'build/test/cli/main': 'src/cli/main.ts', 'build/test/cli/read': 'test/cli/reading-program.ts' };
 const namespace = mountNamespace();
