@@ -16,10 +16,10 @@ export class LedgerError extends CodedError<
   | 'LEDGER_CONFLICT' // another writer has appended to the ledger
   | 'LEDGER_COMMIT_UNKNOWN' // the store cannot tell whether a commit happened: the caller may send the same batch again
   | 'LEDGER_TAMPERED' // the stored data differs from what was written
-  | 'LEDGER_OF_LATER_VERSION' // a later version of the program started this run tree, and only it can continue it
   | 'LEDGER_BELOW_HEAD' // the ledger is shorter than, or differs from, the head in the head file
   | 'LEDGER_LOCKED' // another process holds the writer lock of this home
   | 'LEDGER_COPIED' // the ledger was copied, and continues in the copy
+  | 'LEDGER_OF_LATER_VERSION' // a later version of the program started this run tree, and only it can continue it
   | 'LEDGER_ERASED' // the required content was erased with its case
   | 'LEDGER_ARCHIVED' // the requested data was moved to an archive file
 > {}

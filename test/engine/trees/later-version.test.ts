@@ -39,7 +39,7 @@ class ChangedStore extends ForwardingStore {
     const sealed = JSON.parse(entry.text) as { body: OpenInput };
     const body = { ...sealed.body, machines: artifactRef(changed) };
     return {
-      entry: { ...entry, text: canonicalJson({ ...sealed, body } as never) },
+      entry: { ...entry, text: canonicalJson({ ...sealed, body }) },
       artifacts: [lanes, roles, actions, changed, ...rest],
     };
   }
