@@ -16,6 +16,7 @@ const SHIPPED = [
   /^dist\/(?:charts\.json|help\.json|licenses\.txt|turnpike\.1)$/,
   /^docs\//,
   /^policies\//,
+  /^(?:Dockerfile|packaging\/turnpike\.service)$/,
   /^src\/identity\/tables\/LICENSE$/,
   /^(?:README|CHANGELOG|CONTRIBUTING|SECURITY|AGENTS)\.md$/,
   /^(?:LICENSE|llms\.txt|package\.json)$/,

@@ -5,6 +5,7 @@ import { isatty } from 'node:tty';
 import { winstonLog } from '../adapters/system/winston-log.js';
 import { hidePasswords } from '../runtime/home/hide-passwords.js';
 import { systemClock } from '../adapters/system/system-clock.js';
+import { endFirstProcessOnSignals } from './first-process.js';
 import { Output, type Io } from './io.js';
 import { createProgress } from './progress-bar.js';
 import { turnpikeCommand } from './turnpike-command.js';
@@ -16,6 +17,9 @@ process.env['SQLITE_USE_URI'] = '1';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 let stopping: AbortController | null = null;
+
+// The first signal after `listenForStop` is its own: this listener comes first, and finds it not yet aborted.
+endFirstProcessOnSignals(process, () => stopping?.signal.aborted === false);
 
 // Other users can list the arguments of a process: the title of the process replaces them.
 if (process.argv.some((argument) => hidePasswords(argument) !== argument)) process.title = 'turnpike';
