@@ -10,6 +10,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { copyFolder, copyRegularFile, removeAll } from '../../../adapters/files/copy-folder.js';
 import { folderNames } from '../../../adapters/files/folder-names.js';
+import { isFolderWithin } from '../../../adapters/files/folder-within.js';
 import { fsyncDirectory } from '../../../adapters/files/fsync-directory.js';
 import { readSmallFile, replaceFile } from '../../../adapters/files/small-file.js';
 import { CaseKeys } from '../../../adapters/keys/case-keys.js';
@@ -107,6 +108,7 @@ export async function restoreHome(options: RestoreOptions): Promise<RestoreRepor
   const list = readLists(options, copy, seal);
   const lost = await newestHead(options.heads, verifier);
   const paths = homePaths(options.home);
+  refuseWithin(paths.home, [options.backup, ...(options.keys === null ? [] : [options.keys])]);
   claimHome(paths.home, options.backup);
   const lock = lockFolder(paths.home);
   try {
@@ -130,6 +132,12 @@ export async function restoreHome(options: RestoreOptions): Promise<RestoreRepor
 }
 
 const keptOf = ({ size, root }: BackupManifest): RestoreReport['kept'] => ({ size, root });
+
+/** A home in a folder that it is copied from would change the only backup, and grow until the disk is full. */
+function refuseWithin(home: string, folders: readonly string[]): void {
+  const found = folders.find((folder) => isFolderWithin(home, folder));
+  if (found !== undefined) throw usageError(`${home} lies in ${found}, which is restored: name a folder elsewhere`);
+}
 
 function claimHome(home: string, backup: string): void {
   const marker = readCopyMarker(home);

@@ -45,10 +45,11 @@ async function examineHead({ store, anchor }: ExaminedLedger): Promise<readonly 
   }
 }
 
-async function examineClock({ store, clock }: ExaminedLedger): Promise<readonly DoctorFinding[]> {
+async function examineClock({ store, anchor, clock }: ExaminedLedger): Promise<readonly DoctorFinding[]> {
   const { size } = await store.head();
+  const archived = (await new LedgerReader(store, anchor).begin()).size;
   let newest: string | null = null;
-  for await (const { type, text } of store.log(Math.max(0, size - TREES_READ))) {
+  for await (const { type, text } of store.log(Math.max(archived, size - TREES_READ))) {
     if (type !== 'input') continue;
     const { time } = (JSON.parse(text) as { readonly body: { readonly time?: string } }).body;
     if (time !== undefined && time > (newest ?? '')) newest = time;

@@ -60,6 +60,14 @@ describe('doctor', () => {
     expect([said.code, said.stdout]).toEqual([0, expect.stringMatching(/^versions +ok +turnpike/)]);
   });
 
+  test('finds nothing wrong in a home whose entries are all archived', async () => {
+    const place = copy('archived');
+    expect(await turnpike(place, ['ledger', 'archive', 'old.jsonl'])).toMatchObject({ code: 0 });
+    expect(await examine(place)).toMatchObject({ code: 0, problems: [] });
+    expect(await turnpike(place, ['run', '-'], { stdin: think() })).toMatchObject({ code: 0 });
+    expect(await examine(place)).toMatchObject({ code: 0, problems: [] });
+  });
+
   test('names keys and folders that other users can reach, with the command that ends it', async () => {
     const place = copy('open');
     chmodSync(home(place, 'keys'), 0o755);

@@ -175,6 +175,18 @@ describe('restore', () => {
     await expect(restoreTo(what, `${what}-home`)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
   });
 
+  test('refuses a home in the backup or in the key folder, and leaves both as they are', async () => {
+    cpSync(at('model'), at('outer'), { recursive: true });
+    cpSync(join(rich, 'keys'), at('outer-keys'), { recursive: true });
+    const keys = { keys: at('outer-keys'), erasures: null };
+    const before = files(at('outer'));
+    for (const home of ['outer', 'outer/home', 'outer/data/sandbox/home', 'outer-keys/home']) {
+      await expect(restoreTo('outer', home, keys)).rejects.toMatchObject({ code: 'USAGE' });
+    }
+    expect(files(at('outer'))).toEqual(before);
+    expect(existsSync(at('outer-keys/home'))).toBe(false);
+  });
+
   test('settles every open effect as unknown, and names the lost range that a head of the lost home shows', async () => {
     cpSync(rich, at('lost'), { recursive: true });
     await (await open(at('lost'))).close();
