@@ -49,6 +49,8 @@ export class Readiness {
   /** The reasons of the last report, of the checks that failed. */
   readonly #reasons = new Map<string, string>();
   #running: Promise<ReadinessReport> | null = null;
+  /** Checks without an answer yet. They are not begun again: a thread or a connection may wait for each run. */
+  readonly #pending = new Map<ReadinessCheck, Promise<string | null>>();
 
   constructor(clock: Clock, log: Log) {
     this.#clock = clock;
@@ -105,18 +107,32 @@ export class Readiness {
     return { isReady: checks.every(({ reason }) => reason === null), checks };
   }
 
-  async #run({ name, run, thrown = THROWN }: ReadinessCheck): Promise<ReadinessResult> {
+  async #run(check: ReadinessCheck): Promise<ReadinessResult> {
     let reason: string | null = TIMED_OUT;
-    const running = (async () => {
-      try {
-        reason = await run();
-      } catch (error) {
-        reason = thrown;
-        if (!this.#reasons.has(name)) this.#log.error('a readiness check failed', { check: name, error });
-      }
-    })();
-    await waitAtMost(this.#clock, CHECK_MS_MAX, running);
-    return { name, reason };
+    const running = this.#pending.get(check) ?? this.#begin(check);
+    await waitAtMost(
+      this.#clock,
+      CHECK_MS_MAX,
+      running.then((found) => (reason = found)),
+    );
+    return { name: check.name, reason };
+  }
+
+  #begin(check: ReadinessCheck): Promise<string | null> {
+    const running = this.#answer(check);
+    this.#pending.set(check, running);
+    void running.finally(() => this.#pending.delete(check));
+    return running;
+  }
+
+  /** Never rejects. */
+  async #answer({ name, run, thrown = THROWN }: ReadinessCheck): Promise<string | null> {
+    try {
+      return await run();
+    } catch (error) {
+      if (!this.#reasons.has(name)) this.#log.error('a readiness check failed', { check: name, error });
+      return thrown;
+    }
   }
 
   #logChange({ name, reason }: ReadinessResult): void {

@@ -56,6 +56,32 @@ test('a check that does not answer fails after two seconds, and delays no other 
   expect((await report).checks).toEqual([{ name: 'hangs', reason: 'no answer within 2 s' }]);
 });
 
+test('a check that does not answer is not begun again: a thread or a connection may wait for each run of it', async () => {
+  const { readiness, clock } = open();
+  let runs = 0;
+  let answer: (reason: null) => void = () => undefined;
+  readiness.add({
+    name: 'hangs',
+    run: () => {
+      runs += 1;
+      return new Promise((resolve) => (answer = resolve));
+    },
+  });
+  for (let n = 0; n < 3; n += 1) {
+    const report = readiness.report();
+    clock.advance(2_000);
+    expect((await report).checks).toEqual([{ name: 'hangs', reason: 'no answer within 2 s' }]);
+  }
+  expect(runs).toBe(1);
+  const report = readiness.report();
+  answer(null);
+  expect((await report).isReady).toBe(true);
+  const next = readiness.report();
+  expect(runs).toBe(2);
+  answer(null);
+  expect((await next).isReady).toBe(true);
+});
+
 test('logs each change once, also without a request for a report', async () => {
   const { readiness, clock, lines } = open();
   let reason: string | null = null;
