@@ -77,7 +77,7 @@ function readFlags(definitions: unknown): Flags {
 }
 const SHOWN_CHARS = 80;
 
-/** Whether a later version opened the tree of these policies: it has behaviour flags that this version does not know. */
+/** Whether a later version opened the tree of these policies: it has behaviour flags that this one does not know. */
 export function isOfLaterVersion([, , , definitions]: readonly Artifact[]): boolean {
   const pinned: unknown = definitions === undefined ? undefined : parseDefinitions(definitions);
   const found: unknown = isJsonObject(pinned) ? pinned['flags'] : undefined;
