@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { readBuiltPage, readBuiltTemplate } from '../../src/adapters/page-folder.js';
 import { COMMANDS } from '../../src/cli/turnpike-command.js';
 import { sha256 } from '../../src/contract/hash.js';
+import { sized } from '../fixtures/campaign.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { finish, jsonLines, put, think, turnpike, write, type Said, type World } from './fake-io.js';
 import { PLAIN, putSpec } from './session-fixture.js';
@@ -18,6 +19,8 @@ interface Row {
   readonly says: readonly RegExp[];
   /** What it prints differs from call to call, in more than the times. */
   readonly differs?: true;
+  /** Its call takes the same way as that of another row, or long: only the campaign makes it. */
+  readonly isRare?: true;
   /** The page was not built. */
   readonly unavailable?: boolean;
 }
@@ -32,16 +35,18 @@ const session = (name: string, ...operands: string[]): Row => ({
   call: ['session', name, ...operands],
   says: [/reading the ledger: /],
   differs: true,
+  ...(name === 'next' || name === 'status' ? {} : { isRare: true }),
 });
 
 const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
   runs: { call: ['runs'], says: [LISTING] },
   'runs resolve': { call: ['runs', 'resolve', 'RUN', ...PERSON, '--outcome', 'done'], says: [OPENING], differs: true },
   run: { call: ['run', '-'], says: [OPENING], differs: true },
-  step: { call: ['step', '-'], says: [OPENING], differs: true },
+  step: { call: ['step', '-'], says: [OPENING], differs: true, isRare: true },
   promote: {
     call: ['promote', ...PERSON, '--case', 'case-0001', '--ticket', 'T-1', '--target', 'notes', '--record', '{}'],
     says: [OPENING, /promoting: /],
+    isRare: true,
     differs: true,
   },
   export: {
@@ -113,7 +118,7 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
   },
   'machines diff': { call: ['machines', 'diff', 'RUN', 'current'], says: [/reading the ledger: /] },
   inspect: [
-    { call: ['inspect', '--port', '0'], says: [/reading the ledger: /], differs: true },
+    { call: ['inspect', '--port', '0'], says: [/reading the ledger: /], differs: true, isRare: true },
     {
       call: ['inspect', 'bundle', '--html', 'OUT'],
       says: [
@@ -125,11 +130,19 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
         /reading content: \d+ of \d+ entries/,
       ],
       differs: true,
+      isRare: true,
       unavailable: readBuiltTemplate() === null,
     },
   ],
-  serve: { call: ['serve', '--port', '0'], says: [OPENING], differs: true, unavailable: readBuiltPage() === null },
-  mcp: { call: ['mcp'], says: [OPENING], differs: true },
+  serve: {
+    call: ['serve', '--port', '0'],
+    says: [OPENING],
+    differs: true,
+    isRare: true,
+    unavailable: readBuiltPage() === null,
+  },
+  'keys rotate': { call: ['keys', 'rotate', '--signing', ...PERSON], says: [OPENING], differs: true, isRare: true },
+  mcp: { call: ['mcp'], says: [OPENING], differs: true, isRare: true },
   'home copy': {
     call: ['home', 'copy', 'HOME', 'OUT', '--keep-source'],
     says: [/copying entries: \d+ of \d+ entries/, /verifying the copy: \d+ of \d+ entries/],
@@ -169,6 +182,7 @@ const SILENT: Readonly<Record<string, string>> = {
   'upstream list': 'its time is that of other servers, whose number it does not wait for one by one',
   'upstream pin': 'its time is that of other servers, whose number it does not wait for one by one',
   'ledger check-proof': SHORT,
+  'keys list': SHORT,
   token: SHORT,
   'token list': SHORT,
   'token revoke': SHORT,
@@ -227,7 +241,7 @@ async function callOn({ call }: Row, more: readonly string[], world: World): Pro
 
 const ROWS = Object.values(DRAWS)
   .flat()
-  .filter(({ unavailable = false }) => !unavailable)
+  .filter(({ isRare = false, unavailable = false }) => !unavailable && sized(isRare ? 0 : 1, 1) === 1)
   .map((row) => [row.call.join(' '), row] as const);
 
 test('every command either shows how far it is, or has a reason not to', () => {

@@ -27,6 +27,10 @@ export const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   // For a ledger in a database: here it says so.
   'cluster status': [['cluster', 'status']],
   inspect: [['inspect', '--port', '0']],
+  'keys list': [
+    ['keys', 'list'],
+    ['keys', 'list', '--json'],
+  ],
   'token list': [['token', 'list', '--json']],
 };
 
