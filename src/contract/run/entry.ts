@@ -1,7 +1,7 @@
 // The ledger's vocabulary. An entry is canonical JSON of {body, prev, seq, tree_id, type}. The body is nested, so
 // nothing in it can be mistaken for a field of the envelope.
 
-import Type, { type Static } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 import { AuditEvent } from './audit-event.js';
 import { Limits } from './budget.js';
 import { Label } from '../policy/labels.js';
@@ -102,18 +102,27 @@ export const RunCreated = Type.Object(
 );
 export type RunCreated = Static<typeof RunCreated>;
 
-export const ENTRY_BODIES = {
+/** The body of each type of entry. */
+export interface EntryBodies {
+  readonly input: RecordedInput;
+  readonly run_created: RunCreated;
+  readonly audit_event: AuditEvent;
+  readonly step_trace: StepTrace;
+  readonly session_event: SessionEvent;
+}
+/** One of `ENTRY_TYPES`. */
+export type EntryType = keyof EntryBodies;
+export type EntryBody<T extends EntryType> = EntryBodies[T];
+
+export const ENTRY_BODIES: { readonly [T in EntryType]: TSchema } = {
   input: RecordedInput,
   run_created: RunCreated,
   audit_event: AuditEvent,
   step_trace: StepTrace,
   session_event: SessionEvent,
-} as const;
-/** One of `ENTRY_TYPES`. */
-export type EntryType = keyof typeof ENTRY_BODIES;
+};
 /** The types of ledger entries. */
 export const ENTRY_TYPES = Object.keys(ENTRY_BODIES) as readonly EntryType[];
-export type EntryBody<T extends EntryType> = Static<(typeof ENTRY_BODIES)[T]>;
 
 /** The `prev` of a tree's first entry. */
 export const NO_PREV = '0'.repeat(64);

@@ -1,6 +1,6 @@
 // The inputs of the kernel, as the ledger records them: a closed vocabulary, each with its time and its facts.
 
-import Type, { type Static } from 'typebox';
+import Type, { type Static, type TSchema } from 'typebox';
 import { ApprovalBallot } from './approval.js';
 import { ArtifactRef } from '../artifact-ref.js';
 import { BudgetLimits } from './budget.js';
@@ -338,7 +338,30 @@ export const RotateKeyInput = Type.Object(
 );
 export type RotateKeyInput = Static<typeof RotateKeyInput>;
 
-export const INPUT_SCHEMAS = {
+/** An input as the ledger records it. Folding the inputs of a tree gives its state. */
+export type RecordedInput =
+  | OpenInput
+  | StartAgentInput
+  | ProposalInput
+  | FactsInput
+  | ResultInput
+  | Static<typeof EndInput>
+  | Static<typeof CancelInput>
+  | Static<typeof InterruptInput>
+  | Static<typeof WakeInput>
+  | StartRunInput
+  | VoteInput
+  | ResolveInput
+  | AccessInput
+  | OpenSessionInput
+  | SessionInput
+  | RestoreInput
+  | ReportInput
+  | RotateKeyInput;
+export type InputKind = RecordedInput['kind'];
+
+/** The schema of each kind. Their types are those above: the declarations of the package would repeat them all here. */
+export const INPUT_SCHEMAS: { readonly [Kind in InputKind]: TSchema } = {
   open: OpenInput,
   start_agent: StartAgentInput,
   proposal: ProposalInput,
@@ -357,32 +380,10 @@ export const INPUT_SCHEMAS = {
   restore: RestoreInput,
   report: ReportInput,
   rotate_key: RotateKeyInput,
-} as const;
-export type InputKind = keyof typeof INPUT_SCHEMAS;
+};
 
-/** The schema of an input as the ledger records it. Folding the inputs of a tree gives its state. */
-export const RecordedInput = Type.Union([
-  OpenInput,
-  StartAgentInput,
-  ProposalInput,
-  FactsInput,
-  ResultInput,
-  EndInput,
-  CancelInput,
-  InterruptInput,
-  WakeInput,
-  StartRunInput,
-  VoteInput,
-  ResolveInput,
-  AccessInput,
-  OpenSessionInput,
-  SessionInput,
-  RestoreInput,
-  ReportInput,
-  RotateKeyInput,
-]);
-/** An input that conforms to the schema `RecordedInput`. */
-export type RecordedInput = Static<typeof RecordedInput>;
+/** The schema of every input. */
+export const RecordedInput: TSchema = Type.Union(Object.values(INPUT_SCHEMAS));
 
 /** The inputs that open the tree of a run or of a session. */
 export type OpeningInput = OpenInput | OpenSessionInput;
