@@ -53,8 +53,7 @@ export async function openFlaggedEvidence(file: LineFile): Promise<FlaggedEviden
   const begin = beginOf(from);
   const lines = await readLines(file);
   const hashes = recordedHashes(lines);
-  const trees = new Map<string, number[]>();
-  for (const [at, { tree_id }] of lines.entries()) trees.set(tree_id, [...(trees.get(tree_id) ?? []), at]);
+  const trees = indexByTree(lines);
   const entryAt = async (at: number): Promise<StoredEntry> => {
     const line = lines[at];
     const { text, type } = readEntry(line === undefined ? Buffer.alloc(0) : await file.read(line.place));
@@ -128,6 +127,17 @@ export function recordedHashes(lines: readonly Pick<FlaggedLine, 'tree_id' | 'se
     if (hashes[after] === follower.hash) hashes[at] = follower.prev;
   }
   return hashes;
+}
+
+/** The positions of the lines of each tree. All lines of a file may be of one tree, or of none: it is not trusted. */
+export function indexByTree(lines: readonly Pick<FlaggedLine, 'tree_id'>[]): ReadonlyMap<string, readonly number[]> {
+  const trees = new Map<string, number[]>();
+  for (const [at, { tree_id }] of lines.entries()) {
+    const places = trees.get(tree_id);
+    if (places === undefined) trees.set(tree_id, [at]);
+    else places.push(at);
+  }
+  return trees;
 }
 
 /** The entry of a line; the line itself where it is not one. */

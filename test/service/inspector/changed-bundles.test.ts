@@ -10,7 +10,7 @@ import { PartProver } from '../../../src/inspector/worker/part-prover.js';
 import type { ProofState } from '../../../src/inspector/worker/ledger-proof.js';
 import { isProvable, provableText } from '../../../src/inspector/worker/provable-text.js';
 import { leafHash } from '../../../src/ledger/proof/merkle.js';
-import { recordedHashes } from '../../../src/runtime/evidence/flagged-evidence.js';
+import { indexByTree, recordedHashes } from '../../../src/runtime/evidence/flagged-evidence.js';
 import type { InspectorSource } from '../../../src/service/inspector/inspector-source.js';
 import { inspectedBundle } from '../../../src/service/inspector/ledger-inspector-source.js';
 import { renderOneFile } from '../../../src/service/inspector/one-file.js';
@@ -167,4 +167,11 @@ test('a recorded hash is the one that the next entry of the tree names, unless t
   // The second entry was changed: what it names proves nothing about the first.
   expect(recordedHashes([line(0, 'a', null), line(1, 'y', 'z'), line(2, 'c', 'b')])).toEqual(['a', 'b', 'c']);
   expect(recordedHashes([line(0, 'a', null), line(2, 'c', 'b')])).toEqual(['a', 'c']);
+});
+
+test('indexes as many lines as a file may have, also if all are of one tree: each is added once', () => {
+  // Copying the list for each line took longer than a test may, from 100,000 lines on.
+  const lines = Array.from({ length: 300_000 }, () => ({ tree_id: '' }));
+  const places = indexByTree([...lines, { tree_id: 'run_a' }]);
+  expect([places.get('')?.length, places.get('')?.at(-1), places.get('run_a')]).toEqual([300_000, 299_999, [300_000]]);
 });
