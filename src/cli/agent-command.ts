@@ -25,10 +25,23 @@ export const AGENT_OPTIONS: readonly CommandOption[] = [
 ];
 
 /**
- * Submits payloads to one agent run and reports its end.
+ * Submits payloads to one agent run and reports its end. Closes the payloads, also if the run cannot start.
  * @returns 0 if the run completed, even if steps were denied (D5)
  */
 export async function runAgentCommand(
+  command: CliCommand,
+  args: CommandArguments,
+  payloads: Payloads,
+  io: Io,
+): Promise<ExitCode> {
+  try {
+    return await submitPayloads(command, args, payloads, io);
+  } finally {
+    payloads.close();
+  }
+}
+
+async function submitPayloads(
   command: CliCommand,
   args: CommandArguments,
   payloads: Payloads,
