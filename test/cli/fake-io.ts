@@ -41,6 +41,12 @@ export interface World {
 /** With it no bar appears, because no time passes. */
 const STOPPED_CLOCK: ProgressBarParts['clock'] = { now: () => 0, wake: () => () => undefined };
 
+/** A clock of which one second passes at each look. */
+export function fastClock(): ProgressBarParts['clock'] {
+  let now = 0;
+  return { now: () => now, monotonic: () => (now += 1_000), wake: () => () => undefined };
+}
+
 /** Runs `turnpike` in the folder `cwd`. */
 export async function turnpike(cwd: string, argv: readonly string[], world: World = {}): Promise<Said> {
   const log: string[] = [];

@@ -9,7 +9,7 @@ import { COMMANDS } from '../../src/cli/turnpike-command.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { sized } from '../fixtures/campaign.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
-import { finish, jsonLines, put, think, turnpike, write, type Said, type World } from './fake-io.js';
+import { fastClock, finish, jsonLines, put, think, turnpike, write, type Said, type World } from './fake-io.js';
 import { PLAIN, putSpec } from './session-fixture.js';
 import { terminalScreen } from './terminal-screen.js';
 
@@ -28,6 +28,12 @@ interface Row {
 const READING = /reading the ledger: \d+ of \d+ entries, \d+ %/;
 const LISTING = /reading the ledger: \d+ entries, /;
 const OPENING = /opening the home directory: \d+ s/;
+/** A bundle is authenticated, indexed, and then read as a log. */
+const BUNDLE = [
+  /hashing the file: \d+ s/,
+  /reading bundle: \d+\.\d of \d+\.\d MiB/,
+  /reading bundle: \d+ of \d+ entries/,
+];
 const PERSON = ['--actor', 'anna', '--role', 'CASE_OWNER'];
 
 /** A command about a session finds it by reading the ledger. */
@@ -85,7 +91,7 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
     { call: ['replay', '--until', 'last'], says: [READING] },
     {
       call: ['replay', 'bundle'],
-      says: [/reading bundle: \d+\.\d of \d+\.\d MiB/, /reading bundle: \d+ of \d+ entries/],
+      says: BUNDLE,
     },
   ],
   'ledger verify': [
@@ -93,7 +99,7 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
     { call: ['ledger', 'verify', '--no-replay'], says: [READING] },
     {
       call: ['ledger', 'verify', 'bundle'],
-      says: [/reading bundle: \d+\.\d of \d+\.\d MiB/, /reading bundle: \d+ of \d+ entries/],
+      says: BUNDLE,
     },
   ],
   'ledger checkpoint': { call: ['ledger', 'checkpoint'], says: [/reading the ledger: /] },
@@ -218,12 +224,6 @@ beforeAll(async () => {
   put(work, 'bag/bagit.txt', 'BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n');
   put(work, 'bag/manifest-sha256.txt', `${sha256(content)}  data/note.txt\n`);
 });
-
-/** A clock of which one second passes at each look. */
-function fastClock(): NonNullable<World['clock']> {
-  let now = 0;
-  return { now: () => now, monotonic: () => (now += 1_000), wake: () => () => undefined };
-}
 
 /** Runs a call on a copy of the home. */
 async function callOn({ call }: Row, more: readonly string[], world: World): Promise<Said> {

@@ -49,6 +49,7 @@ export async function withOpenArchives<T>(
         if (!(error instanceof LedgerError)) throw error;
         throw new LedgerError({ code: error.code, message: `${name}: ${error.message}`, cause: error });
       });
+      progressFor(args, io).begin({ label: `hashing ${escapeText(basename(path))}`, unit: 'bytes', total: null });
       archives.push({ name, sha256: await hashFile(path), evidence });
     }
     return await work(archives);

@@ -6,6 +6,8 @@ import type { LineFile } from '../../ports/ledger/line-file.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../ports/progress.js';
 import type { EvidenceBundle } from '../evidence/open-evidence.js';
 
+const HASHING = 'hashing the file';
+
 /** How reads of a ledger are reported. */
 export interface CountedReads {
   /** The label of each pass over the log. Null: passes only advance the part that the caller has begun. */
@@ -83,7 +85,7 @@ export function countBundleReads(bundle: EvidenceBundle, progress: ProgressRepor
   };
 }
 
-/** A file of `bytes` bytes that reports how far its lines were read. */
+/** A file of `bytes` bytes that reports how far its lines were read, and that it is hashed before. */
 export function countLines(file: LineFile, progress: ProgressReporter, label: string, bytes: number): LineFile {
   if (progress === NO_PROGRESS) return file;
   return {
@@ -97,7 +99,10 @@ export function countLines(file: LineFile, progress: ProgressReporter, label: st
     },
     read: (place) => file.read(place),
     boundaryLines: (limits) => file.boundaryLines(limits),
-    sha256Before: (end) => file.sha256Before(end),
+    sha256Before: (end) => {
+      progress.begin({ label: HASHING, unit: 'bytes', total: null });
+      return file.sha256Before(end);
+    },
     close: () => file.close(),
   };
 }

@@ -10,7 +10,7 @@ import { COMMANDS } from '../../../src/cli/turnpike-command.js';
 import { folderState } from '../../fixtures/folder-state.js';
 import { startPostgres, type Postgres } from '../../fixtures/postgres.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
-import { finish, jsonLines, think, turnpike, write, type Said } from '../fake-io.js';
+import { fastClock, finish, jsonLines, think, turnpike, write, type Said } from '../fake-io.js';
 import { CALLS, isReading } from '../reading-calls.js';
 import { PLAIN, putSpec } from '../session-fixture.js';
 
@@ -115,6 +115,16 @@ describeOnPostgres('a role that may only read', () => {
     const isSame = call[0] !== 'doctor' && call[0] !== 'cluster' && call[0] !== 'inspect' && !call.includes('OUT');
     if (isSame) expect(audited.stdout).toBe(owned.stdout);
     expect({ tables: await tables(), home: folderState(at('audited')) }).toEqual(before);
+  });
+
+  test('decision 0057: a reader and a writer of the database show how far they are on a terminal', async () => {
+    const onTerminal = (home: string, argv: readonly string[], stdin = ''): Promise<Said> =>
+      turnpike(work, [...argv, '--home', home], { stdin, stderrTTY: true, clock: fastClock() });
+    const verified = await onTerminal('audited', ['ledger', 'verify']);
+    expect(verified).toMatchObject({ code: 0, stdout: expect.stringMatching(/^ok: /) });
+    expect(verified.stderr).toMatch(/reading the ledger: (\d+) of \1 entries, 100 %/);
+    const ran = await onTerminal('home', ['run', '-'], [think(), finish()].join('\n'));
+    expect(ran).toMatchObject({ code: 0, log: [], stderr: expect.stringContaining('opening the home directory: ') });
   });
 
   test('a command that writes is refused, and writes nothing', async () => {
