@@ -14,7 +14,8 @@ const SHIPPED = [
   /^dist\/(?:src|machines)\/.*\.(?:js|d\.ts)$/,
   /^dist\/inspector\//,
   /^dist\/(?:charts\.json|help\.json|licenses\.txt|turnpike\.1)$/,
-  /^docs\//,
+  // docs/.npmignore leaves out what only works in a checkout.
+  /^docs\/(?!examples\/(?:cluster|demo|material)\/|how-to\/source\/)/,
   /^policies\//,
   /^(?:Dockerfile|packaging\/turnpike\.service)$/,
   /^src\/identity\/tables\/LICENSE$/,
