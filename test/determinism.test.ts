@@ -37,6 +37,7 @@ const DRAFT = 'the name of a draft, which another process must not share';
 
 /** Reads outside the adapters, each with its reason. One that is no longer there fails the test. */
 const READS: Readonly<Record<string, string>> = {
+  'src/cli/first-process.ts queueMicrotask': 'a signal ends the process after its other listeners',
   'src/cli/main.ts process.argv': 'the command reads its own arguments',
   'src/cli/run-command.ts process.argv': 'the command reads its own arguments',
   'src/cli/run-command.ts process.cwd': 'the command resolves paths as its caller means them',
