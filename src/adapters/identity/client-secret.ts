@@ -13,7 +13,11 @@ const FORBIDDEN = 0o077;
  * @throws PolicyError if other users may read the file; UsageError if there is no file, or it is empty
  */
 export function readClientSecret(file: string | undefined): string | null {
-  if (file === undefined) return process.env[CLIENT_SECRET_VARIABLE] ?? null;
+  if (file === undefined) {
+    const given = process.env[CLIENT_SECRET_VARIABLE] ?? '';
+    // A platform may set the variable without a value.
+    return given === '' ? null : given;
+  }
   const bytes = readSmallFile(file, { bytesMax: BYTES_MAX, forbiddenMode: FORBIDDEN });
   const secret = bytes === null ? '' : Buffer.from(bytes).toString('utf8').trim();
   if (secret === '') throw usageError(`${file} must have the client secret`);

@@ -26,6 +26,9 @@ test('C98 a file that only its owner can read has the secret; one that others ca
 test('C98 without a file the variable has it; without both the client is public', () => {
   process.env[CLIENT_SECRET_VARIABLE] = 'from the environment';
   expect(readClientSecret(undefined)).toBe('from the environment');
-  Reflect.deleteProperty(process.env, CLIENT_SECRET_VARIABLE);
-  expect(readClientSecret(undefined)).toBeNull();
+  for (const empty of ['', undefined]) {
+    Reflect.deleteProperty(process.env, CLIENT_SECRET_VARIABLE);
+    if (empty !== undefined) process.env[CLIENT_SECRET_VARIABLE] = empty;
+    expect(readClientSecret(undefined)).toBeNull();
+  }
 });
