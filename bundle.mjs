@@ -27,6 +27,31 @@ const REQUIRE =
  * (decision 0052).
  */
 const SDK = join(ROOT, 'build/sdk-telemetry.js');
+const SERIALIZER = join(ROOT, 'node_modules/@opentelemetry/exporter-prometheus/build/src/PrometheusSerializer.js');
+/**
+ * The serializer for Prometheus without the server of its package, and of what it requires only the names that it uses. Its
+ * CommonJS would otherwise bring all of its packages, 100 kB of names of attributes among them.
+ */
+const serializerOnly = {
+  name: 'serializer-only',
+  setup: (bundle) => {
+    const text = readFileSync(SERIALIZER, 'utf8');
+    const used = new Map(
+      [...text.matchAll(/const (\w+) = require\("(@[^"]+)"\)/g)].map(([, variable, name]) => [
+        name,
+        new Set([...text.matchAll(new RegExp(`\\b${variable}\\.(\\w+)`, 'g'))].map(([, member]) => member)),
+      ]),
+    );
+    bundle.onResolve({ filter: /^@opentelemetry\/exporter-prometheus$/ }, () => ({ path: SERIALIZER }));
+    bundle.onResolve({ filter: /^@/ }, ({ path, importer, kind }) =>
+      importer === SERIALIZER && kind === 'require-call' ? { path, namespace: 'used' } : undefined,
+    );
+    bundle.onLoad({ filter: /^/, namespace: 'used' }, ({ path }) => ({
+      contents: `export { ${[...used.get(path)].join(', ')} } from '${path}';`,
+      resolveDir: ROOT,
+    }));
+  },
+};
 const { metafile: sdk } = await build({
   absWorkingDir: ROOT,
   entryPoints: [join(COMPILED, 'src/adapters/telemetry/sdk-telemetry.js')],
@@ -38,6 +63,7 @@ const { metafile: sdk } = await build({
   minify: true,
   // The modules of these packages can be left out one by one; their CommonJS cannot.
   mainFields: ['module', 'main'],
+  plugins: [serializerOnly],
   logLevel: 'warning',
   metafile: true,
 });
