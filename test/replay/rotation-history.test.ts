@@ -7,6 +7,7 @@ import { gunzipSync } from 'node:zlib';
 import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
 import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
+import { toEventRow } from '../../src/contract/inspection/event-row.js';
 import type { Entry } from '../../src/contract/run/entry.js';
 import { readKeyHistory } from '../../src/ledger/proof/key-history.js';
 import { rotationTreeId } from '../../src/runtime/home/keys/rotate-ledger-key.js';
@@ -40,7 +41,9 @@ describe('the golden history rotated', () => {
       expect(await reader.replay()).toMatchObject({ ok: true, difference: null });
       const notes: string[] = [];
       const events: string[] = [];
-      for await (const { text } of reader.log()) {
+      const labels: string[] = [];
+      for await (const { text, log_index, leaf_hash } of reader.log()) {
+        labels.push(toEventRow(text, log_index, leaf_hash).label);
         const { type, tree_id, body } = JSON.parse(text) as Entry & { readonly tree_id: string };
         if (type === 'input' && body.kind === 'rotate_key') {
           notes.push(body.rotation.note);
@@ -49,6 +52,7 @@ describe('the golden history rotated', () => {
         if (type === 'audit_event' && body.outcome_reason === 'KEY_ROTATED') events.push(body.notes ?? '');
       }
       expect(readKeyHistory(notes)).toMatchObject({ rotations: [{ number: 1 }, { number: 2 }] });
+      expect(labels).toEqual(expect.arrayContaining(['ledger key rotation 1', 'ledger key rotation 2', 'KEY_ROTATED']));
       expect(events).toHaveLength(2);
       expect(events[0]).toMatch(/^the key turnpike\/\S+ replaces turnpike\/\S+, and both have signed that$/);
     } finally {

@@ -103,6 +103,10 @@ function inputLabel(body: EntryOf<'input'>['body']): string {
       return `vote ${body.decision}`;
     case 'resolve':
       return `resolve ${body.outcome}`;
+    case 'restore':
+      return `ledger ${body.event}`;
+    case 'rotate_key':
+      return `ledger key rotation ${body.rotation.number}`;
     default:
       return body.kind;
   }
