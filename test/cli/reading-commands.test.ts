@@ -135,8 +135,8 @@ test('without URIs of SQLite, a reader copies the file and shows the same', () =
   }, 120_000);
 
   /** Runs all calls in one process that sees the home only through a read-only mount. */
-  function callOnMount(state: State): readonly ReadingResult[] {
-    const calls = ROWS.filter((row) => row.state === state).map(({ call }) => argvOf(call, at('mount')));
+  function callOnMount(state: State, given = ROWS.filter((row) => row.state === state).map(({ call }) => call)) {
+    const calls = given.map((call) => argvOf(call, at('mount')));
     const script = 'mount --bind "$1" "$2" && mount -o remount,bind,ro "$2" && ! touch "$2/x" 2>&- && exec node "$3"';
     const argv = ['sh', '-c', script, 'sh', at(state), at('mount'), at('build/test/cli/read.js')];
     const child = spawnSync('unshare', [...(namespace ?? []), ...argv], {
@@ -153,6 +153,13 @@ test('without URIs of SQLite, a reader copies the file and shows the same', () =
   test.each(ROWS.map((row) => [nameOf(row), row] as const))('%s works', (_name, row) => {
     const place = ROWS.filter(({ state }) => state === row.state).indexOf(row);
     expect(results.get(row.state)?.[place]).toMatchObject({ code: codeOf(row.call) });
+  });
+
+  test('a command that writes says why it cannot', () => {
+    const rotate = ['keys', 'rotate', '--signing', '--actor', 'otto operator', '--role', 'operator'];
+    expect(callOnMount('closed', [rotate])).toMatchObject([
+      { code: 3, stderr: expect.stringContaining('ledger.db is on a read-only file system: only commands that read') },
+    ]);
   });
 
   test.each(STATES)('a home that was %s shows the same there', async (state) => {

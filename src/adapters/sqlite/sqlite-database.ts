@@ -1,7 +1,7 @@
 // Creates and opens ledger files. These are two operations, so that a wrong path never becomes a new, empty ledger.
 // Nothing is written to a file before it is known to be a Turnpike ledger.
 
-import { closeSync, existsSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../../errors.js';
@@ -43,6 +43,7 @@ export type SqliteStatement = Database.Statement;
  */
 export function openDatabase(file: string, readOnly: boolean): SqliteConnection {
   if (!existsSync(file)) throw missingLedgerError(file);
+  if (!readOnly) refuseUnwritable(file);
   // Opens it for reading first: a foreign file is not touched, not even to recover it after its last writer.
   const reader = connect(file, true, (db) => checkIdentity(db, file));
   if (readOnly) return reader;
@@ -64,6 +65,16 @@ export function openUntouchedDatabase(file: string): UntouchedFile {
     });
   } catch (cause) {
     throw asLedgerError(cause, cannotOpen(file));
+  }
+}
+
+/** SQLite would only report that it cannot open the file. */
+function refuseUnwritable(file: string): void {
+  try {
+    accessSync(file, constants.W_OK);
+  } catch (cause) {
+    const why = errorCode(cause) === 'EROFS' ? 'is on a read-only file system' : 'cannot be written by this user';
+    throw ledgerUnavailableError(`${file} ${why}: only commands that read work with it`, cause);
   }
 }
 
