@@ -230,10 +230,10 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
 
 function createReader(
   { store, anchor }: StorageEnvironment,
-  { history, pace, clock }: TurnpikeComponents,
+  { history, pace, clock, overlay }: TurnpikeComponents,
   { telemetry }: TurnpikeOptions,
 ): LedgerReader {
-  const reader = new LedgerReader(store, anchor, { history, pace });
+  const reader = new LedgerReader(store, anchor, { history, pace, ...(overlay === undefined ? {} : { overlay }) });
   observeApprovals(telemetry, reader, clock);
   return reader;
 }

@@ -70,6 +70,8 @@ export interface TurnpikeComponents {
   readonly sessions: SessionRuns;
   readonly runRecords: RunRecordWriter;
   readonly history: HistoryCache | null;
+  /** The emergency overlay; undefined without a place for one. */
+  readonly overlay: OverlaySource | undefined;
   readonly replayPoints: ReplayPointRecorder | null;
   readonly restarts: AutomaticRestarts | null;
   readonly storage: StorageGuard;
@@ -139,7 +141,7 @@ export function wire(
   opened.push(() => restarts?.close());
   const admitted = admittedEngine(engine, storage);
   for (const part of [agents, highRisk, sessions]) part.attach(admitted);
-  return { ...parts, engine: admitted, policyCache, history, readClock, ids, clock, pace, keepAlive };
+  return { ...parts, engine: admitted, policyCache, history, overlay, readClock, ids, clock, pace, keepAlive };
 }
 
 /** The gateway to all executors, measured if the options want that. */

@@ -14,6 +14,7 @@ import type {
   StoredEntry,
   TreeSummary,
 } from '../../ports/ledger/ledger-store.js';
+import type { OverlaySource } from '../../ports/overlay-source.js';
 import type { Pace, ReadControl } from '../../ports/pace.js';
 import { parseStoredRecord } from '../../ledger/verification/check-records.js';
 import { problemOf, WHOLE_LOG, type LedgerProblem } from '../../ledger/verification/ledger-problem.js';
@@ -43,6 +44,8 @@ export interface ReaderOptions {
   readonly history?: HistoryCache | null;
   /** Divides long work on the ledger. Default: by the machine's clock. */
   readonly pace?: Pace;
+  /** The emergency overlay in force: a suspended person sees no withheld request. Default: none. */
+  readonly overlay?: OverlaySource;
 }
 
 /** Where a proposal is in its tree, and the hash of its payload. */
@@ -66,14 +69,18 @@ export class LedgerReader {
   /** Divides long reads. */
   readonly pace: Pace;
 
-  constructor(store: LedgerStore, anchor: ExternalHeadStore, { history, pace = systemPace() }: ReaderOptions = {}) {
+  constructor(
+    store: LedgerStore,
+    anchor: ExternalHeadStore,
+    { history, pace = systemPace(), overlay }: ReaderOptions = {},
+  ) {
     this.#store = store;
     this.#log = integratedLog(store);
     this.#anchor = anchor;
     this.#history = history ?? null;
     this.pace = pace;
     this.#trees = new TreeFolds({ store, pace }, (tree_id) => new RunTreeFold(tree_id), RUNS_CACHED_MAX);
-    this.#approvals = new PendingApprovals({ store, pace });
+    this.#approvals = new PendingApprovals({ store, pace }, () => overlay?.current() ?? null);
     this.#content = new ContentReader(store, pace);
   }
 

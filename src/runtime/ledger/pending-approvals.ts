@@ -1,11 +1,13 @@
 // Pending approvals, for people to read (D7). A person approves a digest. The request shown with it always hashes to
 // that digest, or is not shown.
 
+import { approvalPolicyFor } from '../../../machines/approval-ballot.js';
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../../contract/run/approval.js';
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
 import type { VerifiedIdentity } from '../../contract/run/verified-identity.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
-import { COMPARED_LOOKS, COMPARED_PERSONS, VERIFIED_VOTERS } from '../../contract/policy/flags.js';
+import { VERIFIED_VOTERS } from '../../contract/policy/flags.js';
+import type { OverlayFact } from '../../contract/policy/overlay.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import { personOf } from '../../identity/person.js';
@@ -70,9 +72,12 @@ interface ApprovalInTree {
 export class PendingApprovals {
   readonly #store: LedgerStore;
   readonly #requests: TreeFolds<RequestSources>;
+  readonly #overlay: () => OverlayFact | null;
 
-  constructor(environment: FoldEnvironment) {
+  /** @param overlay the emergency overlay in force */
+  constructor(environment: FoldEnvironment, overlay: () => OverlayFact | null) {
     this.#store = environment.store;
+    this.#overlay = overlay;
     this.#requests = new TreeFolds(environment, () => new RequestFold(), REQUESTS_CACHED_MAX);
   }
 
@@ -129,7 +134,10 @@ export class PendingApprovals {
     if (requested.size === 0) return;
     // One tree at a time, without a cache.
     const tree = await new LiveTrees(this.#store, 0, Infinity).get(tree_id);
-    if (tree !== null) yield* findPending(tree, requested, new ContentReader(this.#store), query);
+    if (tree !== null) {
+      const asked = { ...query, overlay: this.#overlay() };
+      yield* findPending(tree, requested, new ContentReader(this.#store), asked);
+    }
   }
 }
 
@@ -198,11 +206,16 @@ interface ApprovalQuery {
   readonly control?: ReadControl | undefined;
 }
 
+/** The emergency overlay in force. */
+interface UnderOverlay {
+  readonly overlay: OverlayFact | null;
+}
+
 async function* findPending(
   tree: Tree,
   requested: RequestSources,
   reader: ContentReader,
-  query: ApprovalQuery,
+  query: ApprovalQuery & UnderOverlay,
 ): AsyncIterable<ApprovalInTree> {
   const { policy } = tree;
   if (policy === null) return;
@@ -234,10 +247,10 @@ async function loadRequest(
   { tree_id, seq, sha256 }: RequestSource,
   requested: RequestContext,
   reader: ContentReader,
-  { by, now }: Pick<ApprovalQuery, 'by' | 'now'>,
+  { by, ...at }: Pick<ApprovalQuery, 'by' | 'now'> & UnderOverlay,
 ): Promise<Pick<PendingApproval, 'request' | 'withheld'> | null> {
   const place = { tree_id, seq };
-  const audience = by !== null && isApprover(requested, by, now) ? approverAudience(place, sha256) : OBSERVERS;
+  const audience = by !== null && isApprover(requested, by, at) ? approverAudience(place, sha256) : OBSERVERS;
   const source = await reader.read(place, audience);
   const found = source.find((artifact) => artifactRef(artifact).hash_sha256 === sha256);
   if (found === undefined) return null;
@@ -249,14 +262,15 @@ async function loadRequest(
 }
 
 /**
- * Whether a vote of this person on this very request could count: in this role, and not on their own request. Names are
- * compared as for votes (C87).
+ * Whether a vote of this person on this very request could count: in this role, not on their own request, and not while
+ * the overlay suspends them or cannot be trusted. Names are compared as for votes (C87).
  */
 function isApprover(
   { run, entry, policy }: RequestContext,
   { actor, role, person: name = actor, identity }: Approver,
-  now: string,
+  { now, overlay }: Pick<ApprovalQuery, 'now'> & UnderOverlay,
 ): boolean {
+  if (overlay !== null && 'problem' in overlay) return false;
   const person = personOf(name);
   const isVerified = identity !== undefined && policy.flags.has(VERIFIED_VOTERS);
   if (typeof person === 'string') return false;
@@ -272,8 +286,7 @@ function isApprover(
     },
     at: now,
   };
-  const { approvals, roles, flags } = policy;
-  const rules = { approvals, roles, byPerson: flags.has(COMPARED_PERSONS), byLooks: flags.has(COMPARED_LOOKS) };
+  const rules = approvalPolicyFor(policy, ballot, overlay);
   const { verdicts } = countBallot({ run_id: run.run_id, entries: [entry] }, ballot, rules);
   return verdicts.some(({ counted }) => counted);
 }

@@ -1,8 +1,10 @@
 // Which readers get content and which its hash (decision 0035): audiences, requests for approval, and exports.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { existsSync } from 'node:fs';
+import { appendFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { overlayFiles } from '../../../src/adapters/policy/overlay-file.js';
+import { writeOverlay } from '../../../src/adapters/policy/overlay-writer.js';
 import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.js';
 import { isWithheld, type StoredArtifact } from '../../../src/contract/artifact-ref.js';
 import { CONTENT_READ } from '../../../src/contract/run/run-state.js';
@@ -110,6 +112,21 @@ describe('S4-62: a request that a lane withholds', () => {
     expect(await bench.turnpike.readRequest({ ...at, ...person })).toBeNull();
     expect(await readings()).toEqual([]);
   });
+
+  test.each(['suspended', 'under an overlay that cannot be trusted'])(
+    'is not shown to an approver who is %s',
+    async (how) => {
+      const at = await waiting();
+      const paths = homePaths(bench.home);
+      const rules = (_: unknown, epoch: number) => [
+        { rule_id: `deny-${epoch}`, reason: 'A stolen key.', actor_id: 'BERTA' },
+      ];
+      writeOverlay(overlayFiles(paths.overlay, paths.keys), { issued_at_utc: '2026-01-05T09:00:00.000Z', rules });
+      if (how !== 'suspended') appendFileSync(paths.overlay, ' ');
+      expect(await bench.turnpike.readRequest({ ...at, ...BERTA })).toBeNull();
+      expect(await readings()).toEqual([]);
+    },
+  );
 
   test('is not shown under the digest of another request', async () => {
     const { run } = await waiting();
