@@ -121,7 +121,7 @@ describe('S4-62: a request that a lane withholds', () => {
       const rules = (_: unknown, epoch: number) => [
         { rule_id: `deny-${epoch}`, reason: 'A stolen key.', actor_id: 'BERTA' },
       ];
-      writeOverlay(overlayFiles(paths.overlay, paths.keys), { issued_at_utc: '2026-01-05T09:00:00.000Z', rules });
+      await writeOverlay(overlayFiles(paths.overlay, paths.keys), { issued_at_utc: '2026-01-05T09:00:00.000Z', rules });
       if (how !== 'suspended') appendFileSync(paths.overlay, ' ');
       expect(await bench.turnpike.readRequest({ ...at, ...BERTA })).toBeNull();
       expect(await readings()).toEqual([]);
