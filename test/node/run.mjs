@@ -15,6 +15,12 @@ class UnavailableError extends Error {}
 
 const VERSIONS = ['20', '22', '24'];
 const BINDING = 'better-sqlite3';
+/**
+ * The headers with which the binding is compiled, where not those of the version itself. Since 24.19, `ObjectWrap` of
+ * the headers aborts a process whose garbage collector finds an object of the binding while no context is entered.
+ * Bindings that were compiled before are not affected.
+ */
+const HEADERS = { 24: '24.18.1' };
 /** The package that contains Node for this platform, with its headers. */
 const PACKAGE = `node-${process.platform}-${process.arch}`;
 /** Of a checkout, this is made, or too large to copy. */
@@ -62,6 +68,11 @@ function runTests(version, args) {
 /** The program of a version: this one where it is of that version. */
 function nodeOf(version) {
   if (`${process.versions.node}.`.startsWith(`${version}.`)) return process.execPath;
+  return packagedNode(version);
+}
+
+/** The program of the package of a version, which is fetched if it is not there yet. */
+function packagedNode(version) {
   const folder = join(FOLDER, version);
   const found = join(folder, 'node_modules', PACKAGE, 'bin/node');
   if (!existsSync(found)) {
@@ -91,12 +102,20 @@ function checkoutFor(version, node) {
   const { version: of } = JSON.parse(readFileSync(join(checkout, at, 'package.json'), 'utf8'));
   const compiled = join(FOLDER, version, `${BINDING}-${of}.node`);
   if (!existsSync(compiled)) {
-    const headers = { npm_config_build_from_source: 'true', npm_config_nodedir: dirname(dirname(node)) };
+    const headers = {
+      npm_config_build_from_source: 'true',
+      npm_config_nodedir: dirname(dirname(headersOf(version, node))),
+    };
     run('npm', ['rebuild', BINDING], { cwd: checkout, env: { ...environmentOf(node), ...headers } });
     cpSync(file, compiled);
   }
   cpSync(compiled, file);
   return checkout;
+}
+
+/** The program next to whose folder the headers are. */
+function headersOf(version, node) {
+  return HEADERS[version] === undefined ? node : packagedNode(HEADERS[version]);
 }
 
 /** Children that are started as `node` or `npm` are of the same version. */
