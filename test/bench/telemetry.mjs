@@ -30,9 +30,9 @@ const script = fileURLToPath(new URL('./telemetry-rounds.mjs', import.meta.url))
 const shares = values.shares.split(',');
 
 /** @returns the costs of each round, of the variant without telemetry and then of each share */
-function run(kind) {
+function run(kind, turn) {
   const { package: checkout, rounds, steps, warm } = values;
-  const options = { package: checkout, shares: values.shares, rounds, steps, warm, kind };
+  const options = { package: checkout, shares: values.shares, rounds, steps, warm, kind, turn };
   const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
   const { stdout, stderr, status } = spawnSync(process.execPath, [script, ...args], { encoding: 'utf8' });
   if (status !== 0) throw new Error(`telemetry-rounds failed: ${stderr}`);
@@ -63,7 +63,7 @@ function compare(figure, processes) {
 const kinds = values.kinds.split(',');
 const found = new Map(kinds.map((kind) => [kind, []]));
 for (let index = 0; index < Number(values.processes); index += 1) {
-  for (const kind of kinds) found.get(kind).push(run(kind));
+  for (const kind of kinds) found.get(kind).push(run(kind, index));
 }
 const rows = kinds.flatMap((kind) =>
   shares.map((share, at) => {
