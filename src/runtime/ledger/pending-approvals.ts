@@ -135,8 +135,8 @@ export class PendingApprovals {
     // One tree at a time, without a cache.
     const tree = await new LiveTrees(this.#store, 0, Infinity).get(tree_id);
     if (tree !== null) {
-      const asked = { ...query, overlay: this.#overlay() };
-      yield* findPending(tree, requested, new ContentReader(this.#store), asked);
+      const queryNow = { ...query, overlay: this.#overlay() };
+      yield* findPending(tree, requested, new ContentReader(this.#store), queryNow);
     }
   }
 }
