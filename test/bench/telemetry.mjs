@@ -21,7 +21,7 @@ const { values } = parseArgs({
     shares: { type: 'string', default: '0.1' },
     kinds: { type: 'string', default: 'think,read' },
     steps: { type: 'string', default: '640' },
-    warm: { type: 'string', default: '9600' },
+    warm: { type: 'string', default: '19200' },
     json: { type: 'boolean', default: false },
   },
 });
