@@ -2,7 +2,7 @@
 // `npm run check:package`, after a build. Ends with exit code 1 and every problem.
 
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -15,7 +15,7 @@ const SHIPPED = [
   /^dist\/inspector\//,
   /^dist\/(?:charts\.json|help\.json|licenses\.txt|turnpike\.1)$/,
   // docs/.npmignore leaves out what only works in a checkout.
-  /^docs\/(?!examples\/(?:cluster|demo|material)\/|how-to\/source\/)/,
+  /^docs\/(?!examples\/(?:cluster|demo)\/|how-to\/source\/)/,
   /^policies\//,
   /^(?:Dockerfile|packaging\/turnpike\.service)$/,
   /^src\/identity\/tables\/LICENSE$/,
@@ -38,6 +38,10 @@ if (packed.size > BYTES_MAX) problems.push(`the tarball has ${packed.size} bytes
 for (const path of paths) {
   if (!SHIPPED.some((pattern) => pattern.test(path))) problems.push(`${path} should not be in the tarball`);
 }
+for (const path of packageFiles()) {
+  if (!paths.some((packed) => packed.startsWith(path)))
+    problems.push(`${path} is read by the code and not in the tarball`);
+}
 for (const path of REQUIRED) if (!paths.includes(path)) problems.push(`${path} is not in the tarball`);
 if (manifest.repository?.url === undefined) problems.push('package.json has no repository');
 
@@ -51,6 +55,16 @@ console.log(
 );
 for (const problem of problems) console.error(problem);
 process.exitCode = problems.length === 0 ? 0 : 1;
+
+/** What the code reads from the package at run time: the arguments of `packageFile`, up to what is computed. */
+function packageFiles() {
+  const texts = readdirSync(join(ROOT, 'src'), { recursive: true })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readFileSync(join(ROOT, 'src', name), 'utf8'));
+  const found = texts.flatMap((text) => [...text.matchAll(/packageFile\(['`]([^'`$]+)/g)].map(([, path]) => path));
+  if (found.length === 0) problems.push('no file of src reads a file of the package: the search is wrong');
+  return [...new Set(found)];
+}
 
 /**
  * Installs the archive in an empty folder, as a user does. npm resolves the dependencies there without overrides and lock
