@@ -20,6 +20,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/runtime/high-risk/content-search.ts': 'decides whether a promotion carries text over',
   'src/runtime/agent-loop/run-history.ts': 'reads the proposals and responses of the run for its own agent',
   'src/runtime/agent-loop/agent-schemas.ts': 'reads the policy and machine definitions of the platform',
+  'src/runtime/ledger/count-reads.ts': 'counts what code with a reader of its own reads, and looks at nothing',
   'src/runtime/ledger/ledger-reader.ts': 'gives everyone what `ContentReader` shows, and folding code the rest',
   'src/runtime/ledger/watch-ledger.ts': 'folds; the kernel withholds what inspectors are shown',
   'src/engine/trees/completed-step.ts': 'makes the response of a repeated proposal, for the agent of the run',

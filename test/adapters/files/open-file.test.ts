@@ -99,7 +99,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/adapters/bag/create-bag-folder.ts': 'writes',
   'src/adapters/bag/create-bag-zip.ts': 'writes',
   'src/adapters/ledger/archive-file.ts': 'writes',
-  'src/adapters/keys/case-keys.ts': 'overwrites a key that was read before',
+  'src/adapters/keys/key-file.ts': 'overwrites a key that was read before',
   'src/adapters/ledger/head-file.ts': 'writes to what was read before',
   'src/adapters/policy/overlay-writer.ts': 'writes',
   'src/adapters/files/copy-folder.ts': 'writes; copies what lstat shows as a regular file',
