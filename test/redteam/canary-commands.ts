@@ -109,6 +109,8 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   restore: ({ folder }) => [[join(folder, 'no-such-backup'), join(folder, 'restored')]],
   'restore acknowledge': () => [OTHER],
   doctor: none,
+  'keys list': none,
+  'keys rotate': () => [['--signing', '--actor', 'olga', '--role', 'ATTORNEY_ADMIN']],
 };
 
 /** The output of every command, in the order of the help; then the files that they wrote. */

@@ -38,7 +38,6 @@ const PLACES: Readonly<Record<string, string>> = {
   'POST /api/v1/exports reason': 'a note of the scope, and an argument of the request',
   'POST /api/v1/runs/{run_id}/cancel reason': 'a note',
   'POST /api/v1/runs/{run_id}/outcome note': 'a note',
-  'POST /api/v1/runs/{run_id}/report result': 'content of the case',
   'POST /api/v1/sessions spec_id': 'a name that operators give',
   'POST /api/v1/sessions/{session_id}/end reason_detail': 'a note',
   'POST /api/v1/sessions/{session_id}/pause reason': 'a note',

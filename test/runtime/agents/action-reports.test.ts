@@ -239,6 +239,18 @@ describe('U-10: a report', () => {
     expect(await bench.entries()).toHaveLength(before);
   });
 
+  test('D14: has its result erased with the case', async () => {
+    const run = await allowed('one');
+    await report(run, { result: { secret: 'xyzzy' } });
+    await agent.end();
+    const log_index = (await bench.entries()).findIndex(({ body }) => 'kind' in body && body.kind === 'report');
+    const sha256 = (await eventsOf(run))[2]?.response_hash_sha256 ?? '';
+    const read = () => bench.turnpike.readContent({ log_index, sha256, actor: 'olga', role: 'ATTORNEY_ADMIN' });
+    expect(Buffer.from((await read()) ?? []).toString()).toBe('{"secret":"xyzzy"}');
+    await bench.turnpike.erase({ case: 'case-0001', actor: 'olga' });
+    expect(await read()).toBeNull();
+  });
+
   test('says that it is ambiguous', async () => {
     const run = await allowed('one');
     await report(run, { match: 'ambiguous' });
