@@ -6,11 +6,11 @@ import { chownSync, existsSync, lstatSync, readdirSync, readFileSync } from 'nod
 import { join } from 'node:path';
 import { built } from '../docs/built.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
-import { Image, type Container } from './image.js';
+import { Image, TRIAL, type Container } from './image.js';
 import { reasonToSkip } from './programs.js';
 
 const MS_MAX = 240_000;
-const reason = reasonToSkip(['buildah', 'crun']);
+const reason = reasonToSkip(['buildah', 'crun'], TRIAL);
 const suite = reason === null ? describe : describe.skip;
 
 const STEP = `

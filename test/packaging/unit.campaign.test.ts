@@ -14,7 +14,13 @@ const UNIT = 'packaging/turnpike.service';
 /** Of 100: what systemd calls 1.5, where 10 is a service without any restriction. */
 const EXPOSURE_MAX = 15;
 
-const suite = reasonToSkip(['systemd-analyze', 'systemd-nspawn']) === null ? describe : describe.skip;
+/** A container of the files of this machine, which ends with its first process. */
+const CONTAINER = [
+  ...['--pid', '--fork', '--kill-child', '--mount', '--mount-proc', 'systemd-nspawn'],
+  ...['--directory=/', '--volatile=yes', '--private-network', '--register=no', '--keep-unit', '--console=pipe'],
+];
+const TRIAL = ['unshare', ...CONTAINER, `--machine=trial-${process.pid}`, '--as-pid2', '/usr/bin/true'];
+const suite = reasonToSkip(['systemd-analyze', 'systemd-nspawn'], TRIAL) === null ? describe : describe.skip;
 
 const PROBE_SERVICE = `[Unit]
 After=turnpike.service
@@ -96,17 +102,8 @@ async function bootWith(unit: string, folder: string): Promise<unknown> {
     return `--bind-ro=${file}:${path}`;
   });
   const { stdout, stderr } = runProgram('unshare', [
-    // All of it ends with the first process.
-    ...['--pid', '--fork', '--kill-child', '--mount', '--mount-proc', 'systemd-nspawn'],
-    ...[
-      '--directory=/',
-      '--volatile=yes',
-      '--private-network',
-      '--register=no',
-      '--keep-unit',
-      '--boot',
-      '--console=pipe',
-    ],
+    ...CONTAINER,
+    '--boot',
     `--machine=turnpike-${process.pid}`,
     `--bind-ro=${await installedPackage()}:/opt/turnpike`,
     `--bind=${report}:/report`,
