@@ -115,7 +115,7 @@ describe('the author of a field', () => {
     fc.assert(
       fc.property(fc.nat(), (seed) => {
         const leaves: Leaf[] = [];
-        const body = instance(ENTRY_BODIES[type] as Schema, random(seed), leaves);
+        const body = instance(ENTRY_BODIES[type], random(seed), leaves);
         expect(leaves.length).toBeGreaterThan(2);
         const authors = leaves.map(({ path, field, value }) => [field, authorOfField(type, body, { path, value })]);
         // A hash in the place of a text is the platform's.
