@@ -1,18 +1,11 @@
 // Golden histories of behaviour flags: small ledgers, each recorded by a version with the flags. The machines replay
 // them as recorded, and they contain what their flags change.
 
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
-import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
+import { describe, expect, test } from '@jest/globals';
 import type { Entry } from '../../src/contract/run/entry.js';
-import { sha256 } from '../../src/contract/hash.js';
 import { OUTCOME_RESOLVED } from '../../src/contract/run/run-state.js';
-import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
-import { ROOT } from '../root.js';
-import { tempFolder } from '../fixtures/temp-folder.js';
+import type { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
+import { goldenHash, readGolden } from '../fixtures/golden-history.js';
 
 const HISTORIES = [
   ['words-and-findings', '70e25f0c3c51c691f8e4d5472bc3c2d870c025eb44da61b29c18eb753910bb0e'],
@@ -20,31 +13,6 @@ const HISTORIES = [
   ['finish-rules', 'facb1cf6b490aff361c59a44eb236a752d2678224c2cf64ff4e836eeb0f2e3b7'],
   ['external-acts', 'b5b44f9cad741461902ce1c78ffdb4c3b94dbbad42b0431f93c5119013743bc5'],
 ] as const;
-type Name = (typeof HISTORIES)[number][0];
-const packed = (name: Name, end: string): string => join(ROOT, 'test/fixtures/histories', `${name}.${end}`);
-
-let folder: string;
-beforeEach(() => {
-  folder = tempFolder('golden');
-  mkdirSync(join(folder, 'artifacts'));
-  mkdirSync(join(folder, 'keys/cases'), { recursive: true });
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
-
-async function read<T>(name: Name, work: (reader: LedgerReader) => Promise<T>): Promise<T> {
-  const ledger = join(folder, 'ledger.db');
-  writeFileSync(ledger, gunzipSync(readFileSync(packed(name, 'db.gz'))));
-  const keys = JSON.parse(readFileSync(packed(name, 'keys.json'), 'utf8')) as Record<string, string>;
-  for (const [file, text] of Object.entries(keys)) {
-    writeFileSync(join(folder, 'keys/cases', file), text, { mode: 0o600 });
-  }
-  const store = openSqliteStore({ file: ledger, artifactsDir: join(folder, 'artifacts'), readOnly: true });
-  try {
-    return await work(new LedgerReader(store, memoryHeadStore(await store.head())));
-  } finally {
-    await store.close();
-  }
-}
 
 async function entriesIn(reader: LedgerReader): Promise<readonly Entry[]> {
   const entries: Entry[] = [];
@@ -54,16 +22,15 @@ async function entriesIn(reader: LedgerReader): Promise<readonly Entry[]> {
 
 describe.each(HISTORIES)('the golden history %s', (name, hash) => {
   test('U-06: is unmodified, and replays as recorded', async () => {
-    expect(sha256(readFileSync(packed(name, 'db.gz')))).toBe(hash);
-    copyFileSync(packed(name, 'db.gz'), join(folder, 'copy'));
-    expect(await read(name, (reader) => reader.verify())).toMatchObject({ ok: true });
-    expect(await read(name, (reader) => reader.replay())).toMatchObject({ ok: true, difference: null });
+    expect(goldenHash(name)).toBe(hash);
+    expect(await readGolden(name, (reader) => reader.verify())).toMatchObject({ ok: true });
+    expect(await readGolden(name, (reader) => reader.replay())).toMatchObject({ ok: true, difference: null });
   });
 });
 
 describe('the golden history words-and-findings', () => {
   test('U-06: contains what flags 9 to 12 change', async () => {
-    const entries = await read('words-and-findings', entriesIn);
+    const entries = await readGolden('words-and-findings', entriesIn);
     const audit = entries.flatMap(({ type, body }) => (type === 'audit_event' ? [body] : []));
     const reasons = new Set(audit.map(({ outcome_reason = '' }) => outcome_reason));
     // 9 and 11: a cancel with free text is recorded as a code, in a session as well, and no cancel has paused one.
@@ -101,7 +68,7 @@ describe('the golden history words-and-findings', () => {
 
 describe('the golden history explained-failures', () => {
   test('U-06: contains what flags 14 and 15 change', async () => {
-    const entries = await read('explained-failures', entriesIn);
+    const entries = await readGolden('explained-failures', entriesIn);
     const exposures = entries.flatMap(({ type, body }) =>
       type === 'run_created' && body.exposure !== null ? [[body.run_id, body.exposure]] : [],
     );
@@ -133,7 +100,7 @@ describe('the golden history explained-failures', () => {
 
 describe('the golden history finish-rules', () => {
   test('U-06: contains what flag 16 changes', async () => {
-    const entries = await read('finish-rules', entriesIn);
+    const entries = await readGolden('finish-rules', entriesIn);
     const traces = entries.flatMap(({ type, body }) => (type === 'step_trace' ? [body] : []));
     const runs = [...new Set(traces.map(({ run_id }) => run_id))];
     const rules = runs.map((run_id) => traces.filter((trace) => trace.run_id === run_id).map(({ rule_id }) => rule_id));
@@ -151,7 +118,7 @@ describe('the golden history finish-rules', () => {
 
 describe('the golden history external-acts', () => {
   test('U-06 U-10: contains what flag 20 changes', async () => {
-    const entries = await read('external-acts', entriesIn);
+    const entries = await readGolden('external-acts', entriesIn);
     const external = entries.flatMap(({ type, body }) =>
       type === 'run_created' && body.executor === 'caller' ? [body.run_id] : [],
     );

@@ -1,17 +1,9 @@
 // The golden histories of how people are compared, behaviour flags 6 to 8 and 13. They are never edited and never
 // recorded again.
 
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
-import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
-import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
 import type { Entry } from '../../src/contract/run/entry.js';
-import { sha256 } from '../../src/contract/hash.js';
-import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
-import { tempFolder } from '../fixtures/temp-folder.js';
-import { ROOT } from '../root.js';
+import { goldenHash, readGolden } from '../fixtures/golden-history.js';
 
 const NAMES = {
   'look-alike-voters': '0f811fcc21de76a54c60258635e0c2b17a0fc0d895a69b28e4602a6e0488e14c',
@@ -20,31 +12,14 @@ const NAMES = {
 
 /** The entries of a history that is unmodified and replays as recorded. */
 async function entriesOf(name: keyof typeof NAMES): Promise<readonly Entry[]> {
-  const golden = join(ROOT, 'test/fixtures/histories', `${name}.db.gz`);
-  const folder = tempFolder('golden');
-  const packed = readFileSync(golden);
-  expect(sha256(packed)).toBe(NAMES[name]);
-  for (const part of ['artifacts', 'keys/cases']) mkdirSync(join(folder, part), { recursive: true });
-  writeFileSync(join(folder, 'ledger.db'), gunzipSync(packed));
-  const keys = JSON.parse(readFileSync(golden.replace('.db.gz', '.keys.json'), 'utf8')) as Record<string, string>;
-  for (const [file, text] of Object.entries(keys))
-    writeFileSync(join(folder, 'keys/cases', file), text, { mode: 0o600 });
-  const store = openSqliteStore({
-    file: join(folder, 'ledger.db'),
-    artifactsDir: join(folder, 'artifacts'),
-    readOnly: true,
-  });
-  try {
-    const reader = new LedgerReader(store, memoryHeadStore(await store.head()));
+  expect(goldenHash(name)).toBe(NAMES[name]);
+  return readGolden(name, async (reader, store) => {
     expect(await reader.verify()).toMatchObject({ ok: true });
     expect(await reader.replay()).toMatchObject({ ok: true, difference: null });
     const entries: Entry[] = [];
     for await (const { text } of store.log(0)) entries.push(JSON.parse(text) as Entry);
     return entries;
-  } finally {
-    await store.close();
-    rmSync(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 const votesIn = (entries: readonly Entry[]) =>

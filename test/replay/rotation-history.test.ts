@@ -1,42 +1,18 @@
 // The golden history of behaviour flag 17: a ledger whose key was replaced twice.
 
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
-import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
-import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
-import { sha256 } from '../../src/contract/hash.js';
+import { describe, expect, test } from '@jest/globals';
 import { toEventRow } from '../../src/contract/inspection/event-row.js';
 import type { Entry } from '../../src/contract/run/entry.js';
 import { readKeyHistory } from '../../src/ledger/proof/key-history.js';
 import { rotationTreeId } from '../../src/runtime/home/keys/rotate-ledger-key.js';
-import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
-import { tempFolder } from '../fixtures/temp-folder.js';
-import { ROOT } from '../root.js';
+import { goldenHash, readGolden } from '../fixtures/golden-history.js';
 
 const SHA256 = 'aa811e2432f3348014e7d2d426ea591350c5bcceeec0bec5c277fb3eb64e0371';
-const packed = (end: string): string => join(ROOT, `test/fixtures/histories/rotated.${end}`);
-
-let folder: string;
-beforeEach(() => {
-  folder = tempFolder('golden');
-  mkdirSync(join(folder, 'artifacts'));
-  mkdirSync(join(folder, 'keys/cases'), { recursive: true });
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('the golden history rotated', () => {
   test('U-06: is unmodified, replays as recorded, and contains what flag 17 records', async () => {
-    expect(sha256(readFileSync(packed('db.gz')))).toBe(SHA256);
-    const file = join(folder, 'ledger.db');
-    writeFileSync(file, gunzipSync(readFileSync(packed('db.gz'))));
-    const keys = JSON.parse(readFileSync(packed('keys.json'), 'utf8')) as Record<string, string>;
-    for (const [name, text] of Object.entries(keys))
-      writeFileSync(join(folder, 'keys/cases', name), text, { mode: 0o600 });
-    const store = openSqliteStore({ file, artifactsDir: join(folder, 'artifacts'), readOnly: true });
-    try {
-      const reader = new LedgerReader(store, memoryHeadStore(await store.head()));
+    expect(goldenHash('rotated')).toBe(SHA256);
+    await readGolden('rotated', async (reader) => {
       expect(await reader.verify()).toMatchObject({ ok: true });
       expect(await reader.replay()).toMatchObject({ ok: true, difference: null });
       const notes: string[] = [];
@@ -55,8 +31,6 @@ describe('the golden history rotated', () => {
       expect(labels).toEqual(expect.arrayContaining(['ledger key rotation 1', 'ledger key rotation 2', 'KEY_ROTATED']));
       expect(events).toHaveLength(2);
       expect(events[0]).toMatch(/^the key turnpike\/\S+ replaces turnpike\/\S+, and both have signed that$/);
-    } finally {
-      await store.close();
-    }
+    });
   });
 });

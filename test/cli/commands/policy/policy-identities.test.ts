@@ -135,7 +135,7 @@ describe('C98 a faulty file', () => {
     const rule = 'identity.changeable_claim';
     expect(stdout).toContain(`${FILE}:${lineOf('actor:')} ${rule}: mapping "counsel" takes the actor from "email"`);
     expect(await pin()).toMatchObject({ code: 1, stderr: expect.stringContaining('not pinned') });
-    expect(await pin('--accept', rule, '--reason', 'Nobody can change it there.')).toMatchObject({ code: 0 });
+    expect(await pin('--accept', rule, '--reason', 'The file is read-only.')).toMatchObject({ code: 0 });
     expect(await check()).toMatchObject({ code: 0, stdout: expect.stringContaining('(accepted: ') });
   });
 });
