@@ -86,11 +86,9 @@ export function isIdempotent(definition: ActionDefinition, args: JsonObject, cat
  * milliseconds; null for an action that the platform executes (U-08).
  */
 export function reportTimeout({ name }: ActionDefinition, args: JsonObject, catalogue: Catalogue): number | null {
-  const code =
-    name === 'CALL_TOOL'
-      ? catalogue.tool(textOf(args['tool']))
-      : catalogue.registrations.actions.find((action) => action.name === name);
-  return code?.external === true ? code.timeout_ms : null;
+  if (name !== 'CALL_TOOL') return null;
+  const tool = catalogue.tool(textOf(args['tool']));
+  return tool?.external === true ? tool.timeout_ms : null;
 }
 
 /** The label that the result of the action adds to the run (information flow); null if the result adds none. */

@@ -48,8 +48,6 @@ export interface ActionDefinition {
   readonly idempotent: boolean;
   /** Whether the action sends its arguments outside the platform. */
   readonly outside: boolean;
-  /** Its caller executes it (U-08). Absent: the platform does. */
-  readonly external?: true;
 }
 
 /** The kinds of runs that mediate an agent's actions. */

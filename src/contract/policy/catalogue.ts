@@ -25,8 +25,6 @@ const codeProperties = {
   /** Whether its input leaves the platform. */
   outside: Type.Boolean(),
   confidentiality: Confidentiality,
-  /** Its caller executes it and reports the outcome within `timeout_ms` (U-08). Absent: the service's code does. */
-  external: Type.Optional(Type.Literal(true)),
 };
 
 /** A tool that CALL_TOOL may call. */
@@ -37,6 +35,8 @@ export const ToolDefinition = Type.Object(
     input: Schema,
     output: Schema,
     ...codeProperties,
+    /** Its caller executes it and reports the outcome within `timeout_ms` (U-08). Absent: the service's code does. */
+    external: Type.Optional(Type.Literal(true)),
   },
   closed,
 );
@@ -132,8 +132,6 @@ export function findRegistrationProblem({ actions, tools, targets }: Registratio
     list.filter((name, index) => list.indexOf(name) !== index),
   );
   if (twice[0] !== undefined) return `${twice[0]} is registered twice`;
-  const stored = actions.find(({ needs, external }) => external === true && !('tool' in needs));
-  if (stored !== undefined) return `${stored.name}: an action that its caller executes needs a tool, and no table`;
   const reserved = [...tools, ...targets].find(({ name }) => PLATFORM_NAMES.test(name));
   if (reserved !== undefined) return `${reserved.name} is a name of the platform's own`;
   const schemas: readonly (readonly [string, unknown])[] = [
@@ -197,7 +195,6 @@ function toActionDefinition({
   needs,
   idempotent,
   outside,
-  external,
 }: RegisteredAction): ActionDefinition {
   return {
     name,
@@ -212,6 +209,5 @@ function toActionDefinition({
     read: 'read' in needs ? needs.read : null,
     idempotent,
     outside,
-    ...(external === undefined ? {} : { external }),
   };
 }

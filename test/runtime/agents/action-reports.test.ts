@@ -6,6 +6,7 @@ import type { Entry } from '../../../src/contract/run/entry.js';
 import type { StepResponse } from '../../../src/contract/run/response.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import type { ActionReport } from '../../../src/runtime/agents/action-reports.js';
+import { RunCheck } from '../../../src/ledger/verification/check-runs.js';
 import { defineExternalTool } from '../../../src/runtime/effects/define-effects.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
@@ -189,6 +190,31 @@ describe('U-09: an agent run with an open call', () => {
     await passTime(1, agent.run_id);
     expect(await recordOf(agent.run_id)).toMatchObject({ status: 'cancelled' });
   });
+
+  test('is not idle either if the time for the report is longer than its idle time', async () => {
+    agent = await bench.turnpike.startAgent({ ...AGENT, idleMs: REPORT_MS / 4 });
+    const run = await allowed('a long build');
+    bench.clock.advance(REPORT_MS / 2);
+    await report(run);
+    expect(await recordOf(run)).toMatchObject({ status: 'completed' });
+    expect(await recordOf(agent.run_id)).toMatchObject({ status: 'running' });
+  });
+});
+
+test('U-10: a verification finds an outcome that is recorded as reported and was not, or the reverse', async () => {
+  const run = await allowed('one');
+  await report(run);
+  const findingsOf = (entries: readonly Entry[]): string[] => {
+    const check = new RunCheck();
+    return entries.flatMap((entry, index) => check.take(entry, index).map(({ finding }) => finding.rule));
+  };
+  // A later input closes the turn of the report.
+  await agent.end();
+  const entries = await bench.entries();
+  expect(findingsOf(entries)).toEqual([]);
+  const changed = structuredClone(entries);
+  for (const { type, body } of changed) if (type === 'audit_event') Reflect.deleteProperty(body, 'reported');
+  expect(findingsOf(changed)).toEqual(['outcome.untold']);
 });
 
 describe('U-10: a report', () => {
