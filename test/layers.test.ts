@@ -5,7 +5,7 @@ import { filesIn, importsOf, parse, targetOf } from './sources.js';
 
 const FOUNDATION = ['contract', 'errors', 'policy', 'step', 'run', 'session'];
 const KERNEL = [...FOUNDATION, 'ledger', 'machines'];
-const EVERYTHING = [...KERNEL, 'kernel', 'ports', 'replay', 'engine', 'bagit', 'adapters', 'identity'];
+const EVERYTHING = [...KERNEL, 'kernel', 'ports', 'replay', 'engine', 'bagit', 'adapters', 'identity', 'hooks'];
 
 /** A layer is a folder of src, the folder machines, or a file of src. It may always import itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -24,6 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   engine: ['contract', 'errors', 'ports', 'ledger', 'kernel'],
   adapters: ['contract', 'errors', 'ports', 'identity'],
   identity: ['contract'],
+  hooks: ['contract'],
   runtime: EVERYTHING,
   service: [...EVERYTHING, 'runtime'],
   cli: [...EVERYTHING, 'runtime', 'service'],
@@ -54,6 +55,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   ws: ['src/adapters/inspector/xstate-inspect-socket.ts'],
   typebox: [
     'src/contract/',
+    'src/hooks/native-tools.ts',
     'src/policy/',
     'src/step/',
     'src/adapters/policy/manifest-policy-source.ts',

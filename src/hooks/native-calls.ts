@@ -1,0 +1,85 @@
+// Calls of native tools from the values that a client gives. Each returns null for values that no call can have: the
+// event is then unreadable, and the call is denied.
+
+import { Buffer } from 'node:buffer';
+import { canonicalJson } from '../contract/canonical-json.js';
+import { sha256 } from '../contract/hash.js';
+import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
+import type { NativeCall } from './hook-event.js';
+import { EDITS_MAX, PATH_CHARS_MAX, PATHS_MAX, TEXT_CHARS_MAX, type NativeToolName } from './native-tools.js';
+
+/** The input of a call, by the name of its tool. */
+export type NativeInput = Pick<NativeCall, 'tool' | 'input'>;
+
+export const shellCall = (command: Json | undefined, cwd?: Json): NativeInput | null =>
+  isText(command) && command !== ''
+    ? call('native.shell', { command: contentOf(command), ...(isPath(cwd) ? { cwd } : {}) })
+    : null;
+
+export const readCall = (path: Json | undefined): NativeInput | null =>
+  isPath(path) ? call('native.read', { path }) : null;
+
+export const searchCall = (pattern: Json | undefined, path?: Json): NativeInput | null =>
+  isText(pattern) && (path === undefined || path === null || path === '' || isPath(path))
+    ? call('native.search', {
+        pattern: pattern.slice(0, TEXT_CHARS_MAX).toWellFormed(),
+        ...(isPath(path) ? { path } : {}),
+      })
+    : null;
+
+export const writeCall = (path: Json | undefined, content: Json | undefined): NativeInput | null =>
+  isPath(path) && isText(content) ? call('native.write', { path, content: contentOf(content) }) : null;
+
+/** @param edits pairs of the text to replace and the new one */
+export const editCall = (
+  path: Json | undefined,
+  edits: readonly (readonly [Json | undefined, Json | undefined])[],
+): NativeInput | null => {
+  if (!isPath(path) || edits.length === 0 || edits.length > EDITS_MAX) return null;
+  const pairs: { readonly old: JsonObject; readonly new: JsonObject }[] = [];
+  for (const [before, after] of edits) {
+    if (!isText(before) || !isText(after)) return null;
+    pairs.push({ old: contentOf(before), new: contentOf(after) });
+  }
+  return call('native.edit', { path, edits: pairs });
+};
+
+/** @param paths the files that the patch names, on both sides of a move */
+export const patchCall = (paths: readonly Json[], patch: Json | undefined): NativeInput | null =>
+  paths.length >= 1 && paths.length <= PATHS_MAX && paths.every(isPath) && isText(patch)
+    ? call('native.patch', { paths: [...paths], patch: contentOf(patch) })
+    : null;
+
+export const fetchCall = (url: Json | undefined): NativeInput | null =>
+  isText(url) && url.length >= 1 && url.length <= PATH_CHARS_MAX ? call('native.fetch', { url }) : null;
+
+export const webSearchCall = (query: Json | undefined): NativeInput | null =>
+  isText(query) ? call('native.web_search', { query: query.slice(0, TEXT_CHARS_MAX).toWellFormed() }) : null;
+
+/** A call of a tool of an MCP server, with its input as JSON text (decision 0017). */
+export const mcpCall = (server: string, tool: string, input: Json | undefined): NativeInput | null =>
+  isName(server) && isName(tool) ? call('native.mcp', { server, tool, input: jsonText(input) }) : null;
+
+/** A call of any other tool, with its input as JSON text. */
+export const otherCall = (name: Json | undefined, input: Json | undefined): NativeInput | null =>
+  isText(name) && isName(name) ? call('native.other', { name, input: jsonText(input) }) : null;
+
+/** The beginning of a text, its hash and its length. */
+export const contentOf = (text: string): JsonObject => ({
+  text: text.slice(0, TEXT_CHARS_MAX).toWellFormed(),
+  sha256: sha256(text),
+  bytes: Buffer.byteLength(text),
+});
+
+const call = (tool: NativeToolName, input: JsonObject): NativeInput => ({ tool, input });
+
+const jsonText = (value: Json | undefined): JsonObject => contentOf(canonicalJson(value ?? null));
+
+const isText = (value: Json | undefined): value is string => typeof value === 'string' && value.isWellFormed();
+const isPath = (value: Json | undefined): value is string =>
+  isText(value) && value.length >= 1 && value.length <= PATH_CHARS_MAX && !value.includes('\0');
+const isName = (value: string): boolean => value.length >= 1 && value.length <= 256 && value.isWellFormed();
+
+/** A member of an object of the client. */
+export const member = (value: Json | undefined, name: string): Json | undefined =>
+  isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
