@@ -11,8 +11,9 @@ import { EDITS_MAX, PATH_CHARS_MAX, PATHS_MAX, TEXT_CHARS_MAX, type NativeToolNa
 /** The input of a call, by the name of its tool. */
 export type NativeInput = Pick<NativeCall, 'tool' | 'input'>;
 
+/** @param cwd the directory in which the command runs, if the call itself names one */
 export const shellCall = (command: Json | undefined, cwd?: Json): NativeInput | null =>
-  isText(command) && command !== ''
+  isText(command) && command !== '' && isOptionalPath(cwd)
     ? call('native.shell', { command: contentOf(command), ...(isPath(cwd) ? { cwd } : {}) })
     : null;
 
@@ -20,7 +21,7 @@ export const readCall = (path: Json | undefined): NativeInput | null =>
   isPath(path) ? call('native.read', { path }) : null;
 
 export const searchCall = (pattern: Json | undefined, path?: Json): NativeInput | null =>
-  isText(pattern) && (path === undefined || path === null || path === '' || isPath(path))
+  isText(pattern) && isOptionalPath(path)
     ? call('native.search', {
         pattern: pattern.slice(0, TEXT_CHARS_MAX).toWellFormed(),
         ...(isPath(path) ? { path } : {}),
@@ -58,11 +59,13 @@ export const webSearchCall = (query: Json | undefined): NativeInput | null =>
 
 /** A call of a tool of an MCP server, with its input as JSON text (decision 0017). */
 export const mcpCall = (server: string, tool: string, input: Json | undefined): NativeInput | null =>
-  isName(server) && isName(tool) ? call('native.mcp', { server, tool, input: jsonText(input) }) : null;
+  isName(server) && isName(tool)
+    ? callWithJson(input, (text) => call('native.mcp', { server, tool, input: text }))
+    : null;
 
 /** A call of any other tool, with its input as JSON text. */
 export const otherCall = (name: Json | undefined, input: Json | undefined): NativeInput | null =>
-  isText(name) && isName(name) ? call('native.other', { name, input: jsonText(input) }) : null;
+  isText(name) && isName(name) ? callWithJson(input, (text) => call('native.other', { name, input: text })) : null;
 
 /** The beginning of a text, its hash and its length. */
 export const contentOf = (text: string): JsonObject => ({
@@ -73,11 +76,28 @@ export const contentOf = (text: string): JsonObject => ({
 
 const call = (tool: NativeToolName, input: JsonObject): NativeInput => ({ tool, input });
 
-const jsonText = (value: Json | undefined): JsonObject => contentOf(canonicalJson(value ?? null));
+const callWithJson = (input: Json | undefined, make: (text: JsonObject) => NativeInput): NativeInput | null => {
+  const text = canonicalTextOf(input ?? null);
+  return text === null ? null : make(contentOf(text));
+};
+
+/**
+ * The canonical text of a value of a client.
+ * @returns null for a value that is too deep, or that has a lone surrogate
+ */
+export const canonicalTextOf = (value: Json): string | null => {
+  try {
+    return canonicalJson(value);
+  } catch {
+    return null;
+  }
+};
 
 const isText = (value: Json | undefined): value is string => typeof value === 'string' && value.isWellFormed();
 const isPath = (value: Json | undefined): value is string =>
   isText(value) && value.length >= 1 && value.length <= PATH_CHARS_MAX && !value.includes('\0');
+const isOptionalPath = (value: Json | undefined): boolean =>
+  value === undefined || value === null || value === '' || isPath(value);
 const isName = (value: string): boolean => value.length >= 1 && value.length <= 256 && value.isWellFormed();
 
 /** A member of an object of the client. */
