@@ -9,7 +9,9 @@ import type { Label } from '../src/contract/policy/labels.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
 import type { Exposure } from '../src/contract/run/response.js';
 import { childRunId, type RunContext } from '../src/contract/run/run-context.js';
+import { approvalSubject } from '../src/step/approval-subject.js';
 import { UNDECIDED_AUTHORIZATION, type Authorization } from '../src/step/authorization.js';
+import type { Policy } from '../src/policy/policy.js';
 import { type StepDraft } from '../src/step/step-draft.js';
 import { UNKNOWN_IDENTITY } from '../src/step/validate-schema.js';
 import { dropSuspendedVotes } from './approval-ballot.js';
@@ -136,8 +138,11 @@ export const newStepMemory = (input: StepInput): StepMemory => ({
   response: null,
 });
 
-export const requestedApproval = ({ authorization: { verdict, digest }, action, received_at }: StepMemory) =>
-  verdict?.cause === 'APPROVAL_REQUIRED' && digest !== null ? { digest, name: action ?? '', at: received_at } : null;
+export const requestedApproval = (step: StepMemory, policy: Policy) => {
+  const { verdict, digest } = step.authorization;
+  if (verdict?.cause !== 'APPROVAL_REQUIRED' || digest === null) return null;
+  return { digest, name: approvalSubject(step, policy), at: step.received_at };
+};
 
 export const markEmission = ({ agent, identity, step_index, payload }: StepMemory): Emission => ({
   type: 'mark',

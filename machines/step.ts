@@ -23,6 +23,7 @@ import type { SandboxFacts } from '../src/contract/run/effect.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
 import { type RunContext } from '../src/contract/run/run-context.js';
 import type { Policy } from '../src/policy/policy.js';
+import { approvalSubject } from '../src/step/approval-subject.js';
 import { denialFault, executionFault, requireGatherRequest } from '../src/step/authorization.js';
 import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/step/step-draft.js';
 import { awaitedRequests, REQUEST_APPROVED } from '../src/policy/approval/finish-rule.js';
@@ -186,7 +187,7 @@ const createCurrentMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       tellApprovalUsed: sendParent(({ context }) => ({
         type: 'APPROVAL_USED',
         digest: context.authorization.digest ?? '',
-        name: context.action ?? '',
+        name: approvalSubject(context, policy),
         at: context.received_at,
       })),
       cancelChild: sendTo(
@@ -343,7 +344,7 @@ const createCurrentMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       read: context.result === null && context.tool_words === undefined ? null : readLabel(context, policy),
       unknown: context.unknown,
       ...repeatOutput(context, policy),
-      requested: requestedApproval(context),
+      requested: requestedApproval(context, policy),
     }),
   });
 /** The machine that `createStepMachine` returns. */

@@ -6,6 +6,7 @@ import { POLICY_FILES } from '../contract/policy/pins.js';
 import { contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { UNPINNED } from '../contract/shapes.js';
 import { findBrokenLabelRule } from './labels.js';
+import { decideCall } from './calls/call-decision.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
 import { isProhibition, isPromotion, isOtherCaseTarget, isViolated } from './prohibitions.js';
@@ -78,6 +79,11 @@ export const PRIVILEGED_CHECKS: readonly OrderedCheck<PrivilegedSubject, RuleId>
     rules: ['lane.tool_not_allowed'],
     findDenial: ({ request: { tool }, lane: { allowed_actions } }) =>
       tool === null || allowed_actions.tools?.includes(tool) === true ? null : 'lane.tool_not_allowed',
+  },
+  {
+    claim: 'the call rules of the lane allow each part of the call',
+    rules: ['call.*'],
+    findDenial: ({ request, lane }) => findBrokenCallRule(request, lane),
   },
   {
     claim: 'the lane lists the table among its reads',
@@ -156,6 +162,20 @@ function findMissingPin(run: RunContext): RuleId | null {
 
 const laneOf = ({ lane_id }: RunContext, { lanes }: Policy): Lane | undefined =>
   lane_id === null ? undefined : lanes.get(lane_id);
+
+/** A call that needs an approval breaks no rule: the approval is checked last (`APPROVAL_CHECK`). */
+function findBrokenCallRule({ tool, input }: PrivilegedRequest, lane: Lane): RuleId | null {
+  if (tool === null || input === undefined || lane.calls === undefined) return null;
+  const decided = decideCall(lane, { tool, input });
+  switch (decided.decision) {
+    case 'unreadable':
+      return 'call.unreadable';
+    case 'deny':
+      return decided.rule === null ? 'call.not_allowed' : `call.denied.${decided.rule.id}`;
+    default:
+      return null;
+  }
+}
 
 /** S4-33: a grant to append does not include upserts, nor the reverse. */
 function findBrokenWriteRule({ write }: PrivilegedRequest, { allowed_actions: { writes = [] } }: Lane): RuleId | null {

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../contract/json.js';
 import type { Label } from '../contract/policy/labels.js';
 import type { WriteMode } from '../contract/policy/lanes.js';
 import type { RuleId } from './verdict.js';
@@ -5,6 +6,8 @@ import type { RuleId } from './verdict.js';
 /** One privileged request as the policy sees it. The platform gathers every member; the agent claims none of them. */
 export interface PrivilegedRequest {
   readonly tool: string | null;
+  /** The input of CALL_TOOL, which call rules read. Absent for other actions. */
+  readonly input?: JsonObject;
   readonly write: { readonly table: string; readonly mode: WriteMode } | null;
   /** The table whose records are read. */
   readonly read: string | null;

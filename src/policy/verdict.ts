@@ -10,7 +10,7 @@ export interface Verdict {
 
 /**
  * Every rule by which lanes and roles decide, in the order of the checks, with its description.
- * In place of `<field>`, a rule id has the name of the scope field.
+ * In place of `<field>`, a rule id has the name of the scope field, or the id of the call rule.
  */
 export const RULES = {
   'contract.unsupported': 'The run is not pinned to contract v1.',
@@ -30,6 +30,9 @@ export const RULES = {
   'target.not_registered': 'The table does not exist.',
   'target.mode_not_registered': 'The table cannot be written with this mode.',
   'lane.tool_not_allowed': 'The lane does not list the tool.',
+  'call.unreadable': 'The call cannot be read with certainty, so the call rules of the lane cannot decide it.',
+  'call.not_allowed': 'No call rule of the lane allows a part of the call.',
+  'call.denied.<field>': 'A call rule of the lane denies a part of the call.',
   'lane.write_not_allowed': 'The lane does not list the table.',
   'lane.write_mode_not_allowed': 'The lane lists the table, but not with this mode.',
   'lane.read_not_allowed': 'The lane does not list the table among those that may be read.',

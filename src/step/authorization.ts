@@ -12,8 +12,9 @@ import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-ove
 import type { CheckDescription } from '../policy/ordered-check.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';
-import { denyBudget, type Verdict } from '../policy/verdict.js';
+import { deny, denyBudget, type Verdict } from '../policy/verdict.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization } from './authorization-subject.js';
+import { approvalSubject } from './approval-subject.js';
 import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
 import { finishDenial } from '../policy/approval/finish-rule.js';
 import { mediatedContext, requestHash } from './mediated-request.js';
@@ -105,8 +106,10 @@ function requireApproval(
   allowed: Authorization,
   policy: Policy,
 ): Authorization {
-  const rule = approvalRuleFor(policy.approvals, action);
-  if (rule === undefined) return allowed;
+  const subject = approvalSubject(step, policy);
+  const rule = approvalRuleFor(policy.approvals, subject);
+  // A call rule asks for an approval that no approval rule grants.
+  if (rule === undefined) return subject === action ? allowed : deniedAuthorization(deny('call.not_allowed'));
   const { agent, approvals, received_at } = step;
   const args = allowed.args ?? {};
   const digest = approvalDigest({ action, args, case_id: agent.case_id, run_id: agent.run_id });

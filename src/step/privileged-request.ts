@@ -26,7 +26,9 @@ export function privilegedRequest(
       const known = catalogue.tool(tool);
       const own = ownRequest(definition, run, label);
       const destination = known?.outside === true ? 'outside' : own.destination;
-      return { ...own, tool, destination, unregistered: known === undefined ? 'tool.not_registered' : null };
+      const unregistered = known === undefined ? 'tool.not_registered' : null;
+      const input = args['input'];
+      return { ...own, tool, destination, unregistered, ...(isJsonObject(input) ? { input } : {}) };
     }
     case 'WRITE_RECORD':
       return writeRequest(args, ownRequest(definition, run, label), catalogue);

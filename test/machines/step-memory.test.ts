@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { markEmission, requestedApproval } from '../../machines/step-memory.js';
+import { shippedPolicy } from '../fixtures/shipped-policy.js';
 import { UNDECIDED_AUTHORIZATION } from '../../src/step/authorization.js';
 import type { Verdict } from '../../src/policy/verdict.js';
 import { UNKNOWN_IDENTITY } from '../../src/step/validate-schema.js';
@@ -13,7 +14,10 @@ const DENIED: Verdict = { decision: 'deny', rule_id: 'lane.tool_not_allowed', ca
 
 describe('D7: a step asks for an approval', () => {
   const requested = (verdict: Verdict | null, digest: string | null, action: string | null = CALL.action) =>
-    requestedApproval(attempting({ action, authorization: { ...UNDECIDED_AUTHORIZATION, verdict, digest } }));
+    requestedApproval(
+      attempting({ action, authorization: { ...UNDECIDED_AUTHORIZATION, verdict, digest } }),
+      shippedPolicy(),
+    );
 
   test('if it was denied for the lack of it', () => {
     expect(requested(PENDING, DIGEST)).toEqual({ digest: DIGEST, name: 'CALL_TOOL', at: RECEIVED_AT });

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { CallRule } from './call-rules.js';
 import { ContentChecks } from './content-checks.js';
 import { LabelRefusals } from './labels.js';
 import { policyHeader, PolicyName } from './policy-header.js';
@@ -24,6 +25,11 @@ export const Lane = Type.Object(
       },
       closed,
     ),
+    /**
+     * What calls of its tools may contain: commands, paths, hosts, names. Absent: no rules. With it, a call of any tool of
+     * CALL_TOOL needs a rule that allows it.
+     */
+    calls: Type.Optional(Type.Array(CallRule, { minItems: 1, maxItems: 256 })),
     scope: Type.Object(
       { requires: Type.Array(PolicyName, { maxItems: 64 }), prohibits: Type.Array(PolicyName, { maxItems: 64 }) },
       closed,

@@ -2,6 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { namedActorProperties, Person } from '../person.js';
+import { CALL_RULE_ID_PATTERN } from '../policy/call-rules.js';
 import { AuthenticationContext, IssuerUrl } from '../policy/identities.js';
 import { Actor, closed, Identifier, OneOf, RunId, Sha256, Timestamp } from '../shapes.js';
 import { VerifiedIdentity } from './verified-identity.js';
@@ -11,8 +12,10 @@ export const APPROVALS_MAX = 256;
 export const BALLOT_DIGESTS_MAX = 64;
 const QUORUM_MAX = 8;
 
-/** What can need an approval: the two high-risk runs, or an action of the catalogue. */
-const ApprovalSubject = Type.String({ pattern: '^(?:promotion|export|[A-Z][A-Z0-9_]{0,63})$' });
+/** What can need an approval: the two high-risk runs, an action of the catalogue, or `call.ID` for a call rule. */
+const ApprovalSubject = Type.String({
+  pattern: `^(?:promotion|export|[A-Z][A-Z0-9_]{0,63}|call\\.${CALL_RULE_ID_PATTERN})$`,
+});
 
 /** C98: voters whom an issuer has authenticated. All of its members must hold. */
 export const VoterRequirement = Type.Object(

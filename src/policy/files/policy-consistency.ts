@@ -7,6 +7,7 @@ import type { PolicyFile } from '../../contract/policy/pins.js';
 import type { RolesPolicy } from '../../contract/policy/roles.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
 import type { CONSISTENCY_RULES } from './policy-finding.js';
+import { approvalSubjectOf } from '../calls/call-decision.js';
 import { isProhibition } from '../prohibitions.js';
 
 /** The three files, each valid by its schema. */
@@ -28,6 +29,7 @@ export interface Inconsistency {
 export const findInconsistencies = (parts: PolicyParts, catalogue: Catalogue): readonly Inconsistency[] => [
   ...checkLanes(parts),
   ...checkExports(parts),
+  ...checkCalls(parts),
   ...checkRoles(parts),
   ...checkActions(parts, catalogue),
   ...checkApprovals(parts, catalogue),
@@ -74,6 +76,29 @@ function* checkExports({ lanes: { lanes }, actions: { approvals } }: PolicyParts
         ...at,
         message: `${lane} lets exports hold what it withholds: add an approval for export to the actions`,
       };
+    }
+  }
+}
+
+/** Call rules name tools of their lane, and an approval that can be given. */
+function* checkCalls({ lanes: { lanes }, actions: { approvals = [] } }: PolicyParts): Generator<Inconsistency> {
+  const subjects = new Set(approvals.map((rule) => rule.for));
+  for (const [index, { lane_id, calls = [], allowed_actions }] of lanes.entries()) {
+    const seen = new Set<string>();
+    for (const [entry, rule] of calls.entries()) {
+      const at = { name: 'lanes', pointer: `/lanes/${index}/calls/${entry}` } as const;
+      const label = `call rule ${quoteForMessage(rule.id)} of lane ${quoteForMessage(lane_id)}`;
+      if (seen.has(rule.id)) yield { ...at, rule: 'call.duplicate_id', message: `${label} is there twice` };
+      seen.add(rule.id);
+      for (const tool of rule.tools) {
+        if (allowed_actions.tools?.includes(tool) === true) continue;
+        const message = `${label} names ${quoteForMessage(tool)}, which the lane does not list`;
+        yield { ...at, pointer: `${at.pointer}/tools`, rule: 'call.tool_not_listed', message };
+      }
+      if (rule.decision === 'approval' && !subjects.has(approvalSubjectOf(rule))) {
+        const message = `${label} asks for an approval: add one for ${approvalSubjectOf(rule)} to the actions`;
+        yield { ...at, pointer: `${at.pointer}/decision`, rule: 'call.approval_missing', message };
+      }
     }
   }
 }
@@ -128,7 +153,11 @@ function* checkActions(
 }
 
 /** An approver role must exist and belong to people; otherwise the request could never be approved. */
-function* checkApprovals({ roles: { roles }, actions }: PolicyParts, catalogue: Catalogue): Generator<Inconsistency> {
+function* checkApprovals(
+  { lanes: { lanes }, roles: { roles }, actions }: PolicyParts,
+  catalogue: Catalogue,
+): Generator<Inconsistency> {
+  const calls = new Set(lanes.flatMap(({ calls: rules = [] }) => rules.map(approvalSubjectOf)));
   const people = new Set(roles.filter((role) => role.class === 'human').map(({ role_id }) => role_id));
   const seen = new Set<string>();
   for (const [index, { for: subject, approver_roles }] of (actions.approvals ?? []).entries()) {
@@ -137,7 +166,7 @@ function* checkApprovals({ roles: { roles }, actions }: PolicyParts, catalogue: 
     if (seen.has(subject)) yield { ...at, rule: 'approval.duplicate', message: `${approvalLabel} is there twice` };
     seen.add(subject);
     const privileged = catalogue.action(subject)?.run_kind ?? null;
-    if (!APPROVED_RUNS.includes(subject) && privileged === null) {
+    if (!APPROVED_RUNS.includes(subject) && !calls.has(subject) && privileged === null) {
       yield {
         ...at,
         rule: 'approval.unknown_subject',

@@ -1,0 +1,19 @@
+// What a step needs an approval for: its action, or the call rule that its call matches.
+
+import { callApprovalSubject } from '../policy/calls/call-decision.js';
+import type { Policy } from '../policy/policy.js';
+import { isJsonObject } from '../contract/json.js';
+import type { AuthorizationSubject } from './authorization-subject.js';
+import { mediatedContext } from './mediated-request.js';
+
+type Requester = Pick<AuthorizationSubject, 'agent' | 'action' | 'args' | 'mediated_run_id'>;
+
+/** The subject of the approval rules: `call.ID` for a call that such a call rule of its lane matches, else the action. */
+export function approvalSubject(step: Requester, policy: Policy): string {
+  const action = step.action ?? '';
+  if (action !== 'CALL_TOOL') return action;
+  const lane = policy.lanes.get(mediatedContext(step, policy).lane_id ?? '');
+  const { tool, input } = step.args ?? {};
+  if (lane?.calls === undefined || typeof tool !== 'string' || !isJsonObject(input)) return action;
+  return callApprovalSubject(lane, { tool, input }) ?? action;
+}
