@@ -8,7 +8,7 @@ import { mediatedContext } from './mediated-request.js';
 
 type Requester = Pick<AuthorizationSubject, 'agent' | 'action' | 'args' | 'mediated_run_id'>;
 
-/** The subject of the approval rules: `call.ID` for a call that such a call rule of its lane matches, else the action. */
+/** The subject of the approval rules: `call.ID` if a call rule of its lane asks for an approval, else the action. */
 export function approvalSubject(step: Requester, policy: Policy): string {
   const action = step.action ?? '';
   if (action !== 'CALL_TOOL') return action;

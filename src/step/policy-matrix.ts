@@ -1,6 +1,7 @@
 // The policy as a matrix: what each role may do in each lane. The functions that decide proposals decide each cell, for
 // a run whose verdict depends only on role, lane and action. Its pins are known and every scope field has a value; it
-// has read nothing, no overlay applies, and no request is approved.
+// has read nothing, no overlay applies, and no request is approved. Where call rules decide by the input of a call, the
+// cell says so: no input stands for the others.
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
 import { emptyBook, approvalRuleFor, APPROVAL_STATUS_RULES } from '../policy/approval/approval.js';
@@ -15,7 +16,9 @@ import { EMPTY_LABEL } from '../policy/labels.js';
 import { authorizeAgent, authorizePrivileged, laneContext, type PrivilegedRequest } from '../policy/authorize-run.js';
 import type { Policy } from '../policy/policy.js';
 import type { Verdict } from '../policy/verdict.js';
+import { isDecidedByInput } from '../policy/calls/call-decision.js';
 import { authorizeLane, UNDECIDED_AUTHORIZATION } from './authorization.js';
+import { mediatedContext } from './mediated-request.js';
 
 /** A row of the matrix: an action of the policy, with its target if the arguments name one, or a high-risk run. */
 export interface MatrixAction {
@@ -30,7 +33,8 @@ export interface MatrixCell {
   readonly role_id: string;
   readonly lane_id: string;
   readonly act: string;
-  readonly decision: Verdict['decision'];
+  /** `depends`: the call rules of the lane decide by the input of each call. Its rule is then `call.*`. */
+  readonly decision: Verdict['decision'] | 'depends';
   readonly rule_id: string;
 }
 
@@ -132,7 +136,9 @@ const runOf = ({ role_id, class: actor_type }: Role, { lane_id }: Lane, scope: R
   scope,
 });
 
-function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, policy: Policy): Verdict {
+type CellDecision = Pick<MatrixCell, 'decision' | 'rule_id'>;
+
+function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, policy: Policy): CellDecision {
   const runInLane = laneContext(run, lane);
   if (matrixAction.action === 'promotion' || matrixAction.action === 'export') {
     const verdict = authorizePrivileged(
@@ -145,7 +151,11 @@ function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, pol
   const agentVerdict = authorizeAgent(runInLane, policy);
   if (agentVerdict.decision === 'deny') return agentVerdict;
   if (definitionOf(matrixAction.action, policy).run_kind === null) return agentVerdict;
-  const { verdict } = authorizeLane(stepOf(runInLane, matrixAction), policy);
+  const depends = isInputDecisive(runInLane, matrixAction, policy);
+  // Without an input, the call rules decide nothing.
+  const decided = depends ? { ...matrixAction, args: withoutInput(matrixAction.args) } : matrixAction;
+  const { verdict } = authorizeLane(stepOf(runInLane, decided), policy);
+  if (depends && verdict?.cause !== 'LANE') return { decision: 'depends', rule_id: 'call.*' };
   // Without a verdict the step waits for facts: role, lane and action allow it.
   return denyUnlessApproved(
     verdict ?? { decision: 'allow', rule_id: 'lane.granted', cause: null },
@@ -153,6 +163,17 @@ function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, pol
     policy,
   );
 }
+
+/** Whether call rules of the lane of the mediated run decide calls of the tool by their input. */
+function isInputDecisive(agent: RunContext, { action, args: { tool } }: MatrixAction, policy: Policy): boolean {
+  if (action !== 'CALL_TOOL' || typeof tool !== 'string') return false;
+  const { lane_id } = mediatedContext({ agent, action, mediated_run_id: `${agent.run_id}.1` }, policy);
+  const lane = policy.lanes.get(lane_id ?? '');
+  return lane !== undefined && isDecidedByInput(lane, tool);
+}
+
+const withoutInput = (args: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(args).filter(([name]) => name !== 'input'));
 
 /** D7: an action that requires an approval is denied until it is approved. */
 const denyUnlessApproved = (verdict: Verdict, subject: string, { approvals }: Policy): Verdict =>

@@ -77,11 +77,13 @@ describe('a rule of ids and names in words', () => {
     const wordless = publishedRules().filter((rule) => describeTextRule(rule) === null);
     expect([...new Set(wordless.map(({ pattern }) => pattern))].toSorted()).toEqual([
       '^(?:[0-9a-f]{40}|[0-9a-f]{64})$',
-      '^(?:promotion|export|[A-Z][A-Z0-9_]{0,63})$',
+      '^(?:\\*\\.)?[a-z0-9-]+(?:\\.[a-z0-9-]+)*$',
+      '^(?:promotion|export|[A-Z][A-Z0-9_]{0,63}|call\\.[a-z][a-z0-9_]{0,39})$',
       '^/sandbox/',
       '^1\\.\\d+\\.\\d+$',
       UUID_PATTERN,
       '^[A-Za-z0-9_]+(?:\\.[1-9][0-9]*)*$',
+      '^\\S+(?: \\S+)*$',
       '^\\d{4}-\\d{2}-\\d{2}$',
       (Timestamp as TextRule).pattern,
       '^https?://[!-"$->@-~]+$',

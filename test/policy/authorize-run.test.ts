@@ -5,6 +5,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { CONFIDENTIALITY_FLAGS, LABEL_REFUSALS } from '../../src/contract/policy/labels.js';
 import type { ApprovalRule } from '../../src/contract/run/approval.js';
+import type { JsonObject } from '../../src/contract/json.js';
 import type { Lane } from '../../src/contract/policy/lanes.js';
 import type { RunContext } from '../../src/contract/run/run-context.js';
 import {
@@ -15,6 +16,7 @@ import {
   PRIVILEGED_CHECKS,
   type PrivilegedRequest,
 } from '../../src/policy/authorize-run.js';
+import { contentOf } from '../../src/hooks/native-calls.js';
 import { createLabel } from '../../src/policy/labels.js';
 import { PROHIBITION_NAMES } from '../../src/policy/prohibitions.js';
 import { RULE_IDS, RULES } from '../../src/policy/verdict.js';
@@ -49,6 +51,17 @@ const withheld = (
   policy: { approvals, flags },
 });
 
+/** A call of a shell, in a lane with call rules. */
+const calls = (rules: NonNullable<Lane['calls']>, input: JsonObject): Case => ({
+  lane: { calls: rules, allowed_actions: { tools: ['native.shell'] } },
+  request: { tool: 'native.shell', write: null, input },
+});
+const SHELL_RULE: NonNullable<Lane['calls']> = [
+  { id: 'secrets', tools: ['native.shell'], decision: 'deny', paths: ['**/.env'] },
+  { id: 'status', tools: ['native.shell'], decision: 'allow', commands: ['git status'] },
+  { id: 'publish', tools: ['native.shell'], decision: 'approval', commands: ['git push'] },
+];
+
 const READS_AND_WRITES: Lane['allowed_actions'] = {
   reads: ['facts'],
   tools: ['sandbox.write_file'],
@@ -77,6 +90,9 @@ const DENIALS: readonly (readonly [string, string, Case])[] = [
   ['lane.tool_not_allowed', 'a lane without tools', { lane: { allowed_actions: { writes: [] } } }],
   ['lane.write_not_allowed', 'another table', { request: { write: { table: 'facts', mode: 'upsert' } } }],
   ['lane.write_not_allowed', 'a lane without writes', { lane: { allowed_actions: { tools: ['sandbox.write_file'] } } }],
+  ['call.unreadable', 'a command with an expansion', calls(SHELL_RULE, { command: contentOf('git status $X') })],
+  ['call.not_allowed', 'another command', calls(SHELL_RULE, { command: contentOf('rm x') })],
+  ['call.denied.secrets', 'a path that a rule denies', calls(SHELL_RULE, { command: contentOf('git status .env') })],
   [
     'lane.write_mode_not_allowed',
     'append instead of upsert',
@@ -178,7 +194,7 @@ const DENIALS: readonly (readonly [string, string, Case])[] = [
   ['export.not_approved', 'exportable content, and no approval of exports', withheld(EXPORTABLE_CONTENT, [])],
 ];
 
-const ruleName = (rule_id: string): string => rule_id.replace(/^(scope\.\w+)\..*$/u, '$1.<field>');
+const ruleName = (rule_id: string): string => rule_id.replace(/^(scope\.\w+|call\.denied)\..*$/u, '$1.<field>');
 
 describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies and is the one that is named', () => {
   test.each(DENIALS)('%s: %s', (rule_id, _why, changed) => {
@@ -198,6 +214,9 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies and is
     expect(decide({ lane: reading, request: read })).toMatchObject({ rule_id: 'platform.cross_case' });
     expect(decide({ lane: { ...reading, cross_case_reads: true }, request: read })).toEqual(allowed);
     expect(decide(withheld(EXPORTABLE_CONTENT, [APPROVED]))).toEqual(allowed);
+    // The approval of a call is checked last, after the lane.
+    for (const command of ['git status', 'git push'])
+      expect(decide(calls(SHELL_RULE, { command: contentOf(command) }))).toEqual(allowed);
   });
 
   test('every rule is reached by a row, or is one of the three that allow', () => {
@@ -224,6 +243,7 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies and is
       ['role.unknown', { run: { role_id: 'ROOT' } }],
       ['lane.role_not_allowed', { lane: { allowed_callers: { roles: [] } } }],
       ['lane.tool_not_allowed', { request: { tool: 'shell.run' } }],
+      ['call.not_allowed', { lane: { calls: SHELL_RULE }, request: { input: {} } }],
       ['lane.write_not_allowed', { request: { write: { table: 'facts', mode: 'append' } } }],
       ['scope.mismatch.run_id', { run: { scope: { run_id: 'run_root' } } }],
       // The platform itself also forbids this, as the last check.
@@ -253,6 +273,7 @@ describe('C55 the lists of checks', () => {
       'the lane names the role: lane.role_not_allowed',
       'a tool or table is requested, and it is registered: lane.nothing_requested tool.not_registered target.*',
       'the lane lists the tool: lane.tool_not_allowed',
+      'the call rules of the lane allow each part of the call: call.*',
       'the lane lists the table among its reads: lane.read_not_allowed',
       'the lane lists the table and mode among its writes: lane.write_not_allowed lane.write_mode_not_allowed',
       'every scope field that the lane requires has its value: scope.*',

@@ -6,7 +6,9 @@ import Type from 'typebox';
 import { machineDefinitions } from '../../machines/index.js';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
-import type { Json } from '../../src/contract/json.js';
+import type { Json, JsonObject } from '../../src/contract/json.js';
+import { contentOf } from '../../src/hooks/native-calls.js';
+import { NATIVE_TOOLS } from '../../src/hooks/native-tools.js';
 import { machinesFor } from '../../src/kernel/pinned-policy.js';
 import { loadPolicy } from '../../src/policy/files/check-policy.js';
 import { EMPTY_LABEL } from '../../src/policy/labels.js';
@@ -14,6 +16,7 @@ import type { Policy } from '../../src/policy/policy.js';
 import {
   catalogueFrom,
   defineAction,
+  defineExternalTool,
   defineTool,
   type RegistrationOptions,
 } from '../../src/runtime/effects/define-effects.js';
@@ -36,6 +39,9 @@ const more = {
   tools: [
     defineTool({ name: 'mail.send', outside: true, input: none, output: none, run: () => ({}) }),
     defineTool({ name: 'shell.run', input: none, output: none, run: () => ({}) }),
+    ...NATIVE_TOOLS.filter(({ name }) => name === 'native.shell' || name === 'native.read').map(
+      ({ name, input, timeout }) => defineExternalTool({ name, input, timeout }),
+    ),
   ],
   actions: [
     defineAction({ name: 'NOTE', risk: 'write', args: none, needs: { tool: 'mail.send' }, run: () => ({}) }),
@@ -59,19 +65,27 @@ const ofService: Edit = (name, text) => {
     : edited;
 };
 
-/** Additions that an operator may make: approvals, and a lane without a case. */
+const CALLS = `
+    calls:
+      - { id: status, tools: [native.shell], decision: allow, commands: [git status] }
+      - { id: mail, tools: [mail.send], decision: allow }
+      - { id: charge, tools: [billing.charge], decision: approval }
+`;
+
+/** Additions that an operator may make: approvals, call rules, and a lane without a case. */
 const ofFirm: Edit = (name, text) => {
   const edited = ofService(name, text);
   if (name === 'lanes') {
-    return edited.replace(
+    const withoutCase = edited.replace(
       '    purpose: Keep what an interview',
       '    inherits_case_id: false\n    purpose: Keep what an interview',
     );
+    return `${withoutCase.replace('tools: [billing', 'tools: [native.shell, native.read, shell.run, billing')}${CALLS}`;
   }
   if (name !== 'actions') return edited;
   const rule = (subject: string): string =>
     `  - { for: ${subject}, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 5 }\n`;
-  return `${edited}\napprovals:\n${['promotion', 'export', 'DELETE_FILE', 'CALL_TOOL', 'NOTE_FACT'].map(rule).join('')}`;
+  return `${edited}\napprovals:\n${['promotion', 'export', 'DELETE_FILE', 'CALL_TOOL', 'NOTE_FACT', 'call.charge'].map(rule).join('')}`;
 };
 
 /** The pinned material of a tree, and its policy. */
@@ -109,10 +123,26 @@ function opened({ policies, machines, policy }: Pinned): TreeDriver {
   return driver;
 }
 
-type Decision = Pick<MatrixCell, 'decision' | 'rule_id'>;
+type CellDecision = Pick<MatrixCell, 'decision' | 'rule_id'>;
+
+/** The decision of the kernel; `depends` if it decides two inputs of the action differently. */
+function decidedByKernel(of: Pinned, role_id: string, lane_id: string, act: MatrixAction): CellDecision {
+  const { tool } = act.args;
+  const inputs = (typeof tool === 'string' ? INPUTS[tool] : undefined) ?? [null];
+  const [first, ...others] = inputs.map((input) =>
+    decideOne(of, role_id, lane_id, input === null ? act : { ...act, args: { ...act.args, input } }),
+  );
+  if (first === undefined) throw new Error('an action without an input');
+  return others.every(({ rule_id }) => rule_id === first.rule_id) ? first : { decision: 'depends', rule_id: 'call.*' };
+}
+
+const INPUTS: Readonly<Record<string, readonly JsonObject[]>> = {
+  'native.shell': [{ command: contentOf('git status') }, { command: contentOf('rm x') }],
+  'native.read': [{ path: 'a' }, { path: 'b' }],
+};
 
 /** The kernel's own decision: what the audit records of the run with this action. */
-function decidedByKernel(of: Pinned, role_id: string, lane_id: string, act: MatrixAction): Decision {
+function decideOne(of: Pinned, role_id: string, lane_id: string, act: MatrixAction): CellDecision {
   const driver = opened(of);
   if (act.action === 'promotion' || act.action === 'export') {
     startRun(driver, act.action, act, { role_id, lane_id });
@@ -166,7 +196,7 @@ const RECORDS: Readonly<Record<string, Record<string, Json>>> = {
 const rowFor = (target: Json | undefined): Record<string, Json> =>
   RECORDS[typeof target === 'string' ? target : ''] ?? {};
 
-function authzOf(driver: TreeDriver, run_id: string): Decision {
+function authzOf(driver: TreeDriver, run_id: string): CellDecision {
   const [event] = driver.audit(run_id).filter(({ action_type }) => action_type === 'authz_decision');
   const { decision, rule_id } = event!.authz!;
   // A promotion or export that waits for approval is allowed by policy so far, and is not executed (D7).
@@ -211,6 +241,8 @@ test('the compared matrices reach each of these rules', () => {
 const RULES = [
   'agent.lane_granted',
   'approval.required',
+  'call.*',
+  'call.not_allowed',
   'lane.granted',
   'lane.read_not_allowed',
   'lane.tool_not_allowed',

@@ -26,8 +26,8 @@ export const Lane = Type.Object(
       closed,
     ),
     /**
-     * What calls of its tools may contain: commands, paths, hosts, names. Absent: no rules. With it, a call of any tool of
-     * CALL_TOOL needs a rule that allows it.
+     * What calls of its tools may contain: commands, paths, hosts, names. Absent: no rules. With it, a call of any tool
+     * of CALL_TOOL needs a rule that allows it.
      */
     calls: Type.Optional(Type.Array(CallRule, { minItems: 1, maxItems: 256 })),
     scope: Type.Object(

@@ -3,11 +3,11 @@
 import type { CallRule } from '../../contract/policy/call-rules.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 import type { JsonObject } from '../../contract/json.js';
-import { callParts, type CallPart } from './call-parts.js';
+import { callParts, partKindOf, type CallPart } from './call-parts.js';
 import { matchesGlob, matchesGlobInAnyCase } from './glob.js';
 
 /** A call as call rules see it. */
-export interface ToolCall {
+export interface JudgedCall {
   readonly tool: string;
   readonly input: JsonObject;
 }
@@ -24,9 +24,10 @@ export type CallDecision =
  * A rule that denies a part decides. Otherwise each part needs a rule that allows it. A part that matches only rules
  * with the decision `approval` needs an approval; the first such rule names it.
  */
-export function decideCall({ calls }: Pick<Lane, 'calls'>, { tool, input }: ToolCall): CallDecision {
+export function decideCall({ calls }: Pick<Lane, 'calls'>, { tool, input }: JudgedCall): CallDecision {
   if (calls === undefined) return ALLOWED;
   const rules = calls.filter(({ tools }) => tools.includes(tool));
+  if (rules.length === 0) return { decision: 'deny', rule: null };
   const parts = callParts(tool, input);
   if (parts === null) return { decision: 'unreadable' };
   const denying = rules.find((rule) => rule.decision === 'deny' && parts.some((part) => isDenied(rule, part)));
@@ -38,10 +39,14 @@ export function decideCall({ calls }: Pick<Lane, 'calls'>, { tool, input }: Tool
 }
 
 /** The subject of the approval that a call needs by these rules; null if it needs none. */
-export function callApprovalSubject(lane: Pick<Lane, 'calls'>, call: ToolCall): string | null {
+export function callApprovalSubject(lane: Pick<Lane, 'calls'>, call: JudgedCall): string | null {
   const decided = decideCall(lane, call);
   return decided.decision === 'approval' ? approvalSubjectOf(decided.rule) : null;
 }
+
+/** Whether the decision about a call depends on its input: rules name the tool, and see parts of its input. */
+export const isDecidedByInput = ({ calls = [] }: Pick<Lane, 'calls'>, tool: string): boolean =>
+  partKindOf(tool) !== 'call' && calls.some(({ tools }) => tools.includes(tool));
 
 export const approvalSubjectOf = ({ id }: Pick<CallRule, 'id'>): string => `call.${id}`;
 

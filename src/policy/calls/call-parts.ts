@@ -12,6 +12,26 @@ export type CallPart =
   /** The call as a whole: its input has nothing that rules distinguish. */
   | { readonly kind: 'call' };
 
+/** The kind of the parts of each call of the tool. */
+export function partKindOf(tool: string): CallPart['kind'] {
+  return Object.hasOwn(KINDS, tool) ? KINDS[tool as keyof typeof KINDS] : 'call';
+}
+
+/** What call rules see in the input of each tool of a coding agent. */
+const KINDS = {
+  'native.shell': 'command',
+  'native.read': 'path',
+  'native.search': 'path',
+  'native.write': 'path',
+  'native.edit': 'path',
+  'native.patch': 'path',
+  'native.fetch': 'host',
+  'native.web_search': 'call',
+  'native.mcp': 'name',
+  'native.other': 'name',
+} as const satisfies Record<string, CallPart['kind']>;
+export const NATIVE_TOOL_NAMES: readonly string[] = Object.keys(KINDS);
+
 /** @returns null if the input cannot be read with certainty: the call is then denied */
 export function callParts(tool: string, input: JsonObject): readonly CallPart[] | null {
   switch (tool) {
@@ -39,7 +59,7 @@ export function callParts(tool: string, input: JsonObject): readonly CallPart[] 
 function commandParts(command: Json | undefined): readonly CallPart[] | null {
   if (!isJsonObject(command)) return null;
   const { text, bytes } = command;
-  // A longer command is recorded by its beginning only, and nobody can judge the rest.
+  // Only the beginning of a longer command is recorded, so the rest cannot be judged.
   if (typeof text !== 'string' || Buffer.byteLength(text) !== bytes) return null;
   return shellCommands(text)?.map((words) => ({ kind: 'command' as const, words })) ?? null;
 }

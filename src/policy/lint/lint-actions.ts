@@ -4,6 +4,7 @@ import type { ActionDefinition } from '../../contract/policy/actions.js';
 import type { ActionsPolicy } from '../../contract/policy/actions-policy.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
+import { approvalSubjectOf } from '../calls/call-decision.js';
 import type { LintFinding, LintRule, LintSeverity } from './lint-rules.js';
 import { laneKindOf } from './lane-kind.js';
 import type { PolicyParts } from '../files/policy-consistency.js';
@@ -15,7 +16,7 @@ export function* lintActions(parts: PolicyParts, catalogue: Catalogue): Generato
   for (const [index, action] of actions.entries()) yield* lintAction(action, `/actions/${index}`, parts, catalogue);
   for (const [index, rule] of approvals.entries()) {
     const approvalLabel = `the approval of ${quoteForMessage(rule.for)}`;
-    if (!HIGH_RISK_SUBJECTS.includes(rule.for) && !actions.some(({ action }) => action === rule.for)) {
+    if (!HIGH_RISK_SUBJECTS.includes(rule.for) && !isAgentSubject(rule.for, parts)) {
       yield actionFinding(
         'approval.unlisted_action',
         `/approvals/${index}/for`,
@@ -41,7 +42,7 @@ export function* lintActions(parts: PolicyParts, catalogue: Catalogue): Generato
     yield actionFinding('limits.denials', '/limits/denials_per_run_max', message);
   }
   const { finish_with_pending_request: finishRule = 'cancel' } = knobs;
-  if (finishRule !== 'cancel' && !approvals.some((rule) => actions.some(({ action }) => action === rule.for))) {
+  if (finishRule !== 'cancel' && !approvals.some((rule) => isAgentSubject(rule.for, parts))) {
     const message = `FINISH would ${finishRule} on pending requests, but no action of an agent needs an approval`;
     yield actionFinding('finish.no_request', '/knobs/finish_with_pending_request', message, 'warning');
   }
@@ -50,6 +51,13 @@ export function* lintActions(parts: PolicyParts, catalogue: Catalogue): Generato
     yield actionFinding('checkpoints.late', '/knobs/checkpoints', message, 'warning');
   }
 }
+
+/** Whether agents can ask for an approval of it: a listed action, or a call rule that asks for one. */
+const isAgentSubject = (subject: string, { lanes: { lanes }, actions: { actions } }: PolicyParts): boolean =>
+  actions.some(({ action }) => action === subject) ||
+  lanes.some(({ calls = [] }) =>
+    calls.some((rule) => rule.decision === 'approval' && approvalSubjectOf(rule) === subject),
+  );
 
 const HIGH_RISK_SUBJECTS = ['promotion', 'export'];
 const EXPIRES_MINUTES_MAX = 43_200;

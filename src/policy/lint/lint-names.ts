@@ -4,14 +4,16 @@
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { ACTIONS } from '../../contract/policy/actions.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
+import { NATIVE_TOOL_NAMES } from '../calls/call-parts.js';
 import type { LintFinding } from './lint-rules.js';
 import type { PolicyParts } from '../files/policy-consistency.js';
 
-/** Tools of the platform, and tools of the shipped lanes, which services register. */
+/** Tools of the platform, those of coding agents, and tools of the shipped lanes, which services register. */
 const TOOLS: readonly string[] = [
   ...Object.values(ACTIONS)
     .map(({ tool }) => tool)
     .filter((tool) => tool !== null),
+  ...NATIVE_TOOL_NAMES,
   ...['session.verify', 'session.review'],
   ...['export_bundle.create', 'export_bundle.validate', 'export_bundle.signoff', 'export_bundle.download'],
   ...['dictation.start', 'dictation.stop', 'transcription.run', 'transcription.status', 'interview.prompt.next'],

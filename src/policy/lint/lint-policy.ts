@@ -9,6 +9,7 @@ import type { RolesPolicy } from '../../contract/policy/roles.js';
 import { LINT_RULES, type LintFinding, type LintMessage } from './lint-rules.js';
 import { checkPolicy, readPolicyYaml, type NamedPolicyFile } from '../files/check-policy.js';
 import { lintActions } from './lint-actions.js';
+import { lintCalls } from './lint-calls.js';
 import { lintLanes } from './lint-lanes.js';
 import { lintNames } from './lint-names.js';
 import { lintRoles } from './lint-roles.js';
@@ -16,7 +17,7 @@ import type { PolicyParts } from '../files/policy-consistency.js';
 
 /** One part of the linter, with the rules for one subject. */
 type Linter = (parts: PolicyParts, catalogue: Catalogue) => Iterable<LintFinding>;
-const LINTERS: readonly Linter[] = [lintLanes, lintRoles, lintActions, lintNames];
+const LINTERS: readonly Linter[] = [lintLanes, lintCalls, lintRoles, lintActions, lintNames];
 
 /**
  * Reports every careless place of a policy, in the order of files and lines.

@@ -17,6 +17,7 @@ import { authorizeOrchestrator, type PrivilegedRequest } from '../../policy/auth
 import type { Policy } from '../../policy/policy.js';
 import type { Verdict } from '../../policy/verdict.js';
 import { requireGatherRequest, type Authorization } from '../../step/authorization.js';
+import { approvalSubject } from '../../step/approval-subject.js';
 import { awaitedRequests } from '../../policy/approval/finish-rule.js';
 import { CHECK_PHASES, runCheckPhases } from '../../step/step-draft.js';
 import { mediatedContext } from '../../step/mediated-request.js';
@@ -149,8 +150,10 @@ function verdictUnlessAnswered(
 ): PolicyAnswer {
   if (verdict === null) throw new InvariantError('a step was decided without a verdict');
   const entry = digest === null ? undefined : step.approvals.entries.find((known) => known.digest === digest);
-  if (entry !== undefined && !hasSameApprovalRule(entry.name, recordedPolicy, policy))
-    return { undecidable: 'approval.other_rule' };
+  const alike =
+    entry === undefined ||
+    (entry.name === approvalSubject(step, policy) && hasSameApprovalRule(entry.name, recordedPolicy, policy));
+  if (!alike) return { undecidable: 'approval.other_rule' };
   return toVerdict(verdict);
 }
 

@@ -42,6 +42,7 @@ function* allEdits(policy: Policy, editScope: EditScope): Generator<PolicyEdit> 
     });
     yield* grantEdits(policy, lane, editScope);
     for (const [text, changed] of listEdits(lane, editScope)) yield withLane(text, changed);
+    for (const [text, changed] of callEdits(lane, editScope)) yield withLane(text, changed);
     for (const [text, changed] of conditionEdits(lane)) yield withLane(text, changed);
   }
   yield* approvalEdits(policy, editScope.action);
@@ -68,6 +69,31 @@ function* listEdits(lane: Lane, { tools, tables }: EditScope): Generator<LaneEdi
         ? [`no longer list ${what}`, listed({ writes: others })]
         : [`list ${what}`, listed({ writes: [...writes, { table, mode }] })];
     }
+  }
+}
+
+/** Without a rule that denies, with a rule that allows in place of one that asks, and with one more that allows. */
+function* callEdits(lane: Lane, { tools }: EditScope): Generator<LaneEdit> {
+  const { calls } = lane;
+  if (calls === undefined) return;
+  for (const [index, rule] of calls.entries()) {
+    if (!rule.tools.some((tool) => tools.includes(tool))) continue;
+    if (rule.decision === 'deny' && calls.length > 1)
+      yield [`no longer have the call rule ${rule.id}`, { ...lane, calls: calls.toSpliced(index, 1) }];
+    if (rule.decision === 'approval')
+      yield [
+        `allow in the call rule ${rule.id} without an approval`,
+        { ...lane, calls: calls.with(index, { ...rule, decision: 'allow' }) },
+      ];
+  }
+  const ids = new Set(calls.map(({ id }) => id));
+  const id = ['added', ...calls.map((_, index) => `added_${index}`)].find((free) => !ids.has(free));
+  for (const tool of tools) {
+    if (id === undefined || lane.allowed_actions.tools?.includes(tool) !== true) continue;
+    yield [
+      `have a call rule that allows this call of ${tool}`,
+      { ...lane, calls: [...calls, { id, tools: [tool], decision: 'allow' }] },
+    ];
   }
 }
 

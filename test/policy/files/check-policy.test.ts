@@ -92,6 +92,8 @@ const laneWith = (...lines: readonly string[]): Partial<Record<PolicyFile, Uint8
   lanes: utf8(`${RIGHT.lanes}${lines.map((line) => `    ${line}\n`).join('')}`),
 });
 
+const CALL_RULE = '  - { id: reads, tools: [sandbox.read_file], decision: allow }';
+
 interface Row {
   readonly rule: FindingRule;
   readonly why: string;
@@ -184,6 +186,20 @@ const ROWS: readonly Row[] = [
     'lanes:12',
     laneWith('withholds_content: true', 'exports_content: true'),
   ),
+  row('call.duplicate_id', 'a rule twice', 'lanes:13', laneWith('calls:', CALL_RULE, CALL_RULE)),
+  row(
+    'call.tool_not_listed',
+    'a tool that the lane does not list',
+    'lanes:12',
+    laneWith('calls:', CALL_RULE.replace('sandbox.read_file', 'mail.send')),
+  ),
+  row(
+    'call.approval_missing',
+    'no approval rule for it',
+    'lanes:12',
+    laneWith('calls:', CALL_RULE.replace('allow', 'approval')),
+  ),
+  row('approval.unknown_subject', 'no call rule has this id', 'actions:27', approvals('call.reads', 'BOSS')),
   row('action.duplicate', 'THINK twice', 'actions:6', edit('actions', 'action: WRITE_FILE', 'action: THINK')),
   row('action.unknown', 'EXECUTE_SHELL', 'actions:5', edit('actions', 'action: THINK', 'action: EXECUTE_SHELL')),
   row('action.unknown_lane', 'a lane that there is not', 'actions:8', edit('actions', 'lane: FILES', 'lane: OTHER')),

@@ -66,6 +66,17 @@ const with_key = (lane_id: string, key: string, rule: LintRule, severity: LintSe
   edits: [lane(lane_id, '    audit:', `    ${key}\n    audit:`)],
   finds: { rule, file: 'lanes', in: lane_id, at: key, severity },
 });
+/** A lane with a shell, and one call rule with these conditions. */
+const with_calls = (what: string, conditions: string, rule: LintRule, severity: LintSeverity): Careless => {
+  const id = 'TOOL_INTERVIEW_CAPTURE';
+  const decision = severity === 'error' ? 'deny' : 'allow';
+  const calls = `calls: [{ id: run, tools: [native.shell], decision: ${decision}${conditions} }]`;
+  return {
+    what,
+    edits: [lane(id, '- dictation.start', '- native.shell'), lane(id, '    audit:', `    ${calls}\n    audit:`)],
+    finds: { rule, file: 'lanes', in: id, at: 'calls:', severity },
+  };
+};
 const ending = (what: string, action: string, [path, to]: readonly [string, string]): Careless => ({
   what,
   edits: [edit('actions', `action: ${action}`, `${path}: [.txt, .md]`, `${path}: ${to}`)],
@@ -264,6 +275,19 @@ export const CARELESS: readonly Careless[] = [
     edits: [{ file: 'actions', from: 'denials_per_run_max: 10 ', to: 'denials_per_run_max: 100000 ' }],
     finds: { rule: 'limits.denials', file: 'actions', at: 'denials_per_run_max: 100000' },
   },
+  {
+    what: 'a shell without call rules',
+    edits: [lane('TOOL_INTERVIEW_CAPTURE', '- dictation.start', '- native.shell')],
+    finds: {
+      rule: 'call.unrestricted',
+      file: 'lanes',
+      in: 'TOOL_INTERVIEW_CAPTURE',
+      at: 'native.shell',
+      severity: 'warning',
+    },
+  },
+  with_calls('a call rule for any command', '', 'call.any_command', 'warning'),
+  with_calls('a call rule that denies nothing', ', commands: [rm], names: [rm]', 'call.never_matches', 'error'),
   {
     what: 'heads that are signed late',
     edits: [{ file: 'actions', from: 'checkpoints: batch', to: 'checkpoints: tree_end' }],

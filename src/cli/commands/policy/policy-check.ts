@@ -33,7 +33,8 @@ export const policyCheck: CliCommand = {
     'Exits 1 if there is a finding, or a lint error that `turnpike policy pin` has not accepted. A file without a',
     'valid pin is not a finding; a warning on stderr names it. --matrix needs a policy without findings. It shows the',
     'decisions for runs with every scope field set and without approvals; `*` stands for all actions that the same',
-    'role and lane do not list. With --json: one line for every role, lane and action.',
+    'role and lane do not list. `depends` stands for calls that the call rules of the lane decide by their input.',
+    'With --json: one line for every role, lane and action.',
   ],
   async run(args, io) {
     const contract = findContractFolder(args, io);
