@@ -11,6 +11,7 @@
 //   3. Nothing else: new trees have the flag, and the golden histories prove that old trees decide as they did.
 
 import {
+  CASE_KEY_ROTATIONS,
   COMPARED_LOOKS,
   COMPARED_PERSONS,
   EXACT_NUMBERS,
@@ -142,6 +143,10 @@ export const FLAGS: readonly Flag[] = [
     what:
       'The step of an action that its caller executes ends with the decision; its run waits for the report of the ' +
       'caller (U-08). Before, there were no such actions. The agent, step and mediated machines have states for them.',
+  },
+  {
+    number: CASE_KEY_ROTATIONS,
+    what: 'A tree records that the key of a case was replaced, and by whom (C100). Before, none did.',
   },
 ];
 

@@ -1,6 +1,6 @@
 // Audit events that change no run: an input was refused, content was read, the ledger was restored, or a key replaced.
 
-import { KEY_ROTATIONS, RESTORES } from '../contract/policy/flags.js';
+import { CASE_KEY_ROTATIONS, KEY_ROTATIONS, RESTORES } from '../contract/policy/flags.js';
 import type { AccessInput, RecordedInput, RestoreInput, RotateKeyInput } from '../contract/run/entry.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
@@ -54,9 +54,14 @@ export function recordLedgerEvent(
   flags: ReadonlySet<number>,
 ): boolean {
   const run = input.run_id === tree_id ? builder.run(tree_id) : null;
-  if (run === null || !flags.has(input.kind === 'restore' ? RESTORES : KEY_ROTATIONS)) return false;
+  if (run === null || !flags.has(flagOf(input))) return false;
   const { context } = run;
   const body = input.kind === 'restore' ? restoreEvent(context, input) : rotationEvent(context, input);
   builder.record({ type: 'audit_event', body });
   return true;
+}
+
+function flagOf(input: RestoreInput | RotateKeyInput): number {
+  if (input.kind === 'restore') return RESTORES;
+  return input.rotation.purpose === 'case' ? CASE_KEY_ROTATIONS : KEY_ROTATIONS;
 }

@@ -291,10 +291,16 @@ export function restoreEvent(run: RunContext, restore: RestoreInput): AuditDraft
 /** A key was replaced. Names keys by what people compare. */
 export function rotationEvent(run: RunContext, { rotation, actor, role_id }: RotateKeyInput): AuditDraft {
   const event = newEvent(run, 'system', 'success');
-  const nameOf = (vkey: string): string => vkey.split('+').slice(0, 2).join('+');
   event.outcome_reason = KEY_ROTATED;
   event.actor = actor;
   event.role_id = role_id;
+  if (rotation.purpose === 'case') {
+    const { case_id, key_no, contents } = rotation;
+    event.target = { target_type: 'system', name: `key of case ${case_id}`, operation: `rotation ${key_no}` };
+    event.notes = `key ${key_no + 1} replaces key ${key_no} of ${case_id}, which then had ${contents} contents`;
+    return event;
+  }
+  const nameOf = (vkey: string): string => vkey.split('+').slice(0, 2).join('+');
   event.target = { target_type: 'system', name: 'ledger key', operation: `rotation ${rotation.number}` };
   event.notes = `the key ${nameOf(rotation.new_key)} replaces ${nameOf(rotation.old_key)}, and both have signed that`;
   return event;

@@ -45,6 +45,7 @@ import {
   type LocalState,
 } from './home/home.js';
 import { openKeyRotations, type KeyRotations } from './home/keys/rotate-ledger-key.js';
+import { rotateCaseKeys, type CaseKeyRotations, type RotateCaseKeysOptions } from './home/keys/rotate-case-keys.js';
 import { checkInterpretation } from './interpretation.js';
 import { LedgerReader, rootRunIdOf } from './ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from './agents/remote-agents.js';
@@ -143,6 +144,12 @@ export interface Turnpike extends KeyRotations {
    * @throws RunError CASE_IN_USE while a run tree of the case is live
    */
   erase(erasure: EraseOptions): Promise<ErasureReport>;
+  /**
+   * Replaces the key that encrypts the contents of one case, or of each, and encrypts all of them again. Run trees of the
+   * case may be live.
+   * @throws UsageError for a case without a key; LedgerError: then repeat it, which finishes what has begun
+   */
+  rotateCaseKeys(options: RotateCaseKeysOptions): Promise<CaseKeyRotations>;
   /** Returns content that came with an entry, and records in the ledger who reads it; null if it is withheld. */
   readContent(request: ContentRequest): Promise<Uint8Array | null>;
   /**
@@ -205,6 +212,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       },
       restart: () => engine.restart(),
       ...rotations,
+      rotateCaseKeys: (options) => rotateCaseKeys({ ...components, store }, options),
       ...createReadiness({ components, reader, keys, options }),
       upstreams: upstreams.problems,
       ...policyAccessOf(components),

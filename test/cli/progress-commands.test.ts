@@ -147,7 +147,12 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
     isRare: true,
     unavailable: readBuiltPage() === null,
   },
-  'keys rotate': { call: ['keys', 'rotate', '--signing', ...PERSON], says: [OPENING], differs: true, isRare: true },
+  'keys rotate': {
+    call: ['keys', 'rotate', '--cases', ...PERSON],
+    says: [OPENING, /encrypting contents again: \d+ of \d+ contents/],
+    differs: true,
+    isRare: true,
+  },
   mcp: { call: ['mcp'], says: [OPENING], differs: true, isRare: true },
   'home copy': {
     call: ['home', 'copy', 'HOME', 'OUT', '--keep-source'],

@@ -110,7 +110,8 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   'restore acknowledge': () => [OTHER],
   doctor: none,
   'keys list': none,
-  'keys rotate': () => [['--signing', '--actor', 'olga', '--role', 'ATTORNEY_ADMIN']],
+  'keys rotate': () =>
+    [['--signing'], ['--cases']].map((kind) => [...kind, '--actor', 'olga', '--role', 'ATTORNEY_ADMIN']),
 };
 
 /** The output of every command, in the order of the help; then the files that they wrote. */

@@ -1,4 +1,5 @@
-// Signs what a replaced key has signed in a key folder again: the notes of erasures, and their list.
+// Signs what a replaced key has signed in a key folder again: the notes of erased
+// and replaced case keys, and the list of erasures.
 
 import { join } from 'node:path';
 import type { ErasureSeal } from '../../ports/ledger/ledger-store.js';
@@ -15,7 +16,7 @@ const FILE_BYTES_MAX = 4_096;
  */
 export function resignErasures(directory: string, seal: ErasureSeal): void {
   for (const name of folderNames(directory)) {
-    if (!/\.\d+\.erased$/.test(name)) continue;
+    if (!/\.\d+\.(?:erased|replaced)$/.test(name)) continue;
     const path = join(directory, name);
     const bytes = readSmallFile(path, { bytesMax: FILE_BYTES_MAX, forbiddenMode: 0o077 });
     const statement = bytes === null ? null : seal.open(Buffer.from(bytes).toString('utf8'));

@@ -28,9 +28,11 @@ import type {
   TreeSummary,
 } from '../../ports/ledger/ledger-store.js';
 import type { ArchiveTable } from '../../ports/ledger/archives.js';
+import type { CaseKeyTable } from '../../ports/ledger/case-key-table.js';
 import type { LedgerRecords } from '../../ports/effects/records.js';
 import type { EndedTree, RunRecordTable } from '../../ports/ledger/run-records.js';
 import type { SqliteArchives } from './content/sqlite-archives.js';
+import { sqliteCaseKeyTable } from './content/sqlite-case-key-table.js';
 import { vacuum, removeArchived, sweepContents } from './content/sqlite-remove-archived.js';
 import type { BlockContent } from './sqlite-blocks.js';
 import {
@@ -103,6 +105,7 @@ class SqliteLedgerStore implements LedgerStore {
   readonly #contents: ContentStorage;
   readonly #stretchRows: number | undefined;
   readonly records: LedgerRecords | null;
+  readonly caseKeys: CaseKeyTable;
   /** `reopen` replaces these components. */
   #parts: SqliteComponents;
   /** The writer lock, and the writer; null after `reopen`, until `acquire` is called again. */
@@ -114,6 +117,8 @@ class SqliteLedgerStore implements LedgerStore {
     this.#access = access;
     this.#contents = contents;
     this.#parts = openComponents(file, contents, access);
+    const attempt = <T>(work: () => T): Promise<T> => this.#attempt(work);
+    this.caseKeys = sqliteCaseKeyTable({ keys: contents.keys, writer: () => this.#writer, attempt });
     const transaction = () => this.#writerState?.writer?.records ?? null;
     this.records = access === 'write' ? new SqliteLedgerRecords(() => this.#db, transaction) : null;
   }

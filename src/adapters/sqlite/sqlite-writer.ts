@@ -168,6 +168,11 @@ export class SqliteWriter {
     return eraseCaseContent(this.#parts, erasure, (work) => this.writeDerived(work));
   }
 
+  /** Runs work on contents, which is given what runs a part of it in its own transaction (`writeDerived`). */
+  onContents<T>(work: (parts: WriterComponents, inTransaction: (part: () => void) => boolean) => T): T {
+    return work(this.#parts, (part) => this.writeDerived(part));
+  }
+
   /** The transaction that the records in the ledger's own database take part in. */
   readonly records: RecordTransaction = {
     isBroken: () => this.#failure !== null,

@@ -106,7 +106,9 @@ function inputLabel(body: EntryOf<'input'>['body']): string {
     case 'restore':
       return `ledger ${body.event}`;
     case 'rotate_key':
-      return `ledger key rotation ${body.rotation.number}`;
+      return body.rotation.purpose === 'case'
+        ? `case key rotation ${body.rotation.case_id}.${body.rotation.key_no}`
+        : `ledger key rotation ${body.rotation.number}`;
     default:
       return body.kind;
   }

@@ -20,3 +20,4 @@ export const KEY_ROTATIONS = 17;
 export const VERIFIED_VOTERS = 18;
 export const RESTORES = 19;
 export const EXTERNAL_ACTS = 20;
+export const CASE_KEY_ROTATIONS = 21;

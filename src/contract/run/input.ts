@@ -27,7 +27,7 @@ import {
   TaxonomyVersions,
   Timestamp,
 } from '../shapes.js';
-import { LedgerKeyRotation } from './key-rotation.js';
+import { CaseKeyRotation, LedgerKeyRotation } from './key-rotation.js';
 
 export { SeenProposal } from './seen-proposal.js';
 
@@ -330,7 +330,7 @@ export const RotateKeyInput = Type.Object(
     ...envelope,
     kind: Type.Literal('rotate_key'),
     run_id: RunId,
-    rotation: LedgerKeyRotation,
+    rotation: Type.Union([LedgerKeyRotation, CaseKeyRotation]),
     actor: Actor,
     role_id: Identifier,
   },

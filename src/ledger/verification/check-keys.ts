@@ -31,7 +31,7 @@ export class KeyCheck {
   take({ type, body, seq, tree_id }: Entry & { readonly tree_id: string }, log_index: number): void {
     if (type !== 'input') return;
     if (body.kind === 'restore') this.#keptSize = Math.min(this.#keptSize, body.kept.size);
-    if (body.kind !== 'rotate_key') return;
+    if (body.kind !== 'rotate_key' || body.rotation.purpose !== 'ledger') return;
     const { number, note } = body.rotation;
     this.#recorded.push({ place: { log_index, tree_id, seq }, number, note });
   }

@@ -1,5 +1,6 @@
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import type { ArchiveTable } from './archives.js';
+import type { CaseKeyTable } from './case-key-table.js';
 import type { Batch, CommitResult, MarkKey, MarkOf, StoredSnapshot, TreeRecoveryHint } from './batch.js';
 import type { CursorOptions, EntryPlace, LogHead, LogStore, TreeEntry } from './log-store.js';
 import type { LedgerRecords } from '../effects/records.js';
@@ -105,6 +106,8 @@ export interface LedgerStore extends LogStore {
    * if the store writes no such notes.
    */
   sealErasures?(seal: () => ErasureSeal | null): void;
+  /** The keys of cases. Absent if the store encrypts no content. */
+  readonly caseKeys?: CaseKeyTable;
   /** Makes versions that know no rotation of keys refuse this ledger. Only the writer may call it. */
   allowRotations?(): Promise<void>;
   /** The records of runs whose tree has ended: derived from the entries, off the hot path. */

@@ -83,18 +83,46 @@ const PLAIN = /^[0-9a-f]{64}(?:\.part)?$/;
 
 /** Removes the plain files in the folder of a case, including drafts that a crash left. */
 export function removePlainFiles(directory: string, case_id: string): void {
+  removeFiles(directory, case_id, (name) => PLAIN.test(name));
+}
+
+function removeFiles(directory: string, case_id: string, isRemoved: (name: string) => boolean): void {
   const folder = folderOf({ directory, case_id });
   if (!existsSync(folder)) return;
   for (const { name, parentPath } of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    if (!PLAIN.test(name)) continue;
+    if (!isRemoved(name)) continue;
     rmSync(join(parentPath, name), { force: true });
     fsyncDirectorySync(parentPath);
   }
 }
 
+const SEALED = /^[0-9a-f]{64}\.([1-9]\d*)(\.part)?$/;
+
+/** Removes the plain files of a case, those under keys before `no`, and drafts that a crash left. */
+export function removeReplacedFiles(directory: string, case_id: string, no: number): void {
+  removePlainFiles(directory, case_id);
+  removeFiles(directory, case_id, (name) => {
+    const [, sealed, draft] = SEALED.exec(name) ?? [];
+    return sealed !== undefined && (Number(sealed) < no || draft !== undefined);
+  });
+}
+
 /** Removes all content files of a case whose key was destroyed. */
 export function removeArtifactFolder(directory: string, case_id: string): void {
   rmSync(folderOf({ directory, case_id }), { recursive: true, force: true });
+}
+
+/** Like `readArtifactFile`, at once. @throws like `readArtifactFile` */
+export function readArtifactFileSync(place: ArtifactPlace, byte_size: number): Uint8Array {
+  const path = artifactPathOf(place);
+  let bytes: Uint8Array;
+  try {
+    bytes = readRegularSync(path, byte_size + 1);
+  } catch (cause) {
+    throw unreadError(path, cause);
+  }
+  if (bytes.byteLength === byte_size) return bytes;
+  throw tamperedError(`the artifact ${path} has not ${byte_size} bytes`);
 }
 
 /**
@@ -112,9 +140,13 @@ export async function readArtifactFile(place: ArtifactPlace, byte_size: number):
       await file.close();
     }
   } catch (cause) {
-    const missing = ['ENOENT', 'ENOTDIR'].includes(errorCode(cause));
-    const message = missing ? `the artifact ${path} is missing` : `the artifact ${path} cannot be read`;
-    throw new LedgerError({ code: missing ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
+    throw unreadError(path, cause);
   }
   throw tamperedError(`the artifact ${path} has not ${byte_size} bytes`);
+}
+
+function unreadError(path: string, cause: unknown): LedgerError {
+  const missing = ['ENOENT', 'ENOTDIR'].includes(errorCode(cause));
+  const message = missing ? `the artifact ${path} is missing` : `the artifact ${path} cannot be read`;
+  return new LedgerError({ code: missing ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
 }

@@ -66,9 +66,9 @@ export interface BackupReport {
 
 /** Locks of running processes, and drafts of files that are being written. */
 const NOT_COPIED = /\.lock$|\.new-[0-9a-f]+$|\.new$|^control\.sock$|^ledger\.retired\.key$/;
-/** What a key folder contains that is no secret. */
+/** What a key folder contains that is no secret. A replaced key in its note is encrypted with the next one. */
 const PUBLIC_KEY_FILES = /^(?:ledger\.vkey|key-history\.list|overlay\.pub|overlay\.seen)$/;
-const PUBLIC_CASE_FILES = /\.erased$/;
+const PUBLIC_CASE_FILES = /\.(?:erased|replaced)$/;
 
 /**
  * Backs up a ledger that may be in use.

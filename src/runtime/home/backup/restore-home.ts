@@ -258,7 +258,9 @@ async function settleAndErase(
     const keys = new CaseKeys(paths.caseKeys, erasureSeal);
     for (const { case_id, key_no, at, by } of erased) {
       const tree_ids = (await store.treesOf(case_id)).map(({ tree_id }) => tree_id);
-      while (keys.lastErased(case_id) < key_no) await store.erase({ case_id, tree_ids, at, by });
+      if (keys.lastErased(case_id) < key_no) await store.erase({ case_id, tree_ids, at, by });
+      // Numbers that were made and erased after the backup, e.g. by a rotation, are not used again.
+      while (keys.lastErased(case_id) < key_no) keys.destroy(case_id, 0, { at, by });
     }
     return recorded;
   } finally {

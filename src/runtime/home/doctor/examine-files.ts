@@ -3,6 +3,7 @@
 import { inspectPath, machineFacts } from '../../../adapters/system/machine-facts.js';
 import { diskSpace } from '../../../adapters/files/disk-space.js';
 import { folderNames } from '../../../adapters/files/folder-names.js';
+import { CaseKeys } from '../../../adapters/keys/case-keys.js';
 import { ERASURE_LIST, readErasureList } from '../../../adapters/keys/erasure-list.js';
 import { join } from 'node:path';
 import { PolicyError, UsageError } from '../../../errors.js';
@@ -82,6 +83,17 @@ export async function examineKeys(paths: HomePaths, now: number): Promise<readon
     const { next, retired } = rotationFiles(paths.ledgerKey);
     if (!isRotating(paths.ledgerKey) && !hasFile(next) && !hasFile(retired)) return null;
     return 'a rotation of the ledger key was interrupted, and a private key of it still exists: open the home for writing';
+  });
+  attempt('no replaced key of a case exists', () => {
+    const acceptRetired = isRotating(paths.ledgerKey);
+    const seal = createErasureSeal(readLedgerVerifier(paths.ledgerKey), { acceptRetired });
+    const [unfinished] = new CaseKeys(paths.caseKeys, () => seal).unfinishedReplacements();
+    if (unfinished === undefined) return null;
+    const { case_id, key_no } = unfinished;
+    return (
+      `the rotation of key ${key_no} of ${case_id} was interrupted, and the old key still exists: ` +
+      `run \`turnpike keys rotate --case ${case_id}\` again`
+    );
   });
   found.push(...examineAge(paths, now));
   attempt('the list of erasures is signed and complete', () => {

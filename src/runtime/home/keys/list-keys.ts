@@ -9,8 +9,11 @@ import { noteVerifier } from '../../../ledger/proof/signed-note.js';
 import type { KeyFolder } from '../home-paths.js';
 import { readHomeHistory, readLedgerVerifier, rotationFiles } from '../ledger-key.js';
 
-/** `retired`: replaced, and its secret destroyed. `erased`: destroyed with the content of its case. */
-export type KeyState = 'current' | 'retired' | 'erased';
+/**
+ * `retired`: replaced, and its secret destroyed. `replacing`: replaced, and contents may still be under it. `erased`:
+ * destroyed with the content of its case.
+ */
+export type KeyState = 'current' | 'retired' | 'replacing' | 'erased';
 
 /** What is known of a key. */
 export interface KeyFacts {
