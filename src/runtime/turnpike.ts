@@ -145,8 +145,8 @@ export interface Turnpike extends KeyRotations {
    */
   erase(erasure: EraseOptions): Promise<ErasureReport>;
   /**
-   * Replaces the key that encrypts the contents of one case, or of each, and encrypts all of them again. Run trees of the
-   * case may be live.
+   * Replaces the key that encrypts the contents of one case, or of each, and encrypts all of them again. Run trees of
+   * the case may be live.
    * @throws UsageError for a case without a key; LedgerError: then repeat it, which finishes what has begun
    */
   rotateCaseKeys(options: RotateCaseKeysOptions): Promise<CaseKeyRotations>;
@@ -186,7 +186,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     const { engine, agents, highRisk, sessions, runRecords, history, replayPoints, restarts, ids, clock, log } =
       components;
     const recovery = await engine.start();
-    const rotations = await openKeyRotations({ ...components, store, anchor, keys });
+    const rotations = await openRotations({ ...components, store, anchor, keys });
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
     opened.push(...[highRisk, sessions].map((part) => () => part.close()));
     const reader = createReader(environment, components, options);
@@ -212,7 +212,6 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       },
       restart: () => engine.restart(),
       ...rotations,
-      rotateCaseKeys: (options) => rotateCaseKeys({ ...components, store }, options),
       ...createReadiness({ components, reader, keys, options }),
       upstreams: upstreams.problems,
       ...policyAccessOf(components),
@@ -235,6 +234,13 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     throw error;
   }
 }
+
+const openRotations = async (
+  parts: Parameters<typeof openKeyRotations>[0],
+): Promise<Pick<Turnpike, 'rotateLedgerKey' | 'rotateCaseKeys'>> => ({
+  ...(await openKeyRotations(parts)),
+  rotateCaseKeys: (options) => rotateCaseKeys(parts, options),
+});
 
 function createReader(
   { store, anchor }: StorageEnvironment,

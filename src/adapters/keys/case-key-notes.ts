@@ -1,5 +1,5 @@
 // The files of case keys: a key, the note that it was erased, and the note that another key replaced it. Each note is
-// signed with the key of the ledger, so nobody else can end a key.
+// signed with the key of the ledger, so only its owner can end a key.
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

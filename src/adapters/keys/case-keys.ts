@@ -9,8 +9,8 @@
 //       replacement the case continues with the next number.
 //   K4. A signed list names all erasures (erasure-list.ts). It is durable before the key is destroyed, too.
 //   K5. The note of a replacement has the replaced key, encrypted with the next one. So the next key opens all content
-//       of the case, also in an older copy of the ledger, and destroying it destroys all of that. The replacement counts
-//       from the note on. Until the file of the replaced key is destroyed, the replacement is unfinished.
+//       of the case, also in an older copy of the ledger, and destroying it destroys all of that. The replacement
+//       counts from the note on. Until the file of the replaced key is destroyed, the replacement is unfinished.
 
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync } from 'node:fs';
@@ -332,4 +332,7 @@ export class CaseKeys {
 
 const cipherOf = (key: KnownKey | ErasedKey): CaseCipher | ErasedKey => ('cipher' in key ? key.cipher : key);
 
-const withoutKey = ({ wrapped: _, ...replacement }: ReplacementNote): CaseKeyReplacement => replacement;
+const withoutKey = ({ case_id, key_no, contents, at, by, role }: ReplacementNote): CaseKeyReplacement => ({
+  ...{ case_id, key_no, contents },
+  ...{ at, by, role },
+});

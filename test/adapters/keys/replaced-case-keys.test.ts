@@ -179,7 +179,10 @@ describe('a replaced key of a case', () => {
     replace();
     const next = noteSigner(notePrivateKey('test/log', Buffer.alloc(32, 9))!)!;
     const [old, now] = [createErasureSeal(signer)!, createErasureSeal(next)!];
-    resignErasures(folder, { seal: now.seal, open: (note) => old.open(note) ?? now.open(note) });
+    resignErasures(folder, {
+      seal: (statement) => now.seal(statement),
+      open: (note) => old.open(note) ?? now.open(note),
+    });
     expect(thrownBy(() => open().replacements())).toEqual(tampered('does not say'));
     const keys = new CaseKeys(folder, () => now);
     expect(keys.replacements()).toHaveLength(1);

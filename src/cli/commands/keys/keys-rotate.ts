@@ -7,7 +7,7 @@ import { PERSON_OPTIONS, parsePerson } from '../../options/person-options.js';
 import { progressFor } from '../../progress-bar.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 import type { Turnpike } from '../../../runtime/turnpike.js';
-import { caseRotationText } from './rotate-case-keys.js';
+import { caseRotationText } from './case-rotation-text.js';
 
 /** `turnpike keys rotate`: replaces keys (decisions 0058 and 0061). */
 export const keysRotate: CliCommand = {

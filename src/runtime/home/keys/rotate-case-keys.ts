@@ -2,8 +2,8 @@
 //
 //   C1. A rotation counts from the moment at which the key folder has its note (K5 in case-keys.ts). New content is
 //       encrypted with the new key from then on, and the new key also opens what the old one has encrypted.
-//   C2. The contents are encrypted again in parts, with other work in between. After a crash the rotation is unfinished:
-//       everything can be read and written, and the next rotation of the case finishes it.
+//   C2. The contents are encrypted again in parts, with other work in between. After a crash the rotation is
+//       unfinished: everything can be read and written, and the next rotation of the case finishes it.
 //   C3. The file of the old key is destroyed last, when nothing in the ledger is under it.
 
 import { CaseId, Identifier } from '../../../contract/shapes.js';
