@@ -89,13 +89,13 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/api': ['src/adapters/telemetry/otel-telemetry.ts'],
   '@opentelemetry/exporter-metrics-otlp-proto': ['src/adapters/telemetry/sdk-telemetry.ts'],
   '@opentelemetry/exporter-prometheus': ['src/adapters/telemetry/sdk-telemetry.ts'],
-  '@opentelemetry/exporter-trace-otlp-proto': ['src/adapters/telemetry/sdk-telemetry.ts'],
+  '@opentelemetry/otlp-exporter-base': ['src/adapters/telemetry/sdk-telemetry.ts'],
+  '@opentelemetry/otlp-transformer': ['src/adapters/telemetry/sdk-telemetry.ts'],
   '@opentelemetry/resources': ['src/adapters/telemetry/sdk-telemetry.ts'],
   '@opentelemetry/sdk-metrics': [
     'src/adapters/telemetry/histogram-meter.ts',
     'src/adapters/telemetry/sdk-telemetry.ts',
   ],
-  '@opentelemetry/sdk-trace': ['src/adapters/telemetry/span-queue.ts', 'src/adapters/telemetry/span-recorder.ts'],
   '@modelcontextprotocol/sdk': ['src/adapters/mcp/mcp-client.ts', 'src/service/mcp/'],
 };
 

@@ -28,6 +28,9 @@ export class Histogram {
   readonly #series = new Map<string, HistogramSeries>();
   /** By the object: a caller passes the same one for the same attributes. */
   readonly #known = new WeakMap<Attributes, HistogramSeries>();
+  /** The attributes of the last value, and their series: most values follow one with the same. */
+  #lastAttributes: Attributes | null = null;
+  #lastSeries: HistogramSeries | null = null;
 
   constructor(options: HistogramOptions) {
     this.#options = options;
@@ -35,7 +38,8 @@ export class Histogram {
 
   record: Measure = (value, attributes = NONE) => {
     if (!(value >= 0)) return;
-    const series = this.#known.get(attributes) ?? this.#find(attributes);
+    const last = this.#lastAttributes === attributes ? this.#lastSeries : null;
+    const series = last ?? this.#find(attributes);
     const { boundaries } = this.#options;
     let bucket = 0;
     while (bucket < boundaries.length && value > (boundaries[bucket] ?? 0)) bucket += 1;
@@ -52,6 +56,13 @@ export class Histogram {
   }
 
   #find(attributes: Attributes): HistogramSeries {
+    const series = this.#known.get(attributes) ?? this.#create(attributes);
+    this.#lastAttributes = attributes;
+    this.#lastSeries = series;
+    return series;
+  }
+
+  #create(attributes: Attributes): HistogramSeries {
     const key = keyOf(attributes);
     const known = this.#series.get(key);
     const isFull = known === undefined && this.#series.size >= this.#options.seriesMax - 1;

@@ -4,7 +4,8 @@
 
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
 import { PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { convertLegacyHttpOptions, createOtlpHttpExportDelegate } from '@opentelemetry/otlp-exporter-base/node-http';
+import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { detectResources, envDetector, resourceFromAttributes, type Resource } from '@opentelemetry/resources';
 import {
   AggregationTemporality,
@@ -18,7 +19,8 @@ import type { Telemetry } from '../../ports/telemetry.js';
 import { HistogramMeter } from './histogram-meter.js';
 import { now, otelTelemetry, SCOPE } from './otel-telemetry.js';
 import type { OtlpSettings } from './otlp-settings.js';
-import { SpanQueue } from './span-queue.js';
+import { SpanBatch, type SpanRequest } from './span-batch.js';
+import { SpanQueue, type SpanExporter } from './span-queue.js';
 import { SpanRecorder } from './span-recorder.js';
 
 /** How long the end of the process waits for the collector, in ms. */
@@ -96,13 +98,26 @@ const createResource = (version: string): Resource =>
     detectResources({ detectors: [envDetector] }).merge(resourceFromAttributes({ 'service.version': version })),
   );
 
-/** The exporter reads headers, certificates and timeouts from the standard variables. */
-function createTraces(resource: Resource, settings: OtlpSettings, url: string) {
+function createTraces({ attributes }: Resource, settings: OtlpSettings, url: string) {
   const { queue: limits, timeoutMs, ratio, followsCallers } = settings;
-  const exporter = new OTLPTraceExporter({ url, timeoutMillis: timeoutMs });
-  const queue = new SpanQueue({ exporter, ...limits, shutdownMs: SHUTDOWN_MS });
-  const onEnd = queue.add.bind(queue);
-  return { queue, recorder: new SpanRecorder({ ratio, followsCallers, scope: SCOPE, resource, onEnd }) };
+  const batch = new SpanBatch({ scope: SCOPE, resource: attributes });
+  const exporter = createSpanExporter(url, timeoutMs);
+  const queue = new SpanQueue({ exporter, batch, ...limits, shutdownMs: SHUTDOWN_MS });
+  return { queue, recorder: new SpanRecorder({ ratio, followsCallers, onEnd: queue.add.bind(queue) }) };
+}
+
+/** The exporter of the SDK, for bytes. It reads headers, certificates and timeouts from the standard variables. */
+export function createSpanExporter(url: string, timeoutMillis: number): SpanExporter {
+  const headers = { 'Content-Type': 'application/x-protobuf' };
+  // The exporters of the SDK use it too: nothing else reads the standard variables.
+  // eslint-disable-next-line @typescript-eslint/no-deprecated
+  const options = convertLegacyHttpOptions({ url, timeoutMillis }, 'TRACES', 'v1/traces', headers);
+  const serializer = {
+    serializeRequest: ({ bytes }: SpanRequest) => bytes,
+    deserializeResponse: (bytes: Uint8Array) => ProtobufTraceSerializer.deserializeResponse(bytes),
+  };
+  const items = { name: 'span' as const, countItems: ({ count }: SpanRequest) => count };
+  return createOtlpHttpExportDelegate(options, serializer, 'otlp_http_span_exporter', items, undefined);
 }
 
 function createMetricPush(

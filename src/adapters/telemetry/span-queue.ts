@@ -1,7 +1,16 @@
-import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
+import type { SpanOutcome, SpanStart } from '../../ports/telemetry.js';
+import type { SpanBatch, SpanIds, SpanRequest } from './span-batch.js';
+
+/** Sends spans to a collector. */
+export interface SpanExporter {
+  export(request: SpanRequest, done: (result: { readonly error?: Error }) => void): void;
+  shutdown(): Promise<void>;
+}
 
 export interface SpanQueueOptions {
   readonly exporter: SpanExporter;
+  /** The spans of the next export. */
+  readonly batch: SpanBatch;
   /** Spans that wait for their export. One more is dropped. */
   readonly spansMax: number;
   readonly batchMax: number;
@@ -21,7 +30,10 @@ export class SpanQueue {
   readonly dropped: Record<DropReason, number> = { queue_full: 0, export_failed: 0 };
   exported = 0;
   readonly #options: SpanQueueOptions;
-  #spans: ReadableSpan[] = [];
+  /** Full batches. */
+  #requests: SpanRequest[] = [];
+  /** Spans of the full batches and of the next one. */
+  #waiting = 0;
   #timer: NodeJS.Timeout | null = null;
   /** The export in flight. It never rejects. */
   #exporting: Promise<void> | null = null;
@@ -32,21 +44,24 @@ export class SpanQueue {
   }
 
   /** Takes a span that is over. */
-  add(span: ReadableSpan): void {
-    if (this.#isClosed || this.#spans.length >= this.#options.spansMax) {
+  add(start: SpanStart, end: SpanOutcome, ids: SpanIds): void {
+    const { batch, batchMax, spansMax } = this.#options;
+    if (this.#isClosed || this.#waiting >= spansMax) {
       this.dropped.queue_full += 1;
       return;
     }
-    this.#spans.push(span);
+    batch.add(start, end, ids);
+    this.#waiting += 1;
+    if (batch.count >= batchMax) this.#requests.push(batch.take());
     if (this.#exporting !== null) return;
-    if (this.#spans.length >= this.#options.batchMax) this.#export();
+    if (this.#requests.length > 0) this.#export();
     else this.#timer ??= setTimeout(() => this.#export(), this.#options.intervalMs).unref();
   }
 
   /** Exports what waits now. */
   async forceFlush(): Promise<void> {
     await this.#exporting;
-    while (this.#spans.length > 0) {
+    while (this.#waiting > 0) {
       if (this.#exporting === null) this.#export();
       await this.#exporting;
     }
@@ -63,8 +78,10 @@ export class SpanQueue {
     await Promise.race([this.forceFlush(), timeout]);
     cancel();
     this.#isClosed = true;
-    this.dropped.export_failed += this.#spans.length;
-    this.#spans = [];
+    this.dropped.export_failed += this.#waiting;
+    this.#waiting = 0;
+    this.#requests = [];
+    this.#options.batch.clear();
     if (this.#timer !== null) clearTimeout(this.#timer);
     // An export that hangs must not keep the process: its requests have their own timeout.
     if (this.#exporting === null) await exporter.shutdown().catch(() => undefined);
@@ -74,23 +91,24 @@ export class SpanQueue {
   #export(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    const batch = this.#spans.splice(0, this.#options.batchMax);
-    if (batch.length === 0) return;
-    this.#exporting = this.#send(batch).then((isExported) => {
+    if (this.#waiting === 0) return;
+    const request = this.#requests.shift() ?? this.#options.batch.take();
+    this.#waiting -= request.count;
+    this.#exporting = this.#send(request).then((isExported) => {
       this.#exporting = null;
-      if (isExported) this.exported += batch.length;
-      else this.dropped.export_failed += batch.length;
+      if (isExported) this.exported += request.count;
+      else this.dropped.export_failed += request.count;
       // A collector that fails gets the next batch after the interval, as if it had begun now.
-      if (this.#isClosed || this.#spans.length === 0) return;
-      if (isExported && this.#spans.length >= this.#options.batchMax) this.#export();
+      if (this.#isClosed || this.#waiting === 0) return;
+      if (isExported && this.#requests.length > 0) this.#export();
       else this.#timer ??= setTimeout(() => this.#export(), this.#options.intervalMs).unref();
     });
   }
 
-  #send(batch: ReadableSpan[]): Promise<boolean> {
+  #send(request: SpanRequest): Promise<boolean> {
     return new Promise((resolve) => {
       try {
-        this.#options.exporter.export(batch, ({ error }) => resolve(error === undefined));
+        this.#options.exporter.export(request, ({ error }) => resolve(error === undefined));
       } catch {
         resolve(false);
       }

@@ -1,129 +1,78 @@
-// The spans of the command. Each is one object from its start to the exporter. The tracer of the SDK takes a multiple
-// of the time, for contexts, samplers, limits and events that no span here has.
+// The spans of the command. The tracer of the SDK takes a multiple of the time, for contexts, samplers, limits and
+// events that no span here has.
 
-import { RandomIdGenerator, type ReadableSpan } from '@opentelemetry/sdk-trace';
 import type { TracePoint } from '../../contract/trace-context.js';
 import type { OpenSpan, SpanOutcome, SpanStart, Tracer } from '../../ports/telemetry.js';
-import { toHrTime } from './hr-time.js';
-import { activePoint, runAtPoint, SpanKind, SpanStatusCode, toSpanContext } from './otel-telemetry.js';
+import { activePoint, runAtPoint } from './otel-telemetry.js';
+import type { SpanIds } from './span-batch.js';
 
-type SpanContext = ReturnType<ReadableSpan['spanContext']>;
+/** Takes a span that is over. */
+export type TakeSpan = (start: SpanStart, end: SpanOutcome, ids: SpanIds) => void;
 
 export interface SpanRecorderOptions extends Pick<Tracer, 'ratio' | 'followsCallers'> {
-  /** The name of the instrumentation. */
-  readonly scope: string;
-  readonly resource: ReadableSpan['resource'];
-  /** Takes a span that is over. */
-  readonly onEnd: (span: ReadableSpan) => void;
-}
-
-/** What all spans of a recorder have in common. */
-interface SpanOrigin {
-  readonly instrumentationScope: ReadableSpan['instrumentationScope'];
-  readonly resource: ReadableSpan['resource'];
-  readonly onEnd: (span: ReadableSpan) => void;
+  readonly onEnd: TakeSpan;
 }
 
 export class SpanRecorder implements Tracer {
   readonly ratio: number;
   readonly followsCallers: boolean;
-  readonly #origin: SpanOrigin;
+  readonly #onEnd: TakeSpan;
 
-  constructor({ ratio, followsCallers, scope, resource, onEnd }: SpanRecorderOptions) {
+  constructor({ ratio, followsCallers, onEnd }: SpanRecorderOptions) {
     this.ratio = ratio;
     this.followsCallers = followsCallers;
-    this.#origin = { instrumentationScope: { name: scope }, resource, onEnd };
+    this.#onEnd = onEnd;
   }
 
   start(start: SpanStart): OpenSpan {
-    return new RecordedSpan(start, this.#origin);
+    return new RecordedSpan(start, this.#onEnd);
   }
 
   record(start: SpanStart, end: SpanOutcome): void {
-    new RecordedSpan(start, this.#origin).end(end);
+    const { parent, ids } = start;
+    this.#onEnd(start, end, { traceId: parent?.traceId ?? ids?.traceId ?? null, spanId: ids?.spanId ?? null });
   }
 
   active = activePoint;
   runAt = runAtPoint;
 }
 
-const ids = new RandomIdGenerator();
-const UNSET = { code: SpanStatusCode.UNSET };
-const ERROR = { code: SpanStatusCode.ERROR };
-/** The flag of a trace that is recorded. */
-const SAMPLED = 1;
-const NONE: never[] = [];
-
-class RecordedSpan implements ReadableSpan, OpenSpan {
+class RecordedSpan implements OpenSpan {
   /** The state is text of the caller: it is passed on, and not exported. */
-  readonly point: TracePoint & Pick<SpanContext, 'traceFlags'>;
-  readonly name: string;
-  readonly kind: ReadableSpan['kind'];
-  readonly parentSpanContext?: SpanContext;
-  readonly startTime: ReadableSpan['startTime'];
-  readonly links: ReadableSpan['links'];
-  attributes: ReadableSpan['attributes'];
-  endTime: ReadableSpan['endTime'] = [0, 0];
-  status: ReadableSpan['status'] = UNSET;
-  ended = false;
-  readonly #origin: SpanOrigin;
+  readonly point: TracePoint;
+  readonly #start: SpanStart;
+  readonly #onEnd: TakeSpan;
+  #isOver = false;
 
-  constructor({ name, kind, parent, startMs, attributes, ids: chosen, link }: SpanStart, origin: SpanOrigin) {
-    this.name = name;
-    this.kind = kind === 'server' ? SpanKind.SERVER : SpanKind.INTERNAL;
-    this.startTime = toHrTime(startMs);
-    this.attributes = attributes;
-    this.links = link === undefined ? NONE : [{ context: toOwnContext(link) }];
-    if (parent !== null) this.parentSpanContext = toOwnContext(parent);
-    this.#origin = origin;
-    const traceId = parent?.traceId ?? chosen?.traceId ?? ids.generateTraceId();
-    const spanId = chosen?.spanId ?? ids.generateSpanId();
-    const { tracestate, baggage } = parent ?? {};
-    this.point = {
-      traceId,
-      spanId,
-      sampled: true,
-      traceFlags: SAMPLED,
-      ...(tracestate === undefined ? {} : { tracestate }),
-      ...(baggage === undefined ? {} : { baggage }),
-    };
+  constructor(start: SpanStart, onEnd: TakeSpan) {
+    const { parent, ids } = start;
+    const traceId = parent?.traceId ?? ids?.traceId ?? randomDigits() + randomDigits();
+    const spanId = ids?.spanId ?? randomDigits();
+    const { tracestate, baggage } = parent ?? NO_STATE;
+    this.point =
+      tracestate === undefined && baggage === undefined
+        ? { traceId, spanId, sampled: true }
+        : {
+            ...{ traceId, spanId, sampled: true },
+            ...(tracestate === undefined ? {} : { tracestate }),
+            ...(baggage === undefined ? {} : { baggage }),
+          };
+    this.#start = start;
+    this.#onEnd = onEnd;
   }
 
-  end({ endMs, attributes, error }: SpanOutcome): void {
-    if (this.ended) return;
-    this.ended = true;
-    this.endTime = toHrTime(endMs);
-    if (attributes !== undefined) this.attributes = { ...this.attributes, ...attributes };
-    if (error !== undefined && error !== null) {
-      this.attributes = { ...this.attributes, 'error.type': error };
-      this.status = ERROR;
-    }
-    this.#origin.onEnd(this);
+  end(end: SpanOutcome): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#onEnd(this.#start, end, this.point);
   }
-
-  spanContext(): SpanContext {
-    return this.point;
-  }
-
-  get duration(): ReadableSpan['duration'] {
-    const [[startSeconds, startNs], [endSeconds, endNs]] = [this.startTime, this.endTime];
-    return toHrTime((endSeconds - startSeconds) * 1e3 + (endNs - startNs) / 1e6);
-  }
-
-  get resource(): ReadableSpan['resource'] {
-    return this.#origin.resource;
-  }
-
-  get instrumentationScope(): ReadableSpan['instrumentationScope'] {
-    return this.#origin.instrumentationScope;
-  }
-
-  readonly events = NONE;
-  readonly droppedAttributesCount = 0;
-  readonly droppedEventsCount = 0;
-  readonly droppedLinksCount = 0;
 }
 
-/** The state is not part of it: it is text of the caller. */
-const toOwnContext = ({ traceId, spanId, sampled, remote = false }: TracePoint): SpanContext =>
-  toSpanContext({ traceId, spanId, sampled, remote });
+const NO_STATE: Pick<TracePoint, 'tracestate' | 'baggage'> = {};
+
+/** 16 hexadecimal digits, not all of them 0. */
+const randomDigits = (): string =>
+  (1 + Math.floor(Math.random() * (2 ** 32 - 1))).toString(16).padStart(8, '0') +
+  Math.floor(Math.random() * 2 ** 32)
+    .toString(16)
+    .padStart(8, '0');

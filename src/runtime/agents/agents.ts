@@ -48,7 +48,7 @@ interface AgentsOptions {
   readonly ids: Ids;
   readonly log: Log;
   readonly keepAlive: KeepAlive;
-  readonly telemetry: Pick<EngineTelemetry, 'openTree' | 'startStep'>;
+  readonly telemetry: Pick<EngineTelemetry, 'openTree' | 'startStep' | 'endStep'>;
 }
 
 export class Agents implements Omit<EngineListener, 'onRestarted'> {
@@ -274,7 +274,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const reply = createDeferred<string>();
     live.replies.set(input_id, reply);
     reply.promise.catch(() => undefined);
-    const endStep = this.#options.telemetry.startStep(live.run.context, trace);
+    this.#options.telemetry.startStep(live.run.context, trace);
     try {
       const input: NewInput = {
         kind: 'proposal',
@@ -294,7 +294,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       if (!(error instanceof LedgerError) || !this.#attachedEngine.hasFailed) throw error;
       return auditFailureResponse(bytes, live.policy, exposure);
     } finally {
-      endStep();
+      this.#options.telemetry.endStep(run_id);
       live.replies.delete(input_id);
     }
   }

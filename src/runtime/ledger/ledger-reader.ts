@@ -321,4 +321,7 @@ function nullIfTampered(error: unknown): null {
 }
 
 /** D11: the id of the root is the part before the first dot. */
-export const rootRunIdOf = (run_id: string): string => run_id.split('.', 1)[0] ?? run_id;
+export function rootRunIdOf(run_id: string): string {
+  const end = run_id.indexOf('.');
+  return end === -1 ? run_id : run_id.slice(0, end);
+}

@@ -1,7 +1,7 @@
 // The metrics of the engine. Labels are names of the catalogue, outcomes, rules and kinds: never what a caller sends.
 
 import { RULE_IDS } from '../../policy/verdict.js';
-import type { Measure, Meter } from '../../ports/telemetry.js';
+import type { Attributes, Measure, Meter } from '../../ports/telemetry.js';
 
 const MS_PER_SECOND = 1_000;
 /** In seconds: from a step that waits for no disk to one that waits for another service. */
@@ -44,10 +44,11 @@ export function createEngineMetrics(meter: Meter): EngineMetrics {
   const runs = count('runs_ended', 'Agent runs, promotions, exports and sessions that ended, by kind and state');
   const entries = count('log_entries', 'Entries that this process has committed');
   const bytes = count('log_bytes', 'Characters of the entries that this process has committed', 'By');
-  const attributes = new AttributeCache();
+  const stepAttributes = new AttributeCache('action', 'outcome');
+  const effectAttributes = new AttributeCache('action', 'status');
   return {
-    step: (ms, action, outcome) => step(ms / MS_PER_SECOND, attributes.get('action', action, 'outcome', outcome)),
-    effect: (ms, action, status) => effect(ms / MS_PER_SECOND, attributes.get('action', action, 'status', status)),
+    step: (ms, action, outcome) => step(ms / MS_PER_SECOND, stepAttributes.get(action, outcome)),
+    effect: (ms, action, status) => effect(ms / MS_PER_SECOND, effectAttributes.get(action, status)),
     queueWait: (ms) => queue(ms / MS_PER_SECOND),
     commit: (ms, count, size) => {
       commit(ms / MS_PER_SECOND);
@@ -60,18 +61,33 @@ export function createEngineMetrics(meter: Meter): EngineMetrics {
   };
 }
 
-/** The same object for the same labels, which are few. */
+/** The same object for the same values of two labels, which are few. */
 class AttributeCache {
-  readonly #known = new Map<string, Map<string, Record<string, string>>>();
+  readonly #names: readonly [first: string, second: string];
+  readonly #known = new Map<string, Map<string, Attributes>>();
+  /** The last values, and their object: most are the same again. */
+  #first = '';
+  #second = '';
+  #last: Attributes | null = null;
 
-  get(firstName: string, first: string, secondName: string, second: string): Record<string, string> {
-    const inner = this.#known.get(first) ?? new Map<string, Record<string, string>>();
+  constructor(first: string, second: string) {
+    this.#names = [first, second];
+  }
+
+  get(first: string, second: string): Attributes {
+    if (this.#last !== null && first === this.#first && second === this.#second) return this.#last;
+    this.#first = first;
+    this.#second = second;
+    this.#last = this.#find(first, second);
+    return this.#last;
+  }
+
+  #find(first: string, second: string): Attributes {
+    const inner = this.#known.get(first) ?? new Map<string, Attributes>();
     this.#known.set(first, inner);
-    let found = inner.get(second);
-    if (found?.[secondName] === undefined) {
-      found = { [firstName]: first, [secondName]: second };
-      inner.set(second, found);
-    }
+    const [firstName, secondName] = this.#names;
+    const found = inner.get(second) ?? { [firstName]: first, [secondName]: second };
+    inner.set(second, found);
     return found;
   }
 }

@@ -7,10 +7,11 @@ import type { RunContext } from '../../contract/run/run-context.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { ObservedInput, ObservedTick, TickObserver } from '../../engine/tick/tick-observer.js';
-import type { RunTermination } from '../../kernel/decision.js';
+import type { Decision, RunTermination } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { Log } from '../../ports/log.js';
 import type { OpenSpan, Telemetry } from '../../ports/telemetry.js';
+import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { createEngineMetrics, type EngineMetrics } from './engine-metrics.js';
 import { endingCode, RunLog } from './run-log.js';
 import { tracedLog } from './traced-log.js';
@@ -31,9 +32,6 @@ interface ActiveStep {
   readonly span: OpenSpan | null;
 }
 
-/** Ends the observation of a step that has no outcome; does nothing if it has one. */
-export type EndStep = () => void;
-
 export class EngineTelemetry implements TickObserver {
   readonly traces: RunTraces | null;
   readonly metrics: EngineMetrics | null;
@@ -46,6 +44,8 @@ export class EngineTelemetry implements TickObserver {
   readonly #steps = new Map<string, ActiveStep>();
   /** Promotions and exports that have begun in this process. */
   readonly #highRisk = new Map<string, RunCreated>();
+  /** Characters of the entries of the current tick. */
+  #bytes = 0;
   #hasFailed = false;
 
   constructor(options: EngineTelemetryOptions) {
@@ -69,36 +69,39 @@ export class EngineTelemetry implements TickObserver {
   }
 
   /** A step begins: its proposal is about to be submitted. */
-  startStep(run: RunContext, trace: TraceCarrier | undefined): EndStep {
-    if (this.#telemetry === null) return IGNORE;
+  startStep(run: RunContext, trace: TraceCarrier | undefined): void {
+    if (this.#telemetry === null) return;
     try {
-      const startMs = this.now();
-      this.#steps.set(run.run_id, { startMs, span: this.#startStepSpan(run, startMs, trace) });
+      const startMs = this.#telemetry.now();
+      const { traces } = this;
+      const span =
+        traces === null || traces.hasNoSpans(run.root_run_id)
+          ? null
+          : this.#startStepSpan(traces, run, { startMs, trace });
+      this.#steps.set(run.run_id, { startMs, span });
     } catch (error) {
       this.#onFailure(error);
     }
-    return () => this.#guard(() => this.#abandonStep(run.run_id));
+  }
+
+  /** Ends the observation of the step of an agent run that has no outcome; does nothing if it has one. */
+  endStep(run_id: string): void {
+    const step = this.#steps.get(run_id);
+    if (step === undefined) return;
+    this.#steps.delete(run_id);
+    this.#guard(() => step.span?.end({ endMs: this.now(), error: 'NO_OUTCOME' }));
   }
 
   onTick(tick: ObservedTick): void {
     try {
-      let [entries, bytes] = [0, 0];
+      const { metrics } = this;
+      let entries = 0;
+      this.#bytes = 0;
       for (const outcome of tick.outcomes) {
-        const { input } = outcome.item.submission;
-        this.metrics?.queueWait(tick.startedAt - outcome.item.queuedAt);
-        const step = this.#stepOf(input.run_id);
-        let own = 0;
-        for (const decision of outcome.decisions) {
-          own += decision.entries.length;
-          for (const { text } of decision.entries) bytes += text.length;
-        }
-        entries += own;
-        if (input.kind === 'open_session') this.#openSession(input.run_id, tick);
-        this.#observeEntries(outcome, tick);
-        if (this.traces !== null && own > 0) this.#recordWork(step, outcome, tick, own);
-        this.#observeEndings(outcome, tick);
+        metrics?.queueWait(tick.startedAt - outcome.item.queuedAt);
+        entries += this.#onOutcome(outcome, tick);
       }
-      if (entries > 0) this.metrics?.commit(tick.committedAt - tick.decidedAt, entries, bytes);
+      if (entries > 0) metrics?.commit(tick.committedAt - tick.decidedAt, entries, this.#bytes);
     } catch (error) {
       this.#onFailure(error);
     }
@@ -111,6 +114,40 @@ export class EngineTelemetry implements TickObserver {
   /** The place in the trace of what an effect calls. */
   pointOf(run_id: string): TracePoint | null {
     return this.#stepOf(run_id)?.span?.point ?? this.traces?.pointOf(run_id) ?? null;
+  }
+
+  /** The place of what an effect does; null if it is not recorded. */
+  recordedPointOf(run_id: string): TracePoint | null {
+    const { traces } = this;
+    if (traces?.isRecorded(rootRunIdOf(run_id)) !== true) return null;
+    const point = this.pointOf(run_id);
+    return point?.sampled === true ? point : null;
+  }
+
+  /** Observes one input of a tick. @returns the number of its entries */
+  #onOutcome(outcome: ObservedInput, tick: ObservedTick): number {
+    const { tree_id, decisions } = outcome;
+    const { input } = outcome.item.submission;
+    const { traces } = this;
+    // The step may end with this input, so its span is needed before.
+    const isRecorded = traces !== null && decisions.length > 0 && traces.isRecorded(tree_id);
+    const step = isRecorded ? this.#stepOf(input.run_id) : undefined;
+    if (input.kind === 'open_session') this.#openSession(input.run_id, tick);
+    let count = 0;
+    let hasStepTrace = false;
+    for (const { entries } of decisions) {
+      count += entries.length;
+      for (const { entry, text } of entries) {
+        this.#bytes += text.length;
+        if (entry.type === 'step_trace') {
+          hasStepTrace = true;
+          this.#onStepTrace(entry.body, tree_id, tick);
+        } else if (entry.type === 'run_created') this.#onRunCreated(entry.body, tick);
+      }
+    }
+    if (isRecorded && count > 0) this.#recordWork(step, outcome, tick, { entries: count, hasStepTrace });
+    for (const { entries, ended } of decisions) if (ended.length > 0) this.#onEndings(entries, ended, tree_id, tick);
+    return count;
   }
 
   /** Code that observes must never end a step, a commit or the process. */
@@ -127,9 +164,11 @@ export class EngineTelemetry implements TickObserver {
     this.#hasFailed = true;
   }
 
-  #startStepSpan(run: RunContext, startMs: number, trace: TraceCarrier | undefined): OpenSpan | null {
-    const { traces } = this;
-    if (traces === null) return null;
+  #startStepSpan(
+    traces: RunTraces,
+    run: RunContext,
+    { startMs, trace }: { readonly startMs: number; readonly trace: TraceCarrier | undefined },
+  ): OpenSpan | null {
     const place = traces.placeStep(run.run_id, trace, () => runSpan({ ...run, isResumed: true }, startMs));
     if (place === null) return null;
     const { parent, link, isRemote } = place;
@@ -143,16 +182,11 @@ export class EngineTelemetry implements TickObserver {
     });
   }
 
-  #abandonStep(run_id: string): void {
-    const step = this.#steps.get(run_id);
-    if (step === undefined) return;
-    this.#steps.delete(run_id);
-    step.span?.end({ endMs: this.now(), error: 'NO_OUTCOME' });
-  }
-
   /** The step of this agent run, or of the nearest one above a mediated run. */
   #stepOf(run_id: string): ActiveStep | undefined {
     if (this.#steps.size === 0) return undefined;
+    const own = this.#steps.get(run_id);
+    if (own !== undefined) return own;
     for (let id = run_id; id.includes('.'); id = id.slice(0, id.lastIndexOf('.'))) {
       const step = this.#steps.get(id);
       if (step !== undefined) return step;
@@ -160,21 +194,14 @@ export class EngineTelemetry implements TickObserver {
     return undefined;
   }
 
-  #observeEntries({ tree_id, decisions }: ObservedInput, tick: ObservedTick): void {
-    for (const { entries } of decisions) {
-      for (const { entry } of entries) {
-        if (entry.type === 'run_created') this.#onRunCreated(entry.body, tick);
-        else if (entry.type === 'step_trace') this.#onStepTrace(entry.body, tree_id, tick);
-      }
-    }
-  }
-
-  #observeEndings({ tree_id, decisions }: ObservedInput, { tree, committedAt: at }: ObservedTick): void {
-    for (const { entries, ended } of decisions) {
-      const [first] = entries;
-      const time = first?.entry.type === 'input' ? first.entry.body.time : '';
-      for (const ending of ended) this.#onRunEnded(ending, { tree: tree(tree_id), time, at });
-    }
+  #onEndings(
+    [first]: Decision['entries'],
+    ended: Decision['ended'],
+    tree_id: string,
+    { tree, committedAt: at }: ObservedTick,
+  ): void {
+    const time = first?.entry.type === 'input' ? first.entry.body.time : '';
+    for (const ending of ended) this.#onRunEnded(ending, { tree: tree(tree_id), time, at });
   }
 
   #onRunCreated(run: RunCreated, { tree, startedAt }: ObservedTick): void {
@@ -223,14 +250,19 @@ export class EngineTelemetry implements TickObserver {
   }
 
   /** The decision and the commit of one input, below its step, or else below its run. */
-  #recordWork(step: ActiveStep | undefined, outcome: ObservedInput, tick: ObservedTick, entries: number): void {
+  #recordWork(
+    step: ActiveStep | undefined,
+    outcome: ObservedInput,
+    tick: ObservedTick,
+    { entries, hasStepTrace }: { readonly entries: number; readonly hasStepTrace: boolean },
+  ): void {
     const { traces } = this;
     const { kind, run_id } = outcome.item.submission.input;
     const parent = step === undefined ? (traces?.pointOf(run_id) ?? null) : (step.span?.point ?? null);
     if (traces === null || parent?.sampled !== true) return;
     const { startedAt, decidedAt, committedAt } = tick;
     if (step !== undefined) {
-      const attributes = PHASES_OF[kind === 'proposal' ? 'proposal' : 'other'][hasTrace(outcome) ? 'last' : 'first'];
+      const attributes = PHASES_OF[kind === 'proposal' ? 'proposal' : 'other'][hasStepTrace ? 'last' : 'first'];
       traces.record(
         { name: 'turnpike.phases', kind: 'internal', parent, startMs: startedAt, attributes },
         { endMs: decidedAt },
@@ -248,8 +280,6 @@ export class EngineTelemetry implements TickObserver {
   }
 }
 
-const IGNORE: EndStep = () => undefined;
-
 /** Mediated runs are the effects of steps, and an orchestrator is its tree. */
 const SPANNED_KINDS: ReadonlySet<string> = new Set(['agent', 'promotion', 'export']);
 
@@ -260,9 +290,6 @@ const PHASES_OF = {
   proposal: { first: phases('RECEIVE', 'AUTHORIZE'), last: phases('RECEIVE', 'RECORD') },
   other: { first: phases('EXECUTE', 'EXECUTE'), last: phases('EXECUTE', 'RECORD') },
 } as const;
-
-const hasTrace = ({ decisions }: ObservedInput): boolean =>
-  decisions.some(({ entries }) => entries.some(({ entry }) => entry.type === 'step_trace'));
 
 /** The names of a run that the policy of its tree has. */
 function withKnownNames(run: RunCreated, tree: Tree | null): NamedRun {

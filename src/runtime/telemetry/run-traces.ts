@@ -57,13 +57,22 @@ export class RunTraces {
     this.#treeOf(tree_id, this.#callerOf(carrier));
   }
 
+  /** Whether spans of a tree are recorded. */
+  isRecorded(tree_id: string): boolean {
+    return (this.#trees.get(tree_id) ?? this.#treeOf(tree_id, null)).sampled;
+  }
+
+  /** Whether it is known that steps of a tree have no spans. If not, `placeStep` decides. */
+  hasNoSpans(tree_id: string): boolean {
+    return this.#trees.get(tree_id)?.sampled === false;
+  }
+
   /**
    * Where a step of an agent run belongs; null if its tree is not recorded. After a restart the span of the run begins
    * again here, with the same id.
    */
   placeStep(run_id: string, carrier: TraceCarrier | undefined, resumed: () => RunSpan): StepPlace | null {
     const tree_id = rootRunIdOf(run_id);
-    if (this.#trees.get(tree_id)?.sampled === false) return null;
     const caller = this.#callerOf(carrier);
     const tree = this.#treeOf(tree_id, caller);
     if (!tree.sampled) return null;

@@ -40,6 +40,14 @@ interface TracedEffectsParts {
   readonly catalogue: Catalogue;
 }
 
+/** An effect that runs. */
+interface EffectCall {
+  readonly effect: Effect;
+  readonly startMs: number;
+  /** Null if it is not recorded. */
+  readonly span: OpenSpan | null;
+}
+
 /** `effects`, with a span and a measured time for each. */
 export class TracedEffects implements Effects {
   readonly #effects: Effects;
@@ -61,43 +69,72 @@ export class TracedEffects implements Effects {
   forgetUsage = (case_id: string): void => this.#effects.forgetUsage?.(case_id);
 
   run(effect: Effect, inCommit: boolean): EffectReturn {
-    return this.#observe(effect, () => this.#effects.run(effect, inCommit), NO_ATTRIBUTES);
+    const call = this.#start(effect, NO_ATTRIBUTES);
+    let answer: EffectReturn;
+    try {
+      answer =
+        call.span === null
+          ? this.#effects.run(effect, inCommit)
+          : this.#runAt(call.span, () => this.#effects.run(effect, inCommit));
+    } catch (error) {
+      return this.#fail(call, error);
+    }
+    return this.#conclude(call, answer);
   }
 
   settle(effect: Effect): EffectReturn {
-    return this.#observe(effect, () => this.#effects.settle(effect), SETTLED);
-  }
-
-  #observe(effect: Effect, work: () => EffectReturn, more: Attributes): EffectReturn {
-    const { telemetry } = this.#parts;
-    const startMs = telemetry.now();
-    const span = this.#start(effect, startMs, more);
-    const end = (status: string, cause: string | null): void => {
-      const endMs = telemetry.now();
-      telemetry.metrics?.effect(endMs - startMs, this.#actionOf(effect), status);
-      span?.end({ endMs, attributes: { 'turnpike.effect.status': status }, error: cause });
-    };
-    const fail = (error: unknown): never => {
-      end('unknown', 'UNKNOWN');
-      throw error;
-    };
-    const conclude = (result: EffectResult): EffectResult => {
-      end(result.status, result.status === 'failed' ? result.cause : result.status === 'unknown' ? 'UNKNOWN' : null);
-      return result;
-    };
+    const call = this.#start(effect, SETTLED);
     let answer: EffectReturn;
     try {
-      answer = span === null ? work() : (telemetry.traces?.runAt(span.point, work) ?? work());
+      answer =
+        call.span === null ? this.#effects.settle(effect) : this.#runAt(call.span, () => this.#effects.settle(effect));
     } catch (error) {
-      return fail(error);
+      return this.#fail(call, error);
     }
-    return answer instanceof Promise ? answer.then(conclude, fail) : conclude(answer);
+    return this.#conclude(call, answer);
   }
 
-  #start(effect: Effect, startMs: number, more: Attributes): OpenSpan | null {
+  #runAt({ point }: OpenSpan, work: () => EffectReturn): EffectReturn {
+    return this.#parts.telemetry.traces?.runAt(point, work) ?? work();
+  }
+
+  #conclude(call: EffectCall, answer: EffectReturn): EffectReturn {
+    if (answer instanceof Promise) {
+      return answer.then(
+        (result) => this.#conclude(call, result),
+        (error: unknown) => this.#fail(call, error),
+      );
+    }
+    const { status } = answer;
+    this.#end(call, status, answer.status === 'failed' ? answer.cause : status === 'unknown' ? 'UNKNOWN' : null);
+    return answer;
+  }
+
+  #fail(call: EffectCall, error: unknown): never {
+    this.#end(call, 'unknown', 'UNKNOWN');
+    throw error;
+  }
+
+  #end({ effect, startMs, span }: EffectCall, status: string, cause: string | null): void {
+    const { telemetry } = this.#parts;
+    const endMs = telemetry.now();
+    telemetry.metrics?.effect(endMs - startMs, this.#actionOf(effect), status);
+    span?.end({ endMs, attributes: { 'turnpike.effect.status': status }, error: cause });
+  }
+
+  #start(effect: Effect, more: Attributes): EffectCall {
+    const { telemetry } = this.#parts;
+    const startMs = telemetry.now();
+    const parent = telemetry.recordedPointOf(effect.run_id);
+    return { effect, startMs, span: parent === null ? null : this.#startSpan(effect, { parent, startMs, more }) };
+  }
+
+  #startSpan(
+    effect: Effect,
+    { parent, startMs, more }: { readonly parent: TracePoint; readonly startMs: number; readonly more: Attributes },
+  ): OpenSpan | null {
     const { telemetry, traces } = this.#parts;
-    const parent = telemetry.pointOf(effect.run_id);
-    if (parent?.sampled !== true || telemetry.traces === null) return null;
+    if (telemetry.traces === null) return null;
     const name = this.#toolOf(effect);
     const span = telemetry.traces.start({
       name: `execute_tool ${name}`,
