@@ -1,5 +1,5 @@
-// Golden histories of behaviour flags: small ledgers, each recorded by a version with the flags. The machines replay
-// them as recorded, and they contain what their flags change.
+// Golden histories of behaviour flags and of call rules: small ledgers, each recorded by a version with them. The
+// machines replay them as recorded, and they contain what these change.
 
 import { describe, expect, test } from '@jest/globals';
 import type { Entry } from '../../src/contract/run/entry.js';
@@ -12,6 +12,7 @@ const HISTORIES = [
   ['explained-failures', '13588f8daae94a37e5bccb4ede561ee0247d0b15a4cead70ca45d5779f5d10e4'],
   ['finish-rules', 'facb1cf6b490aff361c59a44eb236a752d2678224c2cf64ff4e836eeb0f2e3b7'],
   ['external-acts', 'b5b44f9cad741461902ce1c78ffdb4c3b94dbbad42b0431f93c5119013743bc5'],
+  ['call-rules', 'f20c2840c6dea30ddaa11ab744a4a66cbb9a4c25383759fddbad3bafb38deb10'],
 ] as const;
 
 async function entriesIn(reader: LedgerReader): Promise<readonly Entry[]> {
@@ -141,5 +142,25 @@ describe('the golden history external-acts', () => {
     const reasons = audit.map(({ outcome_reason = '' }) => outcome_reason);
     expect(reasons).toContain(`${OUTCOME_RESOLVED}not_executed`);
     expect(reasons.filter((reason) => reason === 'INVALID_STATE_TRANSITION')).toHaveLength(1);
+  });
+});
+
+describe('the golden history call-rules', () => {
+  test('0061: contains a decision of each kind by call rules', async () => {
+    const entries = await readGolden('call-rules', entriesIn);
+    const rules = entries.flatMap(({ type, body }) =>
+      type === 'audit_event' && body.action_type === 'authz_decision' && body.run_id.split('.').length > 2
+        ? [body.authz?.rule_id]
+        : [],
+    );
+    expect(rules).toEqual([
+      'lane.granted',
+      'call.denied.secrets',
+      'call.not_allowed',
+      'call.unreadable',
+      'approval.required',
+      'lane.granted',
+      'approval.consumed',
+    ]);
   });
 });

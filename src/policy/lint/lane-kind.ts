@@ -1,6 +1,7 @@
 // Infers the purpose of a lane from what it lists; its name is chosen by the operator and shows nothing.
 
 import type { Catalogue } from '../../contract/policy/catalogue.js';
+import { NATIVE_TOOL_NAMES, partKindOf } from '../calls/call-parts.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 
 export interface LaneKind {
@@ -35,8 +36,11 @@ export function laneKindOf({ allowed_actions, scope }: Lane, catalogue: Catalogu
     promotes: isMeantForPromotion || (shared && !isWorkLane),
     checks: hasToolPrefix('session.'),
     files: hasToolPrefix('sandbox.'),
-    sends: tools.some((tool) => catalogue.tool(tool)?.outside === true),
+    sends: tools.some((tool) => catalogue.tool(tool)?.outside === true || isOutsideNatively(tool)),
     calls: tools.length > 0,
     writes: writes.length > 0,
   };
 }
+
+/** The tools of coding agents reach beyond the machine, except those that only touch files. */
+const isOutsideNatively = (tool: string): boolean => NATIVE_TOOL_NAMES.includes(tool) && partKindOf(tool) !== 'path';

@@ -139,7 +139,7 @@ export class DecisionNotes implements TransitionObserver {
     this.#runs.set(id, { kind: 'step', ...openStep, start, approvals, facts, ending: type === 'CANCEL', act });
   }
 
-  /** Notes the facts of a run that the caller executes. Its agent run starts it, for the step; no facts are gathered. */
+  /** Notes the facts of a run that the caller executes. Its agent run starts it; no facts are gathered. */
   #noteExternal({ memory, event }: ObservedActor, { run, request }: MediatedInput): void {
     const { run_id } = (memory as unknown as AgentMemory).run;
     const [openStep, start] = [this.#steps.get(run_id), this.#starts.get(run_id)];

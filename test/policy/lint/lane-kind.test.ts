@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { Lane } from '../../../src/contract/policy/lanes.js';
+import { NATIVE_TOOLS } from '../../../src/hooks/native-tools.js';
 import { laneKindOf, PROMOTION_PROHIBITS, type LaneKind } from '../../../src/policy/lint/lane-kind.js';
 import { bareLane, CATALOGUE } from '../bare-policy.js';
 
@@ -60,4 +61,10 @@ describe('a lane is for promotions', () => {
     expect(promotes(['inside.run'], 'lessons')).toBe(false);
     expect(promotes(['inside.run'], 'shared_playbooks', 'case_notes')).toBe(false);
   });
+});
+
+test('0061: a lane sends with the tools of coding agents that reach beyond the machine', () => {
+  for (const { name, outside } of NATIVE_TOOLS) {
+    expect([name, kindOf({ allowed_actions: { tools: [name] } }).sends]).toEqual([name, outside]);
+  }
 });

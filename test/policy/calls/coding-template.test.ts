@@ -1,0 +1,107 @@
+// The call rules of `turnpike init --template coding`, call by call (0061).
+
+import { expect, test } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { JsonObject } from '../../../src/contract/json.js';
+import { contentOf } from '../../../src/hooks/native-calls.js';
+import { NATIVE_TOOLS, type NativeToolName } from '../../../src/hooks/native-tools.js';
+import { decideCall } from '../../../src/policy/calls/call-decision.js';
+import { loadPolicy } from '../../../src/policy/files/check-policy.js';
+import { ROOT } from '../../root.js';
+
+const fileOf = (name: string) => readFileSync(join(ROOT, `policies/templates/coding/policy/${name}.yaml`));
+const policy = loadPolicy({ lanes: fileOf('lanes'), roles: fileOf('roles'), actions: fileOf('actions') });
+const LANE = policy.lanes.get('CODING')!;
+
+const decided = (tool: NativeToolName, input: JsonObject): string => {
+  const found = decideCall(LANE, { tool, input });
+  return 'rule' in found ? `${found.decision} ${found.rule?.id ?? '-'}` : found.decision;
+};
+
+test.each([
+  ['git status', 'allow'],
+  ['git diff HEAD~1 -- src', 'allow'],
+  ['git log --oneline -5 | head -3', 'allow'],
+  ['git add . && git commit -m "Fix the parser"', 'allow'],
+  ['git checkout -b feature', 'allow'],
+  ['git checkout -- src', 'deny -'],
+  ['git config core.hooksPath x', 'deny -'],
+  ['git -c core.pager=x log', 'deny -'],
+  ['git reset --hard', 'deny -'],
+  ['git push', 'approval publish'],
+  ['npm test && git push origin main', 'approval publish'],
+  ['npm test 2>&1 | tail -20', 'allow'],
+  ['npm run lint', 'allow'],
+  ['node --test', 'allow'],
+  ['node x.js', 'deny -'],
+  ['npx tsc --noEmit', 'allow'],
+  ['npx some-package', 'deny -'],
+  ['go test ./cmd', 'allow'],
+  ['cargo test', 'allow'],
+  ['make build', 'allow'],
+  ['pytest -q', 'allow'],
+  ['npm install left-pad', 'approval install'],
+  ['npm ci', 'approval install'],
+  ['npm publish', 'approval publish'],
+  ['pip install requests', 'approval install'],
+  ['cargo add serde', 'approval install'],
+  ['go get example.org/x', 'approval install'],
+  ['npm install && rm -rf x', 'deny -'],
+  ['npm install .env', 'deny secrets'],
+  ['ls -la src', 'allow'],
+  ['cat src/a.ts', 'allow'],
+  ['cat .env', 'deny secrets'],
+  ['cat config/.ENV.production', 'deny secrets'],
+  ['cat ~/.ssh/config', 'deny secrets'],
+  ['cat /proc/self/environ', 'deny outside'],
+  ['cat ~/.bash_history', 'deny outside'],
+  ['grep -r token .git', 'deny secrets'],
+  ['git add contract/pins.json', 'deny settings'],
+  ['git show HEAD:server.key', 'deny secrets'],
+  ['find . -delete', 'deny -'],
+  ['curl https://example.org', 'deny -'],
+  ['rm -rf node_modules', 'deny -'],
+  ['turnpike policy pin', 'deny -'],
+  ['echo x > src/a.ts', 'unreadable'],
+  ['cat $HOME/x', 'unreadable'],
+])('0061: the command %j: %s', (command, decision) => {
+  expect(decided('native.shell', { command: contentOf(command) })).toBe(decision);
+});
+
+test.each<[NativeToolName, JsonObject, string]>([
+  ['native.read', { path: 'src/a.ts' }, 'allow'],
+  ['native.read', { path: '.' }, 'allow'],
+  ['native.read', { path: '/etc/passwd' }, 'deny -'],
+  ['native.read', { path: '.env.local' }, 'deny secrets'],
+  ['native.read', { path: '/home/anna/.aws/credentials' }, 'deny secrets'],
+  ['native.read', { path: '.turnpike/ledger.db' }, 'deny secrets'],
+  ['native.read', { path: '.claude/settings.json' }, 'allow'],
+  ['native.search', { pattern: 'parse' }, 'allow'],
+  ['native.search', { pattern: 'x', path: '/' }, 'deny -'],
+  ['native.write', { path: 'src/new.tsx' }, 'allow'],
+  ['native.write', { path: 'Makefile' }, 'allow'],
+  ['native.write', { path: '/tmp/x' }, 'deny -'],
+  ['native.write', { path: '.git/hooks/pre-commit' }, 'deny secrets'],
+  ['native.write', { path: '.claude/settings.local.json' }, 'deny settings'],
+  ['native.edit', { path: '.cursor/hooks.json' }, 'deny settings'],
+  ['native.edit', { path: 'contract/policy/lanes.yaml' }, 'deny settings'],
+  ['native.patch', { paths: ['src/a.ts', 'README.md'] }, 'allow'],
+  ['native.patch', { paths: ['src/a.ts', '.npmrc'] }, 'deny secrets'],
+  ['native.fetch', { url: 'https://docs.python.org/3/' }, 'allow'],
+  ['native.fetch', { url: 'https://requests.readthedocs.io/' }, 'allow'],
+  ['native.fetch', { url: 'https://example.org/' }, 'deny -'],
+  ['native.web_search', { query: 'x' }, 'allow'],
+  ['native.mcp', { server: 'any', tool: 'any' }, 'deny -'],
+  ['native.other', { name: 'TodoWrite' }, 'allow'],
+  ['native.other', { name: 'update_plan' }, 'allow'],
+  ['native.other', { name: 'write_stdin' }, 'deny -'],
+])('0061: %s %j: %s', (tool, input, decision) => {
+  expect(decided(tool, input)).toBe(decision);
+});
+
+test('0061: the lane lists every tool of coding agents, and its role alone has it', () => {
+  expect(LANE.allowed_actions.tools?.toSorted()).toEqual(NATIVE_TOOLS.map(({ name }) => name));
+  expect(LANE.allowed_callers.roles).toEqual(['CODING_AGENT']);
+  expect(policy.actions.has('CALL_TOOL')).toBe(true);
+});
