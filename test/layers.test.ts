@@ -96,7 +96,9 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/adapters/telemetry/histogram-meter.ts',
     'src/adapters/telemetry/sdk-telemetry.ts',
   ],
-  '@modelcontextprotocol/sdk': ['src/adapters/mcp/mcp-client.ts', 'src/service/mcp/'],
+  '@modelcontextprotocol/client': ['src/adapters/mcp/http-messages.ts', 'src/adapters/mcp/mcp-client.ts'],
+  '@modelcontextprotocol/server': ['src/service/mcp/'],
+  'eventsource-parser': ['src/adapters/mcp/event-stream.ts'],
 };
 
 interface Edge {

@@ -196,7 +196,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       ...agentActionsOf(components, reader),
       ...contentAccessOf({ engine, store, ids, clock, reader }),
       erase,
-      remoteAgents: remoteAgents(agents, reader),
+      remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
     };
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
     const served = state !== null && options.control !== false;

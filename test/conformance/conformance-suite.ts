@@ -12,6 +12,14 @@ import { ROOT } from '../sources.js';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
 
+/** The suite imports `globSync`, which Node 20 lacks, for a report of its own that is not used here. */
+const RESOLVE = `export const resolve = (specifier, context, next) =>
+  specifier === 'fs' && context.parentURL?.endsWith('/conformance/dist/index.js')
+    ? { url: 'data:text/javascript,export * from "node:fs"; export const globSync = undefined;', shortCircuit: true }
+    : next(specifier, context);`;
+const encoded = (code: string): string => `data:text/javascript,${encodeURIComponent(code)}`;
+const WITH_GLOB = encoded(`import { register } from 'node:module'; register(${JSON.stringify(encoded(RESOLVE))});`);
+
 interface Check {
   readonly status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'INFO';
   readonly errorMessage?: string;
@@ -20,18 +28,29 @@ interface Check {
 /** The results of the suite: every scenario with its problems; none for a scenario that passes. */
 export type Verdicts = ReadonlyMap<string, readonly string[]>;
 
-/** The names of all scenarios for servers. */
-export async function scenarios(): Promise<readonly string[]> {
+/** The revisions of the protocol for which scenarios are run. */
+export const REVISIONS = ['2025-06-18', '2025-11-25', '2026-07-28'] as const;
+export type Revision = (typeof REVISIONS)[number];
+
+/** The names of all scenarios for servers that apply to a revision. */
+export const scenarios = (revision: Revision): Promise<readonly string[]> => listScenarios(revision);
+
+/** The names of the scenarios for servers that have an extension of the protocol. */
+export const extensionScenarios = (): Promise<readonly string[]> => listScenarios('extension');
+
+async function listScenarios(scope: string): Promise<readonly string[]> {
   const output = await suite(['list', '--server']);
-  return [...output.matchAll(/^ {2}- (\S+)$/gm)].map(([, name = '']) => name);
+  return [...output.matchAll(/^ {2}- (\S+) \[(.*)\]$/gm)].flatMap(([, name = '', scopes = '']) =>
+    scopes.split(',').includes(scope) ? [name] : [],
+  );
 }
 
-/** Runs all scenarios, or one. A warning counts as a failure, as it does in a baseline of the suite. */
-export async function verdicts(url: string, scenario?: string): Promise<Verdicts> {
+/** Runs all scenarios of a revision, or one. A warning counts as a failure, as it does in a baseline of the suite. */
+export async function verdicts(url: string, revision: Revision, scenario?: string): Promise<Verdicts> {
   const folder = tempFolder('conformance');
   try {
     const which = scenario === undefined ? ['--suite', 'all'] : ['--scenario', scenario];
-    await suite(['server', '--url', url, '--output-dir', folder, ...which]);
+    await suite(['server', '--url', url, '--output-dir', folder, '--spec-version', revision, ...which]);
     return new Map(
       readdirSync(folder).map((name) => {
         const checks = JSON.parse(readFileSync(join(folder, name, 'checks.json'), 'utf8')) as Check[];
@@ -46,7 +65,10 @@ export async function verdicts(url: string, scenario?: string): Promise<Verdicts
 }
 
 async function suite(argv: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, [SUITE, ...argv], { env: { PATH: process.env['PATH'] }, stdio: 'pipe' });
+  const child = spawn(process.execPath, ['--import', WITH_GLOB, SUITE, ...argv], {
+    env: { PATH: process.env['PATH'] },
+    stdio: 'pipe',
+  });
   let output = '';
   child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
   child.stderr.resume();

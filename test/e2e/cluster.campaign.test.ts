@@ -1,6 +1,10 @@
 // Several `turnpike serve` and `turnpike worker` on one ledger in PostgreSQL, as a shell runs them.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  Client as ModernClient,
+  StreamableHTTPClientTransport as ModernHttpTransport,
+} from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -49,6 +53,16 @@ async function mcpClient({ url }: Server, token: string): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' });
   const requestInit = { headers: { authorization: `Bearer ${token}` } };
   await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit }));
+  return client;
+}
+
+async function statelessClient({ url }: Server, token: string): Promise<ModernClient> {
+  const client = new ModernClient(
+    { name: 'test', version: '2' },
+    { versionNegotiation: { mode: { pin: '2026-07-28' } } },
+  );
+  const requestInit = { headers: { authorization: `Bearer ${token}` } };
+  await client.connect(new ModernHttpTransport(new URL(`${url}/mcp`), { requestInit }));
   return client;
 }
 
@@ -216,6 +230,32 @@ campaign('several turnpike serve on one ledger', () => {
       const again = await mcpClient(b, agent);
       expect(await call(again, 'think')).toMatchObject({ isError: false });
       await Promise.all([client.close(), again.close()]);
+    },
+    MS_MAX,
+  );
+
+  test(
+    'protocol 2026-07-28: any process answers any request, and a killed one stops none',
+    async () => {
+      await cluster.init('b');
+      const agent = await cluster.token(...AGENT);
+      const [a, b] = [await cluster.serve('a'), await cluster.serve('b')];
+      const [one, other] = [await statelessClient(a, agent), await statelessClient(b, agent)];
+      const first = await call(one, 'create_directory', { path: '/sandbox/d' }, 'k');
+      expect(first).toMatchObject({ isError: false });
+      expect(await call(other, 'create_directory', { path: '/sandbox/d' }, 'k')).toEqual(first);
+      const clients = [one, other, one, other, one, other, one, other];
+      const answers = await Promise.all(clients.map((client) => call(client, 'think')));
+      expect(answers.map(({ run_id }) => run_id)).toEqual(clients.map(() => first.run_id));
+      await call(other, 'finish', { response: 'done' }, 'end');
+      // Both begin the next run at once.
+      const next = await Promise.all(clients.map((client) => call(client, 'think')));
+      expect(new Set(next.map(({ run_id }) => run_id)).size).toBe(1);
+      expect(next[0]?.run_id).not.toBe(first.run_id);
+      await a.command.kill();
+      expect(await call(other, 'create_directory', { path: '/sandbox/d' }, 'k')).toEqual(first);
+      expect((await call(other, 'think')).run_id).toBe(next[0]?.run_id);
+      await other.close();
     },
     MS_MAX,
   );

@@ -1,6 +1,11 @@
 // `turnpike mcp` as a client starts it: a process that may be killed at any time.
 
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  Client as ModernClient,
+  StreamableHTTPClientTransport as ModernHttpTransport,
+} from '@modelcontextprotocol/client';
+import { StdioClientTransport as ModernStdioTransport } from '@modelcontextprotocol/client/stdio';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -22,7 +27,7 @@ import { call } from '../service/mcp/mcp-harness.js';
 const MS_MAX = 120_000;
 let command: string;
 let folder: string;
-const clients = new Set<Client>();
+const clients = new Set<{ close(): Promise<void> }>();
 const children = new Set<ChildProcess>();
 
 beforeAll(async () => {
@@ -101,6 +106,36 @@ test(
     await client.close();
     expect(stderr()).toBe('');
     expect(await steps()).toEqual(['SUCCESS', 'DENIED', 'VALIDATION_ERROR']);
+    expect((await turnpike(folder, ['runs', '--json'])).stdout).toContain('end_of_input');
+  },
+  MS_MAX,
+);
+
+test(
+  'protocol 2026-07-28 over stdio: an agent acts, the run continues in the next process, and ends with the input',
+  async () => {
+    const connect = async (): Promise<{ client: ModernClient; transport: ModernStdioTransport }> => {
+      const args = [command, 'mcp'];
+      const env = { PATH: process.env['PATH'] ?? '' };
+      const transport = new ModernStdioTransport({ command: process.execPath, args, cwd: folder, env, stderr: 'pipe' });
+      const client = new ModernClient({ name: 'test', version: '2' }, { versionNegotiation: { mode: 'auto' } });
+      await client.connect(transport);
+      clients.add(client);
+      expect(client.getNegotiatedProtocolVersion()).toBe('2026-07-28');
+      return { client, transport };
+    };
+    const first = await connect();
+    expect((await first.client.listTools()).tools.map(({ name }) => name)).toContain('write_file');
+    const written = await call(first.client, 'write_file', { path: '/sandbox/a.md', content: 'x' }, 'key-1');
+    expect(written).toMatchObject({ isError: false });
+    const gone = new Promise<void>((resolve) => (first.client.onclose = resolve));
+    process.kill(first.transport.pid!, 'SIGKILL');
+    await gone;
+    const second = await connect();
+    expect(await call(second.client, 'write_file', { path: '/sandbox/a.md', content: 'x' }, 'key-1')).toEqual(written);
+    expect((await call(second.client, 'think')).run_id).toBe(written.run_id);
+    await second.client.close();
+    expect(await steps()).toEqual(['SUCCESS', 'SUCCESS']);
     expect((await turnpike(folder, ['runs', '--json'])).stdout).toContain('end_of_input');
   },
   MS_MAX,
@@ -239,8 +274,13 @@ describe('over HTTP', () => {
     let said = '';
     child.stdout.on('data', () => expect('stdout').toBe('silent'));
     child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));
-    while (!said.includes('bearer token in')) await Promise.race([once(child.stderr, 'data'), once(child, 'exit')]);
-    return { child, url: new URL(said.split('\n', 1).join('')), token: readFileSync(tokenFile(), 'utf8').trim() };
+    while (!/bearer token .*\n/.test(said)) await Promise.race([once(child.stderr, 'data'), once(child, 'exit')]);
+    const [address = '', place = ''] = said.split('\n');
+    // The second server of a home prints its token.
+    const token = place.startsWith('bearer token in ')
+      ? readFileSync(tokenFile(), 'utf8').trim()
+      : place.replace('bearer token ', '');
+    return { child, url: new URL(address), token };
   }
 
   async function connected(url: URL, token: string): Promise<Client> {
@@ -250,6 +290,49 @@ describe('over HTTP', () => {
     clients.add(client);
     return client;
   }
+
+  async function statelesslyConnected(url: URL, token: string): Promise<ModernClient> {
+    const client = new ModernClient({ name: 'test', version: '2' }, { versionNegotiation: { mode: 'auto' } });
+    const requestInit = { headers: { authorization: `Bearer ${token}` } };
+    await client.connect(new ModernHttpTransport(url, { requestInit }));
+    clients.add(client);
+    return client;
+  }
+
+  test(
+    'protocol 2026-07-28: any of two processes on one home answers a request, and none is executed twice',
+    async () => {
+      const servers = [await served(), await served()];
+      const [a, b] = [
+        await statelesslyConnected(servers[0]!.url, servers[0]!.token),
+        await statelesslyConnected(servers[1]!.url, servers[1]!.token),
+      ];
+      expect(b.getNegotiatedProtocolVersion()).toBe('2026-07-28');
+      const first = await call(a, 'create_directory', { path: '/sandbox/d' }, 'k');
+      expect(first).toMatchObject({ isError: false });
+      expect(await call(b, 'create_directory', { path: '/sandbox/d' }, 'k')).toEqual(first);
+      const runs = await Promise.all([a, b, a, b].map((client) => call(client, 'think')));
+      expect(runs.map(({ run_id }) => run_id)).toEqual(runs.map(() => first.run_id));
+      await call(b, 'finish', { response: 'done' });
+      expect(await call(a, 'create_directory', { path: '/sandbox/d' }, 'k')).toEqual(first);
+      const next = await call(a, 'think');
+      expect(next.run_id).not.toBe(first.run_id);
+      expect((await call(b, 'think')).run_id).toBe(next.run_id);
+      // The first server owns the home, so the second ends before it.
+      for (const { child } of servers.reverse()) {
+        child.kill('SIGTERM');
+        await once(child, 'exit');
+      }
+      const third = await served();
+      const client = await statelesslyConnected(third.url, third.token);
+      expect(await call(client, 'create_directory', { path: '/sandbox/d' }, 'k')).toEqual(first);
+      expect((await call(client, 'think')).run_id).toBe(next.run_id);
+      third.child.kill('SIGTERM');
+      await once(third.child, 'exit');
+      expect(await steps()).toHaveLength(9);
+    },
+    MS_MAX,
+  );
 
   test(
     'an agent acts; on SIGTERM the server ends and deletes its token',

@@ -48,6 +48,8 @@ const OF_READER: Readonly<Record<string, Read | string>> = {
   treesAfter: ({ bench }) => bench.turnpike.ledger.treesAfter(-1),
   size: ({ bench }) => bench.turnpike.ledger.size(),
   inputContent: ({ asked, bench }) => bench.turnpike.ledger.inputContent(asked[0]?.run_id ?? '', 'none'),
+  committed: ({ asked, bench }) =>
+    bench.turnpike.ledger.committed([{ tree_id: asked[0]?.run_id ?? '', input_id: 'none' }]),
   recordedProposal: ({ asked, bench }) => bench.turnpike.ledger.recordedProposal(asked[0]?.run_id ?? '', 'none'),
   treeOf: ({ asked, bench }) => bench.turnpike.ledger.treeOf(asked[0]?.run_id ?? ''),
   run: ({ asked, bench }) => bench.turnpike.ledger.run(asked[0]?.run_id ?? ''),

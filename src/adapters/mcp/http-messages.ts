@@ -1,15 +1,20 @@
 // The client side of MCP's Streamable HTTP: each message is its own POST. The response carries messages, as one JSON
 // text or as events. No stream is kept open for unsolicited messages of a server.
 
+import {
+  PROTOCOL_VERSION_META_KEY,
+  SdkErrorCode,
+  SdkHttpError,
+  type JSONRPCMessage,
+} from '@modelcontextprotocol/client';
 import { ActionNotExecutedError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
-import { LineBuffer } from './line-buffer.js';
+import { readEvents } from './event-stream.js';
 
 const SESSION_ID = /^[\x21-\x7e]{1,256}$/;
 const CLOSE_TIMEOUT_MS = 1_000;
-/** Limits of an event stream with all its comments: lines, and size in messages of maximum size. */
-const STREAM_LINES_MAX = 100_000;
-const STREAM_MESSAGES_MAX = 2;
+/** How much of a refusal of the first request is read. */
+const REFUSAL_BYTES_MAX = 65_536;
 
 /** Error codes of fetch when no byte of a request was sent, or no server received it. */
 const UNDELIVERED = [
@@ -88,9 +93,10 @@ export class HttpMessages {
   /**
    * Posts a message, and resolves when the whole response was read. Each request uses its own connection: the server
    * may close a kept-alive connection just as a request is sent, and then the outcome is unknown.
-   * @throws ActionNotExecutedError if it was not delivered or the server rejected it unexecuted; else another error
+   * @throws ActionNotExecutedError if it was not delivered or the server rejected it unexecuted; SdkHttpError if the
+   * server rejected a request for its versions, so that the SDK tries an older protocol; else another error
    */
-  async post(text: string, signal: AbortSignal): Promise<void> {
+  async post(message: JSONRPCMessage, signal: AbortSignal): Promise<void> {
     // Not AbortSignal.any: in Node 20 a long-lived signal keeps references to everything derived from it.
     const until = new AbortController();
     const stop = (): void => until.abort();
@@ -98,15 +104,16 @@ export class HttpMessages {
     signal.addEventListener('abort', stop, { once: true });
     try {
       signal.throwIfAborted();
-      await this.#exchange(text, until.signal);
+      await this.#exchange(message, until.signal);
     } finally {
       signal.removeEventListener('abort', stop);
       this.#inFlight.delete(until);
     }
   }
 
-  async #exchange(text: string, signal: AbortSignal): Promise<void> {
-    const headers = { ...this.#headers(), 'content-type': 'application/json' };
+  async #exchange(message: JSONRPCMessage, signal: AbortSignal): Promise<void> {
+    const text = JSON.stringify(message);
+    const headers = { ...this.#headers(), ...headersOf(message), 'content-type': 'application/json' };
     const accept = 'application/json, text/event-stream';
     const init = { method: 'POST', headers: { ...headers, accept }, body: text, signal } as const;
     const response = await fetch(this.#options.url, { ...init, redirect: 'manual' }).catch((error: unknown) => {
@@ -115,6 +122,7 @@ export class HttpMessages {
       throw new Error('the server did not answer');
     });
     try {
+      if (isProbe(message) && isClientError(response.status)) throw await toProbeError(response);
       await this.#handleResponse(response);
     } finally {
       if (response.body?.locked === false) await response.body.cancel().catch(() => undefined);
@@ -139,7 +147,7 @@ export class HttpMessages {
     const { status, headers } = response;
     if (status >= 300) {
       // The server has forgotten the session: the client must initialize again.
-      if (status === 404) this.#lost = true;
+      if (status === 404 && this.#session !== null) this.#lost = true;
       const message = `the server answered with the status ${status}`;
       if (REDIRECTS.includes(status) || REFUSALS.includes(status)) {
         throw new ActionNotExecutedError(message, { retryable: status === 404 || status === TOO_MANY });
@@ -151,45 +159,13 @@ export class HttpMessages {
     if (response.body === null || status === 202) return;
     const type = (headers.get('content-type') ?? '').split(';', 1).join('').trim().toLowerCase();
     if (type === 'application/json') await this.#readText(response.body);
-    else if (type === 'text/event-stream') await this.#readEvents(response.body);
+    else if (type === 'text/event-stream')
+      await readEvents(response.body, this.#options.messageBytesMax, this.#onMessage);
   }
 
   async #readText(body: ReadableStream<Uint8Array>): Promise<void> {
-    const pieces: Uint8Array[] = [];
-    let length = 0;
-    for await (const piece of body) {
-      length += piece.length;
-      if (length > this.#options.messageBytesMax) throw new Error('the answer is too large');
-      pieces.push(piece);
-    }
-    this.#onMessage(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces)));
-  }
-
-  /** Server-sent events: the data lines of each event are one message. Ids and retry times are ignored. */
-  async #readEvents(body: ReadableStream<Uint8Array>): Promise<void> {
-    const lines = new LineBuffer(this.#options.messageBytesMax);
-    let data: string[] = [];
-    let length = 0;
-    const remaining = { bytes: STREAM_MESSAGES_MAX * this.#options.messageBytesMax, lines: STREAM_LINES_MAX };
-    const line = (text: string): void => {
-      if (text === '') {
-        if (data.length > 0) this.#onMessage(data.join('\n'));
-        data = [];
-        length = 0;
-      } else if (text.startsWith('data:')) {
-        length += text.length;
-        if (length > this.#options.messageBytesMax) throw new Error('the answer is too large');
-        data.push(text.slice(text.startsWith('data: ') ? 6 : 5));
-      }
-    };
-    for await (const piece of body) {
-      remaining.bytes -= piece.length;
-      for (const text of lines.push(piece)) {
-        remaining.lines -= 1;
-        if (remaining.bytes < 0 || remaining.lines < 0) throw new Error('the answer is too large');
-        line(text.replace(/\r$/u, ''));
-      }
-    }
+    const bytes = await readBytes(body, this.#options.messageBytesMax);
+    this.#onMessage(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   }
 
   #headers(): Record<string, string> {
@@ -201,4 +177,48 @@ export class HttpMessages {
       ...(this.#protocol === null ? {} : { 'mcp-protocol-version': this.#protocol }),
     };
   }
+}
+
+/** @throws Error for a longer body */
+async function readBytes(body: ReadableStream<Uint8Array>, bytesMax: number): Promise<Buffer> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of body) {
+    length += piece.length;
+    if (length > bytesMax) throw new Error('the answer is too large');
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}
+
+/** The headers that protocol 2026-07-28 derives from a request; none for older protocols. */
+function headersOf(message: JSONRPCMessage): Record<string, string> {
+  if (!('method' in message) || !('id' in message)) return {};
+  const { method, params } = message;
+  const version = params?._meta?.[PROTOCOL_VERSION_META_KEY];
+  if (typeof version !== 'string') return {};
+  const name = method === 'tools/call' ? params?.['name'] : undefined;
+  return {
+    'mcp-protocol-version': version,
+    'mcp-method': method,
+    ...(typeof name === 'string' ? { 'mcp-name': toHeaderValue(name) } : {}),
+  };
+}
+
+/** A text that is no header value, or looks encoded, is sent in base64. */
+const toHeaderValue = (text: string): string =>
+  /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/u.test(text) && !text.startsWith('=?base64?')
+    ? text
+    : `=?base64?${Buffer.from(text, 'utf8').toString('base64')}?=`;
+
+/** The first request: it asks a server which versions it has. */
+const isProbe = (message: JSONRPCMessage): boolean => 'method' in message && message.method === 'server/discover';
+
+const isClientError = (status: number): boolean => status >= 400 && status < 500 && status !== TOO_MANY;
+
+async function toProbeError({ status, statusText, body }: Response): Promise<SdkHttpError> {
+  const bytes = body === null ? '' : await readBytes(body, REFUSAL_BYTES_MAX).catch(() => '');
+  const message = `the server answered with the status ${status}`;
+  const data = { status, statusText, text: bytes.toString() };
+  return new SdkHttpError(SdkErrorCode.EraNegotiationFailed, message, data);
 }

@@ -4,20 +4,26 @@
 // SDK are not used: they compile a server's schemas into code before those were checked.
 
 import { resolve } from 'node:path';
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { ErrorCode, JSONRPCMessageSchema, McpError, ResultSchema } from '@modelcontextprotocol/sdk/types.js';
-import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
-import type { JsonObject } from '../../contract/json.js';
-import type { HttpUpstreamServer, StdioUpstreamServer } from '../../contract/policy/upstreams.js';
+import {
+  Client,
+  parseJSONRPCMessage,
+  ProtocolError,
+  ProtocolErrorCode,
+  SdkHttpError,
+  type JSONRPCMessage,
+  type PriorDiscovery,
+  type StandardSchemaV1,
+  type Transport,
+  type TransportSendOptions,
+} from '@modelcontextprotocol/client';
+import { isJsonObject, type JsonObject } from '../../contract/json.js';
+import type { HttpUpstreamServer, StdioUpstreamServer, UpstreamServer } from '../../contract/policy/upstreams.js';
 import { CodedError, ActionFailedError, InvariantError, ActionNotExecutedError } from '../../errors.js';
 import type { ConnectOptions, UpstreamConnector, UpstreamCall, UpstreamLink } from '../../ports/effects/upstream.js';
 import { ChildLines, childEnvironment } from './child-lines.js';
 import { HttpMessages, parseServerUrl, readToken } from './http-messages.js';
+import { IDEMPOTENCY_KEY } from './idempotency-key.js';
 import { UnsolicitedLimit } from './unsolicited-limit.js';
-
-/** The member of a call's `_meta` that contains its idempotency key, under our own prefix. */
-export const IDEMPOTENCY_KEY = 'turnpike/idempotency-key';
 
 const MESSAGE_BYTES_MAX = 8_388_608;
 /** Limit of unsolicited text in ten seconds; one message may be longer, because the time to read it limits it too. */
@@ -25,6 +31,8 @@ const UNSOLICITED_CHARS_MAX = 1_048_576;
 /** The maximum of a timer: the caller limits the time of a request, by aborting it. */
 const NO_TIMEOUT_MS = 2_147_483_647;
 const CANCELLATION_MS = 5_000;
+/** How long a server may take to say which versions it has, before it is treated as an old one over stdio. */
+const PROBE_MS = 5_000;
 const LIST_CHANGED = 'notifications/tools/list_changed';
 
 type RequestKey = string | number;
@@ -36,7 +44,7 @@ interface Wire {
   readonly stderrTail: string;
   start(): Promise<void>;
   /** @returns whether the response is complete too @throws ActionNotExecutedError, like `UpstreamLink` */
-  send(text: string, signal: AbortSignal): Promise<'written' | 'answered'>;
+  send(message: JSONRPCMessage, signal: AbortSignal): Promise<'written' | 'answered'>;
   setProtocol(protocol: string): void;
   /** Ends the connection at once. */
   terminate(): void;
@@ -48,26 +56,68 @@ interface MessageListener {
   onEnd(): void;
 }
 
-/** Connects to a server as configured in upstreams.json. */
+/**
+ * Connects to a server as configured in upstreams.json, with protocol 2026-07-28 if the server has it, else with an
+ * older one. An old server over stdio may end when it is asked for its versions. It is started again, and not asked.
+ */
 export const connectMcp: UpstreamConnector = async (server, options) => {
-  const transport = new GuardedTransport(options.parse, (receiver) =>
-    server.transport === 'stdio' ? childWire(server, options.folder, receiver) : httpWire(server, receiver),
-  );
+  const probed = await connectOnce(server, options);
+  if (probed instanceof McpLink) return probed;
+  const { error, isChildGone } = probed;
+  if (!isChildGone || options.signal.aborted) throw error;
+  const link = await connectOnce(server, options, { kind: 'legacy' });
+  if (link instanceof McpLink) return link;
+  throw link.error;
+};
+
+/** @param isChildGone whether the server has ended before it said which versions it has */
+interface FailedConnection {
+  readonly error: Error;
+  readonly isChildGone: boolean;
+}
+
+async function connectOnce(
+  server: UpstreamServer,
+  { parse, folder, signal }: ConnectOptions,
+  prior?: PriorDiscovery,
+): Promise<McpLink | FailedConnection> {
+  const transport =
+    server.transport === 'stdio'
+      ? new StdioTransport(parse, (listener) => childWire(server, folder, listener))
+      : new HttpTransport(parse, (listener) => httpWire(server, listener));
   const client = new Client(
     { name: 'turnpike', version: '1' },
-    { capabilities: {}, jsonSchemaValidator: NO_SCHEMA_COMPILER },
+    {
+      capabilities: {},
+      jsonSchemaValidator: NO_SCHEMA_COMPILER,
+      versionNegotiation: { mode: 'auto', probe: { timeoutMs: PROBE_MS } },
+      // A server that needs more input gets none: the outcome of its call is unknown.
+      inputRequired: { autoFulfill: false },
+    },
   );
+  const abort = (): void => void transport.close();
+  signal.addEventListener('abort', abort, { once: true });
   try {
-    await client.connect(transport, { signal: options.signal, timeout: NO_TIMEOUT_MS });
+    signal.throwIfAborted();
+    await client.connect(transport, { signal, timeout: NO_TIMEOUT_MS, ...(prior === undefined ? {} : { prior }) });
     if (client.getServerCapabilities()?.tools === undefined) throw new Error('the server offers no tools');
+    return new McpLink(client, transport);
   } catch (error) {
     const { stderrTail } = transport;
+    const isChildGone = server.transport === 'stdio' && transport.hasEnded && !transport.isGreeted;
     await transport.close();
-    const why = error instanceof McpError ? 'the server did not greet back' : (error as Error).message;
-    throw new Error(stderrTail === '' ? why : `${why}; its last words: ${stderrTail}`);
+    const why = toConnectMessage(error);
+    return { error: new Error(stderrTail === '' ? why : `${why}; its last words: ${stderrTail}`), isChildGone };
+  } finally {
+    signal.removeEventListener('abort', abort);
   }
-  return new McpLink(client, transport);
-};
+}
+
+function toConnectMessage(error: unknown): string {
+  if (error instanceof ProtocolError) return 'the server did not greet back';
+  if (error instanceof SdkHttpError) return `the server answered with the status ${error.data.status}`;
+  return (error as Error).message;
+}
 
 class McpLink implements UpstreamLink {
   readonly #client: Client;
@@ -108,9 +158,8 @@ class McpLink implements UpstreamLink {
     signal.addEventListener('abort', cancel, { once: true });
     try {
       const options = { signal: own.signal, timeout: NO_TIMEOUT_MS };
-      // ResultSchema accepts any result: the SDK's own schemas would drop members that the pin of a definition covers.
-      // The value comes from `parse`, so it is JSON.
-      return (await this.#client.request(request, ResultSchema, options)) as JsonObject;
+      // The SDK's own schemas would drop members that the pin of a definition covers.
+      return await this.#client.request(request, ANY_RESULT, options);
     } catch (error) {
       throw toUpstreamError(error);
     } finally {
@@ -119,20 +168,26 @@ class McpLink implements UpstreamLink {
   }
 }
 
+/** The headers of a request contradict its body. */
+const HEADER_MISMATCH = -32_020;
 /** JSON-RPC error codes of a request that was not executed. */
 const REJECTED_CODES: readonly number[] = [
-  ErrorCode.ParseError,
-  ErrorCode.InvalidRequest,
-  ErrorCode.MethodNotFound,
-  ErrorCode.InvalidParams,
+  ProtocolErrorCode.ParseError,
+  ProtocolErrorCode.InvalidRequest,
+  ProtocolErrorCode.MethodNotFound,
+  ProtocolErrorCode.InvalidParams,
+  ProtocolErrorCode.MissingRequiredClientCapability,
+  ProtocolErrorCode.UnsupportedProtocolVersion,
+  HEADER_MISMATCH,
 ];
-/** The SDK's own codes for a lost connection and a cancelled request; servers use them too. */
-const UNKNOWN_OUTCOME_CODES: readonly number[] = [ErrorCode.ConnectionClosed, ErrorCode.RequestTimeout];
+/** The codes that older SDKs use for a lost connection and a cancelled request; servers send them too. */
+const UNKNOWN_OUTCOME_CODES: readonly number[] = [-32_000, -32_001];
 
 /** Maps errors without including the server's text, because the message is logged. */
 function toUpstreamError(error: unknown): Error {
   if (error instanceof CodedError) return error;
-  if (!(error instanceof McpError)) return new Error('the server gave no answer that can be read');
+  if (!(error instanceof ProtocolError))
+    return new Error('the connection was lost, the call was given up, or the answer cannot be read');
   const message = `the server answered with the error ${error.code}`;
   if (REJECTED_CODES.includes(error.code)) return new ActionNotExecutedError(message, { retryable: false });
   if (UNKNOWN_OUTCOME_CODES.includes(error.code)) return new Error('the connection was lost, or the call was given up');
@@ -140,11 +195,13 @@ function toUpstreamError(error: unknown): Error {
 }
 
 /** The transport that the SDK uses: passes on responses to outstanding requests, and limits all other messages. */
-class GuardedTransport implements Transport {
+abstract class GuardedTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   toolListChanges = 0;
+  /** Whether the server has answered a request. */
+  isGreeted = false;
   readonly #parse: ConnectOptions['parse'];
   readonly #wireFor: (receiver: MessageListener) => Wire;
   readonly #outstanding = new Map<RequestKey, AbortController>();
@@ -161,6 +218,10 @@ class GuardedTransport implements Transport {
     return !this.#ended && this.#wire?.isOpen === true;
   }
 
+  get hasEnded(): boolean {
+    return this.#ended;
+  }
+
   get stderrTail(): string {
     return this.#wire?.stderrTail ?? '';
   }
@@ -170,16 +231,18 @@ class GuardedTransport implements Transport {
     await this.#wire.start();
   }
 
-  async send(message: JSONRPCMessage): Promise<void> {
+  async send(message: JSONRPCMessage, { requestSignal }: TransportSendOptions = {}): Promise<void> {
     if (this.#wire === null || this.#ended) throw new ActionNotExecutedError('the connection to the server is closed');
-    const text = JSON.stringify(message);
     if (!('method' in message) || !('id' in message)) {
-      await this.#wire.send(text, AbortSignal.timeout(CANCELLATION_MS)).finally(() => this.#releaseCancelled(message));
+      await this.#wire
+        .send(message, AbortSignal.timeout(CANCELLATION_MS))
+        .finally(() => this.#releaseCancelled(message));
       return;
     }
     const abort = new AbortController();
     this.#outstanding.set(message.id, abort);
-    const delivery = await this.#wire.send(text, abort.signal);
+    requestSignal?.addEventListener('abort', () => this.#release(message.id), { once: true });
+    const delivery = await this.#wire.send(message, abort.signal);
     if (delivery === 'answered' && this.#outstanding.delete(message.id)) throw new Error('the answer is missing');
   }
 
@@ -208,14 +271,14 @@ class GuardedTransport implements Transport {
   #parseMessage(text: string): JSONRPCMessage | 'broken' | null {
     // Programs that print other lines on stdout are tolerated, within the limit.
     if (!text.startsWith('{')) return this.#countUnsolicited(text, null);
-    const checked = JSONRPCMessageSchema.safeParse(this.#parse(text));
-    if (!checked.success) return 'broken';
-    const message = checked.data;
+    const message = asMessage(this.#parse(text));
+    if (message === null) return 'broken';
     if ('method' in message) {
       if (message.method === LIST_CHANGED) this.toolListChanges += 1;
       return this.#countUnsolicited(text, message);
     }
     const isAnswer = message.id !== undefined && this.#outstanding.delete(message.id);
+    this.isGreeted ||= isAnswer;
     return isAnswer ? message : this.#countUnsolicited(text, null);
   }
 
@@ -228,15 +291,37 @@ class GuardedTransport implements Transport {
   #releaseCancelled(message: JSONRPCMessage): void {
     if (!('method' in message) || message.method !== 'notifications/cancelled') return;
     const requestId = message.params?.['requestId'] as RequestKey | undefined;
-    if (requestId === undefined) return;
-    this.#outstanding.get(requestId)?.abort();
-    this.#outstanding.delete(requestId);
+    if (requestId !== undefined) this.#release(requestId);
+  }
+
+  #release(id: RequestKey): void {
+    this.#outstanding.get(id)?.abort();
+    this.#outstanding.delete(id);
   }
 
   #end(): void {
     if (this.#ended) return;
     this.#ended = true;
     this.onclose?.();
+  }
+}
+
+/** The SDK tells by these two members that a server which does not answer at first may be an old one. */
+class StdioTransport extends GuardedTransport {
+  readonly stderr = null;
+  readonly pid = null;
+}
+
+/** Each request has its own stream: protocol 2026-07-28 cancels a request by the end of its stream. */
+class HttpTransport extends GuardedTransport {
+  readonly hasPerRequestStream = true;
+}
+
+function asMessage(value: unknown): JSONRPCMessage | null {
+  try {
+    return parseJSONRPCMessage(value);
+  } catch {
+    return null;
   }
 }
 
@@ -256,9 +341,9 @@ function childWire(server: StdioUpstreamServer, folder: string, receiver: Messag
       const listener = { onLine: (text: string) => receiver.onMessage(text), onEnd: () => receiver.onEnd() };
       child = await ChildLines.start({ ...options, lineBytesMax: MESSAGE_BYTES_MAX }, listener);
     },
-    async send(text) {
+    async send(message) {
       if (child === null) throw new InvariantError('a wire is written to before it is there');
-      await child.write(text);
+      await child.write(JSON.stringify(message));
       return 'written';
     },
     setProtocol: () => undefined,
@@ -279,8 +364,8 @@ function httpWire(server: HttpUpstreamServer, receiver: MessageListener): Wire {
     },
     stderrTail: '',
     start: () => Promise.resolve(),
-    async send(text, signal) {
-      await http.post(text, signal);
+    async send(message, signal) {
+      await http.post(message, signal);
       return 'answered';
     },
     setProtocol: (protocol) => http.setProtocol(protocol),
@@ -292,5 +377,14 @@ function httpWire(server: HttpUpstreamServer, receiver: MessageListener): Wire {
 const NO_SCHEMA_COMPILER = {
   getValidator: (): never => {
     throw new InvariantError('the schema of a server was about to be compiled');
+  },
+};
+
+/** Accepts every object. It comes from `parse`, so it is JSON. */
+const ANY_RESULT: StandardSchemaV1<JsonObject> = {
+  '~standard': {
+    version: 1,
+    vendor: 'turnpike',
+    validate: (value) => (isJsonObject(value) ? { value: value } : { issues: [{ message: 'not an object' }] }),
   },
 };

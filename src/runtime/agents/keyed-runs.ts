@@ -39,6 +39,35 @@ export async function startKeyedRun(parts: KeyedRunsParts, options: AgentOptions
   return { ...createEndedRun(parts, run.context, await findEnding(parts, run)), resumed: false };
 }
 
+/**
+ * The run of a key, without beginning one.
+ * @returns null if the key has no run
+ * @throws like `startKeyedRun`
+ */
+export async function findKeyedRun(parts: KeyedRunsParts, options: KeyedRunOwner): Promise<FoundRun | null> {
+  const tree = await parts.engine.peek(rootOfKey(options.key));
+  return tree === null ? null : toFoundRun(await attach(parts, tree, options));
+}
+
+/** The key of a run, and who may use it. */
+export type KeyedRunOwner = Pick<AgentOptions, 'actor' | 'person' | 'role' | 'lane' | 'case'> & {
+  readonly key: string;
+};
+
+/** A run and its end; null while it has not ended. */
+export interface FoundRun {
+  readonly run_id: string;
+  readonly ending: RunEnding | null;
+}
+
+export const toFoundRun = async ({ run_id, finished }: AgentRun): Promise<FoundRun> => ({
+  run_id,
+  ending: await Promise.race([finished, Promise.resolve(null)]),
+});
+
+/** The id that the agent run of a key has, whether it exists or not. @throws UsageError */
+export const runIdOfKey = (key: string): string => `${rootOfKey(key)}.1`;
+
 /** Seven days: a run that waits for a vote is silent for long. */
 const IDLE_MS_DEFAULT = 604_800_000;
 const KEY = /^[\x21-\x7e]{1,128}$/;

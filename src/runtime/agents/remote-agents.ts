@@ -1,20 +1,31 @@
 // Remote agent runs (D3): no caller has a handle on them, so each is addressed by its id, in this process or through
 // the owner of the home.
 
+import { usageError } from '../../errors.js';
 import type { StepResponse } from '../../contract/run/response.js';
 import type { TerminalState } from '../../contract/run/run-state.js';
-import type { AgentOptions, RunEnding, SubmitOptions } from './agent-run.js';
+import type { TreeEngine } from '../../engine/tree-engine.js';
+import { rootRunIdOf, type LedgerReader } from '../ledger/ledger-reader.js';
+import type { AgentOptions, SubmitOptions } from './agent-run.js';
 import type { Agents } from './agents.js';
-import type { LedgerReader } from '../ledger/ledger-reader.js';
+import { findKeyedRun, startKeyedRun, toFoundRun, type FoundRun, type KeyedRunOwner } from './keyed-runs.js';
+import { inputKeysOf } from './notes.js';
 
 export interface RemoteAgents {
   /**
-   * Opens a run tree with one remote agent run. A run that policy denies has ended already.
-   * @throws UsageError
+   * Opens a run tree with one remote agent run. A run that policy denies has ended already. With a key, attaches to the
+   * run of that key if there is one.
+   * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, person, role, lane or case; UsageError
    */
-  start(
-    options: Omit<AgentOptions, 'link' | 'key'>,
-  ): Promise<{ readonly run_id: string; readonly ending: RunEnding | null }>;
+  start(options: Omit<AgentOptions, 'link'>): Promise<FoundRun>;
+  /** The run of a key, without beginning one; null if the key has no run. @throws like `start` */
+  findKeyed(owner: KeyedRunOwner): Promise<FoundRun | null>;
+  /**
+   * The first of at most 64 places to which a proposal was committed, with the hash of its payload; null if no place
+   * has one.
+   * @throws UsageError for more places
+   */
+  findInput(places: readonly InputPlace[]): Promise<FoundInput | null>;
   /** @returns null if there is no remote agent run with this id */
   find(run_id: string): Promise<RemoteAgent | null>;
   /**
@@ -26,6 +37,21 @@ export interface RemoteAgents {
   end(run_id: string): Promise<void>;
 }
 
+/** A run, and the id that a caller gave a request to it. */
+export interface InputPlace {
+  readonly run_id: string;
+  readonly inputId: string;
+}
+
+export interface FoundInput {
+  readonly run_id: string;
+  /** The SHA-256 of the payload. */
+  readonly sha256: string;
+}
+
+/** Limit of the places of one search. */
+export const INPUT_PLACES_MAX = 64;
+
 /** The actor of the run and its state. */
 export interface RemoteAgent {
   readonly run_id: string;
@@ -36,11 +62,31 @@ export interface RemoteAgent {
   readonly ended: { readonly state: TerminalState; readonly reason: string } | null;
 }
 
+interface RemoteAgentsParts {
+  readonly agents: Agents;
+  readonly engine: Pick<TreeEngine, 'peek'>;
+  readonly ledger: LedgerReader;
+}
+
 /** The remote agent runs of this process. */
-export const remoteAgents = (agents: Agents, ledger: LedgerReader): RemoteAgents => ({
-  start: async (options) => {
-    const { run_id, finished } = await agents.start({ ...options, link: 'remote' });
-    return { run_id, ending: await Promise.race([finished, Promise.resolve(null)]) };
+export const remoteAgents = ({ agents, engine, ledger }: RemoteAgentsParts): RemoteAgents => ({
+  start: async ({ key, ...options }) =>
+    toFoundRun(
+      key === undefined
+        ? await agents.start({ ...options, link: 'remote' })
+        : await startKeyedRun({ agents, engine, ledger }, { ...options, key }),
+    ),
+  findKeyed: (owner) => findKeyedRun({ agents, engine, ledger }, owner),
+  findInput: async (places) => {
+    if (places.length > INPUT_PLACES_MAX) throw usageError(`places: at most ${INPUT_PLACES_MAX}`);
+    const keys = places.flatMap(({ run_id, inputId }) =>
+      inputKeysOf(rootRunIdOf(run_id), inputId).map((key) => ({ ...key, run_id })),
+    );
+    for (const { tree_id, input_id, run_id } of await ledger.committed(keys)) {
+      const proposal = await ledger.recordedProposal(tree_id, input_id);
+      if (proposal !== null) return { run_id, sha256: proposal.sha256 };
+    }
+    return null;
   },
   find: async (run_id) => {
     const live = await agents.find(run_id);

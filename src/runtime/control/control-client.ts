@@ -12,6 +12,8 @@ import {
   ControlResponse,
   EraseResult,
   EndingResult,
+  FindInputResult,
+  FindKeyedResult,
   FindRemoteResult,
   StartHighRiskResult,
   asInstance,
@@ -110,6 +112,9 @@ export class ControlClient {
         );
         return { run_id, ending };
       },
+      findKeyed: async (owner) => (await this.#request({ op: 'find_keyed', owner }, FindKeyedResult)).found,
+      findInput: async (places) =>
+        (await this.#request({ op: 'find_input', places: [...places] }, FindInputResult)).found,
       find: async (run_id) => (await this.#request({ op: 'find_remote', run_id }, FindRemoteResult)).found,
       submit: async (run_id, raw, options) => {
         const request = { op: 'submit_remote', run_id, ...encodeProposal(raw, options) } as const;

@@ -18,6 +18,7 @@ import { isConforming } from '../../contract/validators.js';
 import { scanJson } from '../../step/scan-json.js';
 import { WireError } from './control-errors.js';
 import { PAYLOAD_BYTES_CEILING } from '../agents/payload-bytes.js';
+import { INPUT_PLACES_MAX } from '../agents/remote-agents.js';
 import { SessionRequest } from '../sessions/session-request.js';
 
 /** A request contains at most one payload in base64, and some short members. */
@@ -48,6 +49,7 @@ const StartAgent = Type.Object(
         case: Type.Optional(Text),
         scope: Scope,
         correlation: Type.Optional(Text),
+        key: Type.Optional(Text),
         taxonomy: Type.Optional(TaxonomyVersions),
         exposure: Type.Optional(OneOf(EXPOSURES)),
         link: Type.Optional(OneOf(AGENT_LINKS)),
@@ -74,6 +76,34 @@ const Respond = Type.Object(
 );
 /** Remote runs belong to no connection: every client reaches them by their ids. */
 const FindRemote = Type.Object({ id: Id, op: Type.Literal('find_remote'), run_id: RunId }, closed);
+const FindKeyed = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('find_keyed'),
+    owner: Type.Object(
+      {
+        key: Text,
+        actor: Type.Optional(Text),
+        person: Type.Optional(Text),
+        role: Type.Optional(Text),
+        lane: Type.Optional(Text),
+        case: Type.Optional(Text),
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+const FindInput = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('find_input'),
+    places: Type.Array(Type.Object({ run_id: RunId, inputId: Type.String({ minLength: 1, maxLength: 160 }) }, closed), {
+      maxItems: INPUT_PLACES_MAX,
+    }),
+  },
+  closed,
+);
 const SubmitRemote = Type.Object({ ...Respond.properties, op: Type.Literal('submit_remote') }, closed);
 const EndRemote = Type.Object({ id: Id, op: Type.Literal('end_remote'), run_id: RunId }, closed);
 const RunRequest = Type.Object({ id: Id, op: OneOf(['end', 'interrupt', 'finished']), run_id: RunId }, closed);
@@ -193,6 +223,8 @@ export const ControlRequest = Type.Union([
   StartAgent,
   Respond,
   FindRemote,
+  FindKeyed,
+  FindInput,
   SubmitRemote,
   EndRemote,
   RunRequest,
@@ -247,6 +279,15 @@ export const FindRemoteResult = Type.Object(
       ),
     ),
   },
+  closed,
+);
+/** The run of a key, and how it ended. */
+export const FindKeyedResult = Type.Object(
+  { found: Nullable(Type.Object({ run_id: RunId, ending: Nullable(EndingResult) }, closed)) },
+  closed,
+);
+export const FindInputResult = Type.Object(
+  { found: Nullable(Type.Object({ run_id: RunId, sha256: Sha256 }, closed)) },
   closed,
 );
 /** The response as JSON text. */

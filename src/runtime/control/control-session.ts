@@ -148,6 +148,10 @@ export class ControlSession {
         return { answer: await runSessionRequest(this.#host.sessions, request.question) };
       case 'find_remote':
         return { found: await this.#host.remoteAgents.find(request.run_id) };
+      case 'find_keyed':
+        return { found: await this.#host.remoteAgents.findKeyed(request.owner) };
+      case 'find_input':
+        return { found: await this.#host.remoteAgents.findInput(request.places) };
       case 'submit_remote':
         return { response: JSON.stringify(await this.#submitRemote(request)) };
       case 'end_remote':

@@ -129,6 +129,14 @@ export class LedgerReader {
     return (await this.recordedProposal(tree_id, input_id))?.sha256 ?? null;
   }
 
+  /** Those of the given inputs that were committed, in their order, by one query. */
+  async committed<Key extends { readonly tree_id: string; readonly input_id: string }>(
+    keys: readonly Key[],
+  ): Promise<readonly Key[]> {
+    const marks = await this.#store.marks(keys);
+    return keys.filter((_key, index) => marks[index] != null);
+  }
+
   /** The seq and the SHA-256 of the proposal that was committed to a tree under an id of its caller, or null. */
   async recordedProposal(tree_id: string, input_id: string): Promise<RecordedProposal | null> {
     const [mark] = await this.#store.marks([{ tree_id, input_id }]);

@@ -1,18 +1,23 @@
-// The connection of one agent in one MCP session, whatever its transport.
+// The connection of one agent in one MCP session, whatever its transport. A stateless request has a connection of its
+// own, which remembers nothing that another request needs.
 //
 // Invariants:
 //   N1. A connection has one agent run of its own, started with the first proposal. While a step of a session with a
-//       run is outstanding on it, proposals go into that run. `run_id` overrides both.
+//       run is outstanding on it, proposals go into that run. `run_id` overrides both. All stateless requests of an
+//       agent have the same own run.
 //   N2. A connection reaches the runs that it started, those that a session has given it, and those that were opened
 //       for the same agent. Knowing the id of a run is not enough.
 //   N3. Proposals reach their run in the order of their calls.
 //   N4. A repeated call gets the earlier response: on the same connection by its request id; on any connection of the
-//       service by its key, while the key is cached; and always by its key together with the run that it went into.
+//       service by its key, while the key is cached; and always by its key together with the run that it went into. A
+//       stateless call gets it by its key, from any process, if the run is among the last 64 runs of the agent.
 //   N5. A response never contains text of an exception; exceptions are logged.
 //   N6. After its own run was denied, failed or was cancelled, a connection opens another one only for `new_run`
 //       (decision 0048). A call that comes too late for a run is not executed, and may be repeated under its key.
+//   N7. A call of an unlisted tool is a proposal of CALL_TOOL with that name, so the ledger records it (decision 0062).
 
 import type { JsonObject } from '../../contract/json.js';
+import type { StepResponse } from '../../contract/run/response.js';
 import { RunId } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
 import { RunError } from '../../errors.js';
@@ -27,9 +32,17 @@ import {
   toStepResult,
   type ToolCallResult,
 } from './tool-results.js';
-import { contentOf, correlationOf, inputIdOf, markOf, proposalIdOf, type ToolCall, PlacedCalls } from './tool-calls.js';
+import {
+  contentOf,
+  inputIdOf,
+  markOf,
+  proposalIdOf,
+  type CallAttempt,
+  type CallHistory,
+  type ToolCall,
+} from './tool-calls.js';
 import { isContinuable, type EndedRun, type RunOrigin } from './ended-run.js';
-import type { RunSuccession } from './run-succession.js';
+import type { OwnRuns } from './own-runs.js';
 import {
   createOffer,
   type ActionMeaning,
@@ -38,7 +51,7 @@ import {
   type OfferedTool,
   type ProposalMeaning,
 } from './offer.js';
-import type { ReachedRun, OwnRun, RunGateway } from './run-gateway.js';
+import type { OwnRun, ReachedRun, RunGateway } from './run-gateway.js';
 import { callSessionTool, rejectedAnswer, type SessionToolAnswer, type SessionToolsOptions } from './session-tools.js';
 
 /** Limit of calls without a response, for all connections of one token together. */
@@ -57,68 +70,74 @@ export interface AgentConnectionOptions {
   /** Null if sessions are not offered. */
   readonly sessionTools: SessionToolsOptions | null;
   readonly log: Log;
-  /** The calls with keys of all connections of the service, which belong to one agent, and the runs they went into. */
-  readonly keyedCalls: PlacedCalls;
+  readonly ownRuns: OwnRuns;
+  readonly history: CallHistory;
   /** The number of waiting calls of all connections of the service. */
   readonly calls: { waiting: number };
-  readonly succession: RunSuccession;
-  /**
-   * The run of an earlier connection of the same agent, which this one continues, and the function that stores its id.
-   */
-  readonly storedRun?: { readonly run_id: string | null; readonly keep: (run_id: string) => void };
+  /** Whether the tool `new_run` is offered. */
+  readonly newRuns: boolean;
+}
+
+/** The result of a call, and whether its tool is listed. */
+export interface CallOutcome {
+  readonly result: ToolCallResult;
+  readonly isListed: boolean;
 }
 
 /** A run that is ready for a proposal. */
 interface ReadyRun extends ReachedRun {
   readonly run_id: string;
   readonly origin: RunOrigin;
+  /** How it has ended, if policy denied its start. */
+  readonly ending: EndedRun | null;
+  /** Whether this call has begun it. */
+  readonly isNew: boolean;
 }
 
 export class AgentConnection {
   readonly #options: AgentConnectionOptions;
-  readonly #calls = new PlacedCalls();
   readonly #known = new Set<string>();
   #offer: Promise<Offer> | null = null;
-  #own: OwnRun | null;
   #outstanding: string | null = null;
+  #wasCalled = false;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: AgentConnectionOptions) {
     this.#options = options;
-    const run_id = options.storedRun?.run_id ?? null;
-    this.#own = run_id === null ? null : { run_id, ending: null };
-    if (run_id === null) return;
-    this.#known.add(run_id);
-    options.succession.observe({ run_id, ending: null });
   }
 
   async tools(): Promise<readonly OfferedTool[]> {
     return (await this.#refreshOffer()).tools;
   }
 
-  /** Executes a tool call. Never throws. @returns null if there is no such tool */
-  async call(call: ToolCall): Promise<ToolCallResult | null> {
+  /** Executes a tool call. Never throws. */
+  async call(call: ToolCall): Promise<CallOutcome> {
     const { calls } = this.#options;
     if (calls.waiting >= CALLS_WAITING_MAX) {
-      return createErrorResult(
-        'AGENT_BUSY',
-        `${CALLS_WAITING_MAX} calls already wait: wait for an answer before the next one`,
-      );
+      const message = `${CALLS_WAITING_MAX} calls already wait: wait for an answer before the next one`;
+      return { result: createErrorResult('AGENT_BUSY', message), isListed: true };
     }
     calls.waiting += 1;
+    this.#wasCalled = true;
     try {
       const meaning = await this.#meaningOf(call.name);
-      return meaning === undefined ? null : await this.#answer(call, meaning);
+      const isListed = meaning !== undefined;
+      return { result: await this.#answer(call, meaning ?? unlistedMeaning(call.name)), isListed };
     } catch (error) {
-      return this.#toErrorResult(error);
+      return { result: this.#toErrorResult(error), isListed: true };
     } finally {
       calls.waiting -= 1;
     }
   }
 
-  /** Ends the connection: completes its own run as `end_of_input`, unless that has ended already. */
+  /**
+   * Ends the connection: completes its own run as `end_of_input`, unless that has ended already. A connection without a
+   * call ends nothing: clients start a process only to ask for its protocol versions.
+   */
   async end(): Promise<void> {
-    if (this.#own?.ending === null) await this.#options.agentRuns.end(this.#own.run_id);
+    if (!this.#wasCalled) return;
+    const own = await this.#options.ownRuns.current();
+    if (own?.ending === null) await this.#options.agentRuns.end(own.run_id);
   }
 
   async #meaningOf(name: string): Promise<ToolMeaning | undefined> {
@@ -128,8 +147,8 @@ export class AgentConnection {
 
   /** The offer of the present policy, which may have changed. A policy that cannot be loaded leaves no cached offer. */
   #refreshOffer(): Promise<Offer> {
-    const { policy, lane, sessionTools, succession } = this.#options;
-    const offered = { sessions: sessionTools !== null, newRuns: succession.isAllowed };
+    const { policy, lane, sessionTools, newRuns } = this.#options;
+    const offered = { sessions: sessionTools !== null, newRuns };
     const offer = policy().then((current) => createOffer(current, lane, offered));
     this.#offer = offer;
     offer.catch(() => (this.#offer = null));
@@ -173,57 +192,82 @@ export class AgentConnection {
       return invalidArguments('run_id is not a valid run id');
     if (meaning.kind === 'propose' && !isProposeCall(args)) return invalidArguments('propose takes `proposal`, a text');
     const mark = markOf(call, this.#options.id);
-    // The run is not part of the content: a client that has lost the response does not know the run.
-    const content = contentOf(requestedRun === undefined ? call : { ...call, args: omit(args, 'run_id') });
-    const callHistory = call.key === null ? this.#calls : this.#options.keyedCalls;
-    const earlier = callHistory.get(mark);
-    if (earlier !== undefined && (earlier.content !== content || (requestedRun ?? earlier.run_id) !== earlier.run_id)) {
+    const attempt: CallAttempt = {
+      mark,
+      isKeyed: call.key !== null,
+      // The run is not part of the content: a client that has lost the response does not know the run.
+      content: contentOf(requestedRun === undefined ? call : { ...call, args: omit(args, 'run_id') }),
+      requestedRun: (requestedRun as string | undefined) ?? null,
+      payloadFor: (run_id) =>
+        meaning.kind === 'propose' ? (args['proposal'] as string) : proposalOf(args, meaning, run_id, mark),
+    };
+    const submitted = await this.#runInOrder(() => this.#submit(attempt, call.trace));
+    if (submitted === 'conflict')
       return createErrorResult('IDEMPOTENCY_CONFLICT', 'This idempotency key was used for another call');
-    }
-    const submitted = await this.#runInOrder(async () => {
-      const target = await this.#openRun(earlier?.run_id ?? (requestedRun as string | undefined) ?? null, call.trace);
-      if (target === null) return null;
-      const { run_id, origin } = target;
-      callHistory.remember(mark, { run_id, content });
-      const raw = meaning.kind === 'propose' ? (args['proposal'] as string) : proposalOf(args, meaning, run_id, mark);
-      // Not awaited here: the next proposal may be submitted while this one is executed.
-      const response = target.submit(raw, inputIdOf(run_id, mark), call.trace);
-      return { run_id, origin, response };
-    });
     if (submitted === null) return createErrorResult('RUN_UNKNOWN', 'There is no such run for you');
     try {
-      return toStepResult(await submitted.response, submitted.run_id);
+      return toStepResult(await submitted.response, submitted.run.run_id);
     } catch (error) {
       if (!isRunEnded(error)) throw error;
-      callHistory.forget(mark);
-      return this.#toEndedResult(submitted, error);
+      this.#options.history.forget(attempt);
+      return this.#toEndedResult(submitted.run, error);
     }
+  }
+
+  /**
+   * Submits a proposal to its run. The response is not awaited here: the next proposal may be submitted while this one
+   * is executed.
+   */
+  async #submit(
+    attempt: CallAttempt,
+    trace: ToolCall['trace'],
+  ): Promise<{ readonly run: ReadyRun; readonly response: Promise<StepResponse> } | 'conflict' | null> {
+    const run = await this.#findRun(attempt, trace);
+    if (run === null || run === 'conflict') return run;
+    const { run_id } = run;
+    this.#options.history.remember(attempt, run_id);
+    return { run, response: run.submit(attempt.payloadFor(run_id), inputIdOf(run_id, attempt.mark), trace) };
+  }
+
+  async #findRun(attempt: CallAttempt, trace: ToolCall['trace']): Promise<ReadyRun | 'conflict' | null> {
+    const { history } = this.#options;
+    const earlier = await history.find(attempt);
+    if (earlier?.isSame === false) return 'conflict';
+    const run = await this.#openRun(earlier?.run_id ?? attempt.requestedRun, trace);
+    if (run?.isNew !== true) return run;
+    // The run before may have received an earlier attempt after the search, and before it ended.
+    const previous = await history.find(attempt);
+    if (previous === null) return run;
+    return previous.isSame ? this.#openRun(previous.run_id, trace) : 'conflict';
   }
 
   /** Opens another run of its own, unless it has one that has not ended. */
   async #newRun({ args, trace }: ToolCall): Promise<ToolCallResult> {
     if (Object.keys(args).length > 0) return invalidArguments('new_run takes no arguments');
     return this.#runInOrder(async () => {
-      const { agentRuns } = this.#options;
-      const own = this.#own;
-      const previous = own === null ? null : (own.ending ?? (await agentRuns.ending(own.run_id)));
+      const { ownRuns } = this.#options;
+      const own = await ownRuns.current();
+      const previous = own === null ? null : await this.#findEnding(own);
       if (own !== null && previous === null) return toNewRunResult(own.run_id, false, null);
-      const { run_id, ending } = await this.#startOwnRun(trace);
+      const { run_id, ending } = await this.#startOwnRun(own, previous, trace);
       return ending === null ? toNewRunResult(run_id, true, previous) : this.#toOwnEndedResult(ending);
     });
   }
 
   /** The answer to a call that came too late for its run. */
-  async #toEndedResult({ run_id, origin }: Pick<ReadyRun, 'run_id' | 'origin'>, error: RunError) {
-    const own = this.#own?.run_id === run_id ? this.#own.ending : null;
-    const ending = own ?? (await this.#options.agentRuns.ending(run_id));
+  async #toEndedResult(run: Pick<ReadyRun, 'run_id' | 'origin' | 'ending'>, error: RunError) {
+    const ending = await this.#findEnding(run);
     if (ending === null) return this.#toErrorResult(error);
-    return origin === 'own' ? this.#toOwnEndedResult(ending) : toEndedResult(ending, origin);
+    return run.origin === 'own' ? this.#toOwnEndedResult(ending) : toEndedResult(ending, run.origin);
   }
 
   async #toOwnEndedResult(ending: EndedRun): Promise<ToolCallResult> {
-    const mayFollow = (await this.#options.succession.findRefusal()) === null;
+    const mayFollow = (await this.#options.ownRuns.findRefusal(ending)) === null;
     return toEndedResult(ending, mayFollow ? 'own' : 'last');
+  }
+
+  async #findEnding({ run_id, ending }: OwnRun): Promise<EndedRun | null> {
+    return ending ?? this.#options.agentRuns.ending(run_id);
   }
 
   /** Runs the work of calls one after the other, in their order. */
@@ -241,34 +285,29 @@ export class AgentConnection {
     const origin = requestedRun === null ? 'session' : 'named';
     if (!this.#known.has(targetRun) && !(await agentRuns.belongs(targetRun))) return null;
     this.#rememberRun(targetRun);
-    return { run_id: targetRun, origin, ...(await agentRuns.open(targetRun)) };
+    const run = await agentRuns.open(targetRun);
+    return { run_id: targetRun, origin, ending: null, isNew: false, ...run };
   }
 
+  /** Opens its own run. After one that was finished or was silent, it begins another. */
   async #openOwnRun(trace: ToolCall['trace']): Promise<ReadyRun> {
-    const { agentRuns } = this.#options;
-    const own = this.#own;
-    if (own !== null && own.ending === null) {
-      const run = await agentRuns.open(own.run_id);
-      const ending = run.live ? null : await agentRuns.ending(own.run_id);
-      if (ending === null || !isContinuable(ending)) return { run_id: own.run_id, origin: 'own', ...run };
-    }
-    const { run_id, ending } = own === null || own.ending === null ? await this.#startOwnRun(trace) : own;
-    if (ending !== null) return { run_id, origin: 'own', live: false, submit: () => Promise.reject(ownRunEnded()) };
-    return { run_id, origin: 'own', ...(await agentRuns.open(run_id)) };
+    const { agentRuns, ownRuns } = this.#options;
+    const own = await ownRuns.current();
+    const ended = own === null ? null : await this.#findEnding(own);
+    const isNew = own === null || (ended !== null && isContinuable(ended));
+    const { run_id, ending } = isNew ? await this.#startOwnRun(own, ended, trace) : own;
+    const run = ending === null ? await agentRuns.open(run_id) : CLOSED_RUN;
+    return { run_id, origin: 'own', ending, isNew, ...run };
   }
 
-  /** @returns the connection's new run. If no other run may follow, nothing is opened, and it has an ending */
-  async #startOwnRun(trace: ToolCall['trace']): Promise<OwnRun> {
-    const { agentRuns, succession, id, storedRun } = this.#options;
-    const refusal = await succession.findRefusal();
-    if (refusal !== null) return (this.#own = { run_id: refusal.run_id, ending: refusal });
-    const own = await agentRuns.start(correlationOf(id), trace);
-    this.#own = own;
-    succession.observe(own);
-    if (own.ending !== null) return own;
-    this.#rememberRun(own.run_id);
-    storedRun?.keep(own.run_id);
-    return own;
+  /** @returns the agent's new own run. If no other run may follow, nothing is opened, and it has an ending */
+  async #startOwnRun(own: OwnRun | null, ended: EndedRun | null, trace: ToolCall['trace']): Promise<OwnRun> {
+    const { ownRuns } = this.#options;
+    const refusal = await ownRuns.findRefusal(ended);
+    if (refusal !== null) return { run_id: refusal.run_id, ending: refusal };
+    const next = await ownRuns.begin(own, trace);
+    if (next.ending === null) this.#rememberRun(next.run_id);
+    return next;
   }
 
   /** Remembers a run; beyond the limit, the one named longest ago is evicted. */
@@ -290,7 +329,17 @@ export class AgentConnection {
 const STEP_COMMANDS: readonly string[] = ['start', 'next', 'replay', 'resume'];
 
 const isRunEnded = (error: unknown): error is RunError => error instanceof RunError && error.code === 'RUN_ENDED';
-const ownRunEnded = (): RunError => new RunError({ code: 'RUN_ENDED', message: 'the own run was denied' });
+const CLOSED_RUN: ReachedRun = {
+  live: false,
+  submit: () => Promise.reject(new RunError({ code: 'RUN_ENDED', message: 'the own run has ended' })),
+};
+/** Decision 0062. No argument is added, so all arguments are the input of the tool. */
+const unlistedMeaning = (tool: string): ActionMeaning => ({
+  kind: 'action',
+  action: 'CALL_TOOL',
+  tool,
+  addedArguments: [],
+});
 
 const invalidArguments = (message: string): ToolCallResult => createErrorResult('VALIDATION_ERROR', message);
 

@@ -1,7 +1,7 @@
 // MCP over two streams: one message per line.
 
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { JSONRPCMessageSchema, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
+import { parseJSONRPCMessage, type JSONRPCMessage, type RequestId, type Transport } from '@modelcontextprotocol/server';
+import type { Json } from '../../contract/json.js';
 import { splitLines } from '../../runtime/control/split-lines.js';
 import { UsageError } from '../../errors.js';
 import { createDeferred, type DeferredPromise } from '../../runtime/deferred.js';
@@ -91,10 +91,10 @@ export class LineTransport implements Transport {
   async #receive(line: Uint8Array): Promise<void> {
     const read = readMessage(line);
     if (!read.ok) return this.#write(read.answer);
-    const checked = JSONRPCMessageSchema.safeParse(read.message);
-    if (!checked.success) return this.#write(errorResponse(INVALID_REQUEST, 'Invalid request'));
-    const message = checked.data;
-    if ('method' in message && 'id' in message) {
+    const message = asMessage(read.message);
+    if (message === null) return this.#write(errorResponse(INVALID_REQUEST, 'Invalid request'));
+    // A subscription has no response until it ends.
+    if ('method' in message && 'id' in message && message.method !== 'subscriptions/listen') {
       this.#outstanding += 1;
       this.#outstandingIds.set(message.id, (this.#outstandingIds.get(message.id) ?? 0) + 1);
     }
@@ -124,5 +124,13 @@ export class LineTransport implements Transport {
   async #write(text: string): Promise<void> {
     if (!this.#open) return;
     await this.#streams.write(`${text}\n`).catch(() => this.#ending.resolve('deaf'));
+  }
+}
+
+function asMessage(value: Json): JSONRPCMessage | null {
+  try {
+    return parseJSONRPCMessage(value);
+  } catch {
+    return null;
   }
 }

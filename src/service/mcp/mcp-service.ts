@@ -4,10 +4,13 @@ import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import { AgentConnection, type AgentConnectionOptions } from './agent-connection.js';
-import { PlacedCalls } from './tool-calls.js';
+import { ConnectionRuns, type StoredRun } from './own-runs.js';
+import { StoredRuns } from './stored-runs.js';
+import { ConnectionHistory, correlationOf, PlacedCalls } from './tool-calls.js';
 import { type AgentIdentity, type RunGateway, createRunGateway } from './run-gateway.js';
 import { RunSuccession } from './run-succession.js';
 import type { SessionToolsOptions, SessionDefaults } from './session-tools.js';
+import { drawToken } from '../../adapters/keys/access-token.js';
 import { policySource } from '../../adapters/policy/policy-source.js';
 import { findSpecFile, resolveSpecFolder } from '../../adapters/files/spec-folder.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
@@ -38,30 +41,44 @@ export interface McpService {
   readonly calls: { waiting: number };
   /** The runs of its connections, and how many may follow those that were denied, failed or were cancelled. */
   readonly succession: RunSuccession;
+  /** The runs of its stateless requests. */
+  readonly storedRuns: StoredRuns;
   readonly log: Log;
 }
 
 /** @param id an id that no other connection ever has */
-export function createConnection(
-  service: McpService,
-  id: string,
-  storedRun?: AgentConnectionOptions['storedRun'],
-): AgentConnection {
-  const { agentRuns, policy, identity, sessionTools, keyedCalls, calls, succession, log } = service;
-  const lane = identity.lane ?? AGENT_DEFAULTS.lane;
-  return new AgentConnection({
-    id,
-    agentRuns,
-    policy,
-    lane,
-    sessionTools,
-    keyedCalls,
-    calls,
-    succession,
-    log,
-    ...(storedRun === undefined ? {} : { storedRun }),
-  });
+export function createConnection(service: McpService, id: string, storedRun?: StoredRun): AgentConnection {
+  const { agentRuns, succession, keyedCalls } = service;
+  const ownRuns = new ConnectionRuns({ agentRuns, succession, correlation: correlationOf(id), storedRun });
+  return new AgentConnection({ ...sharedOptionsOf(service), id, ownRuns, history: new ConnectionHistory(keyedCalls) });
 }
+
+/** The connection of one stateless request: everything that another request needs is in the store. */
+export const createStatelessConnection = (service: McpService): AgentConnection =>
+  new AgentConnection({
+    ...sharedOptionsOf(service),
+    id: drawToken(),
+    ownRuns: service.storedRuns,
+    history: service.storedRuns,
+  });
+
+const sharedOptionsOf = ({
+  agentRuns,
+  policy,
+  identity,
+  sessionTools,
+  calls,
+  succession,
+  log,
+}: McpService): Omit<AgentConnectionOptions, 'id' | 'ownRuns' | 'history'> => ({
+  agentRuns,
+  policy,
+  lane: identity.lane ?? AGENT_DEFAULTS.lane,
+  sessionTools,
+  calls,
+  newRuns: succession.isAllowed,
+  log,
+});
 
 /** The offered tools must match the policy of the runs: pass the policy and registrations of `openTurnpike`. */
 export interface OfferOptions extends RegistrationOptions {
@@ -93,8 +110,9 @@ export interface McpOptions extends OfferOptions {
   /** Null: sessions are not offered. */
   readonly sessions?: SessionOptions | null;
   /**
-   * How many runs an agent of this server may begin after runs that were denied, failed or were cancelled; counted
-   * while the server exists. 0: none, and the tool `new_run` is not offered. Default: any number.
+   * How many runs an agent of this server may begin after runs that were denied, failed or were cancelled. Counted
+   * while the server exists; those of stateless requests are counted in the store. 0: none, and the tool `new_run` is
+   * not offered. Default: any number.
    */
   readonly newRunsMax?: number;
 }
@@ -109,9 +127,11 @@ export function mcpService({ turnpike, sessions = {}, ...options }: McpOptions):
     throw usageError('newRunsMax: a whole number, 0 or more');
   }
   const agentRuns = createRunGateway(turnpike.remoteAgents, agent);
+  const succession = new RunSuccession(agentRuns, newRunsMax);
   return {
     agentRuns,
-    succession: new RunSuccession(agentRuns, newRunsMax),
+    succession,
+    storedRuns: new StoredRuns({ agentRuns, identity: agent, succession, newRunsMax }),
     identity: agent,
     policy,
     sessionTools: sessions === null ? null : createSessionTools(turnpike.sessions, sessions, agent),

@@ -1,6 +1,7 @@
-// MCP sessions over HTTP, by their owners. A token cannot close the sessions of another token by opening more.
+// MCP sessions over HTTP, by their owners: protocol 2025-11-25 and older. A token cannot close the sessions of another
+// token by opening more.
 
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
 import { drawToken } from '../../adapters/keys/access-token.js';
 import type { AdmissionLimits } from '../admission/admission-limits.js';
 import { sdkServer } from './sdk-server.js';
@@ -12,7 +13,7 @@ export interface McpSession {
   readonly id: string;
   /** The owner: knowing the id of a session is not enough. */
   readonly service: McpService;
-  readonly transport: StreamableHTTPServerTransport;
+  readonly transport: WebStandardStreamableHTTPServerTransport;
   /** The number of requests without a response. */
   pending: number;
   readonly close: () => Promise<void>;
@@ -48,8 +49,8 @@ export class McpSessions {
     if (!(await this.#evictIdle(service))) return 'full';
     const id = drawToken();
     const connection = createConnection(service, id);
-    const server = sdkServer(connection, service.version, service.log);
-    const transport = new StreamableHTTPServerTransport({
+    const server = sdkServer(connection, service, 'legacy');
+    const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
       // The agent has closed its session. If it only disconnected, its run stays active until the idle limit.
       onsessionclosed: () => connection.end(),

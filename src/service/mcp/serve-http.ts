@@ -1,9 +1,14 @@
-// MCP over HTTP (Streamable HTTP): many agents, each in an MCP session of its own. Requests pass the request guard
-// before the SDK sees them, and the SDK receives messages that were parsed strictly.
+// MCP over HTTP (Streamable HTTP): many agents. Clients of protocol 2025-11-25 and older each have an MCP session;
+// requests of 2026-07-28 are stateless. Requests pass the request guard before the SDK sees them, and the SDK receives
+// messages that were parsed strictly.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
-import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js';
+import {
+  createMcpHandler,
+  isInitializeRequest,
+  isLegacyRequest,
+  type WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server';
 import { listenHttp } from '../../adapters/network/http-listener.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { systemPace } from '../../adapters/system/system-pace.js';
@@ -26,7 +31,9 @@ import {
 import { createRefusal, type Refusal, sendRefusal } from '../problems.js';
 import { errorResponse, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './read-message.js';
 import { McpSessions, type McpSessionLimits } from './mcp-sessions.js';
-import type { McpService } from './mcp-service.js';
+import { createStatelessConnection, type McpService } from './mcp-service.js';
+import { MISPLACED_MESSAGE, sdkServer } from './sdk-server.js';
+import { sendWebResponse, toWebRequest } from './web-request.js';
 
 export const MCP_PATH = '/mcp';
 const SERVER_ERROR = -32_000;
@@ -180,12 +187,13 @@ async function replyTo(
 ): Promise<HttpReply | null> {
   const contentRefusal = request.method === 'POST' ? checkContentType(request.headers) : null;
   if (contentRefusal !== null) return refusalReply(contentRefusal);
+  const web = toWebRequest(request, response);
   const id = request.headers['mcp-session-id'];
   const known = typeof id === 'string' ? sessions.get(id, service) : undefined;
-  if (id !== undefined && known === undefined) return reply(404, SESSION_UNKNOWN, 'Session not found');
+  const lost = id !== undefined && known === undefined ? reply(404, SESSION_UNKNOWN, 'Session not found') : null;
   if (request.method !== 'POST') {
-    if (known === undefined) return reply(400, SERVER_ERROR, 'Mcp-Session-Id is needed');
-    await known.transport.handleRequest(request, response);
+    if (known === undefined) return lost ?? reply(400, SERVER_ERROR, 'Mcp-Session-Id is needed');
+    await sendWebResponse(await known.transport.handleRequest(web), response);
     return null;
   }
   const body = await readBody(request, MESSAGE_BYTES_MAX);
@@ -194,14 +202,28 @@ async function replyTo(
   if (!read.ok) return { status: 400, text: read.answer };
   // As over stdio: a batch would have one stream for all its responses, and one body could demand many times the work.
   if (!isJsonObject(read.message)) return reply(400, INVALID_REQUEST, 'Invalid request: one message at a time');
+  if (!(await isLegacyRequest(web, read.message))) {
+    await sendWebResponse(await answerStateless(web, read.message, service), response);
+    return null;
+  }
+  if (lost !== null) return lost;
   const session = known ?? (isInitializeRequest(read.message) ? await sessions.open(service) : null);
   if (session === null) return reply(400, SERVER_ERROR, 'Mcp-Session-Id is needed');
   if (session === 'full') return refusalReply(createRefusal('TOO_MANY_REQUESTS', { 'Retry-After': '1' }));
   session.pending += 1;
   response.once('close', () => (session.pending -= 1));
   closeAbandonedStream(session.transport, read.message);
-  await session.transport.handleRequest(request, response, read.message);
+  await sendWebResponse(await session.transport.handleRequest(web, { parsedBody: read.message }), response);
   return null;
+}
+
+/** Every request has a server of its own, so that nothing of it remains in this process. */
+function answerStateless(request: Request, message: JsonObject, service: McpService): Promise<Response> {
+  const handler = createMcpHandler(() => sdkServer(createStatelessConnection(service), service, 'modern'), {
+    legacy: 'reject',
+    onerror: () => service.log.info(MISPLACED_MESSAGE),
+  });
+  return handler.fetch(request, { parsedBody: message });
 }
 
 /**
@@ -209,7 +231,10 @@ async function replyTo(
  * or of a repeated request, whose response goes to the later stream. Otherwise such streams could exhaust the
  * connections.
  */
-function closeAbandonedStream(transport: StreamableHTTPServerTransport, { method, id, params }: JsonObject): void {
+function closeAbandonedStream(
+  transport: WebStandardStreamableHTTPServerTransport,
+  { method, id, params }: JsonObject,
+): void {
   const cancelled = method === 'notifications/cancelled' && isJsonObject(params) ? params['requestId'] : undefined;
   const abandoned: Json | undefined = cancelled ?? (typeof method === 'string' ? id : undefined);
   if (typeof abandoned === 'string' || typeof abandoned === 'number') transport.closeSSEStream(abandoned);

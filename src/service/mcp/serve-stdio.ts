@@ -1,5 +1,6 @@
 // Serves one agent on two streams, until it disconnects.
 
+import { serveStdio as serveSdkStdio } from '@modelcontextprotocol/server/stdio';
 import { drawToken } from '../../adapters/keys/access-token.js';
 import { readSmallFile, replaceFile } from '../../adapters/files/small-file.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
@@ -7,14 +8,17 @@ import { RunId } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
 import { waitAtMost } from '../../engine/timers.js';
 import { PolicyError } from '../../errors.js';
-import type { AgentConnectionOptions } from './agent-connection.js';
+import type { StoredRun } from './own-runs.js';
 import type { RunGateway } from './run-gateway.js';
-import { sdkServer } from './sdk-server.js';
+import { MISPLACED_MESSAGE, sdkServer } from './sdk-server.js';
 import { createConnection, type McpService } from './mcp-service.js';
 import { LineTransport, type StdioEnding, type StdioStreams } from './line-transport.js';
 
 /** How long the last responses may take after the input has ended, in milliseconds. */
 const LAST_RESPONSES_MS = 10_000;
+
+/** Limit of subscriptions, none of which ever gets a notification. */
+const SUBSCRIPTIONS_MAX = 16;
 
 /** Options of an MCP server on stdin and stdout. */
 export interface ServeStdioOptions extends StdioStreams {
@@ -40,12 +44,17 @@ export async function serveStdio(
     drawToken(),
     note === null ? undefined : await loadStoredRun(note, service.agentRuns),
   );
-  const server = sdkServer(connection, service.version, service.log);
   const transport = new LineTransport(streams);
   const closeTransport = (): void => void transport.close();
   stop.addEventListener('abort', closeTransport, { once: true });
   if (stop.aborted) closeTransport();
-  await server.connect(transport);
+  // The first message determines which protocol the client speaks. The process serves one agent, so the connection is
+  // the same for all.
+  const server = serveSdkStdio(({ era }) => sdkServer(connection, service, era), {
+    transport,
+    maxSubscriptions: SUBSCRIPTIONS_MAX,
+    onerror: () => service.log.info(MISPLACED_MESSAGE),
+  });
   const ending = await transport.ending;
   stop.removeEventListener('abort', closeTransport);
   if (ending === 'end' || ending === 'too_large')
@@ -58,10 +67,7 @@ export async function serveStdio(
 const NOTE_BYTES_MAX = 256;
 
 /** The run of an earlier server, if the note names a run of the same agent. Losing the note loses nothing else. */
-async function loadStoredRun(
-  note: string,
-  agentRuns: RunGateway,
-): Promise<NonNullable<AgentConnectionOptions['storedRun']>> {
+async function loadStoredRun(note: string, agentRuns: RunGateway): Promise<StoredRun> {
   const run_id = readNote(note);
   const storedRunId = run_id !== null && (await agentRuns.belongs(run_id)) ? run_id : null;
   return { run_id: storedRunId, keep: (own) => replaceFile(note, `${own}\n`, 0o600) };

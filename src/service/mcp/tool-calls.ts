@@ -46,6 +46,64 @@ export const correlationOf = (connection: string): string => `cor_${digest('corr
 /** The hash of a list: as a list, different parts cannot collide by concatenation. */
 const digest = (...parts: readonly unknown[]): string => sha256(canonicalJson(parts));
 
+/** One attempt of a call that is a proposal. */
+export interface CallAttempt {
+  readonly mark: string;
+  /** Whether the client has given it a key: then another process may have received an earlier attempt. */
+  readonly isKeyed: boolean;
+  readonly content: string;
+  /** The run that the call names, or null. */
+  readonly requestedRun: string | null;
+  /** The payload that the call has in a run. */
+  readonly payloadFor: (run_id: string) => string;
+}
+
+/** An earlier attempt of a call. */
+export interface EarlierCall {
+  readonly run_id: string;
+  /** False if it had other content, or went into another run than this attempt names. */
+  readonly isSame: boolean;
+}
+
+/** The calls that became proposals, so that a repeated call goes into the same run. */
+export interface CallHistory {
+  /** The earlier attempt of a call; null for a first attempt. */
+  find(attempt: CallAttempt): Promise<EarlierCall | null>;
+  remember(attempt: CallAttempt, run_id: string): void;
+  /** Forgets an attempt that was not executed, so that its repetition may go into another run. */
+  forget(attempt: CallAttempt): void;
+}
+
+/** The calls of one connection, and the keyed calls of all connections of one service. */
+export class ConnectionHistory implements CallHistory {
+  readonly #own = new PlacedCalls();
+  readonly #keyed: PlacedCalls;
+
+  constructor(keyed: PlacedCalls) {
+    this.#keyed = keyed;
+  }
+
+  find(attempt: CallAttempt): Promise<EarlierCall | null> {
+    const { mark, content, requestedRun } = attempt;
+    const earlier = this.#callsOf(attempt).get(mark);
+    if (earlier === undefined) return Promise.resolve(null);
+    const isSame = earlier.content === content && (requestedRun ?? earlier.run_id) === earlier.run_id;
+    return Promise.resolve({ run_id: earlier.run_id, isSame });
+  }
+
+  remember(attempt: CallAttempt, run_id: string): void {
+    this.#callsOf(attempt).remember(attempt.mark, { run_id, content: attempt.content });
+  }
+
+  forget(attempt: CallAttempt): void {
+    this.#callsOf(attempt).forget(attempt.mark);
+  }
+
+  #callsOf({ isKeyed }: CallAttempt): PlacedCalls {
+    return isKeyed ? this.#keyed : this.#own;
+  }
+}
+
 /** The run that a call went into, and its content digest. */
 export interface PlacedCall {
   readonly run_id: string;
@@ -62,7 +120,6 @@ export class PlacedCalls {
     return this.#placed.get(mark);
   }
 
-  /** Forgets a call that was not executed, so that its repetition may go into another run. */
   forget(mark: string): void {
     this.#placed.delete(mark);
   }

@@ -6,14 +6,15 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
-import { IDEMPOTENCY_KEY, connectMcp } from '../../../src/adapters/mcp/mcp-client.js';
+import { IDEMPOTENCY_KEY } from '../../../src/adapters/mcp/idempotency-key.js';
+import { connectMcp } from '../../../src/adapters/mcp/mcp-client.js';
 import type { Json } from '../../../src/contract/json.js';
 import type { UpstreamLink } from '../../../src/ports/effects/upstream.js';
 import { listDefinitions } from '../../../src/runtime/upstream/tool-definitions.js';
 import { scanJson } from '../../../src/step/scan-json.js';
 import { startHttpUpstream, type HttpUpstream } from '../../fixtures/http-upstream.js';
 import { UpstreamGround, until, type Server } from '../../fixtures/upstreams.js';
-import { textOf } from '../../sources.js';
+import { ROOT, textOf } from '../../sources.js';
 
 const parse = (text: string): Json | undefined => {
   const scanned = scanJson(text, 64);
@@ -40,6 +41,9 @@ async function connect(server: Server, signal = never()): Promise<UpstreamLink> 
 const call = (link: UpstreamLink, signal = never()) =>
   link.callTool({ tool: 'act', input: {}, idempotency_key: 'key-1' }, signal);
 
+/** The first messages of the older protocols. */
+const OLD = ['initialize', 'notifications/initialized'];
+
 /** NOT_EXECUTED, FAILED, or an unknown outcome. */
 const cameTo = async (work: Promise<unknown>): Promise<unknown> =>
   work.then(
@@ -54,6 +58,20 @@ describe('a server that cannot be connected to', () => {
     ['dies_early', /last words: no such folder/],
   ])('%s', async (mode, why) => {
     await expect(connect(ground.hostile(mode))).rejects.toThrow(why);
+  });
+
+  test('an old server that ends when it is asked for its versions is started again, and not asked', async () => {
+    const link = await connect(ground.hostile('dies_when_probed'));
+    expect(link.isOpen).toBe(true);
+    await until(() => ground.notes().includes('notifications/initialized'));
+    expect(ground.notes().map((note) => note.replace(/ .*/, ''))).toEqual(['pids', 'server/discover', 'pids', ...OLD]);
+  });
+
+  test('an old server that does not say which versions it has is initialized', async () => {
+    const link = await connect(ground.hostile('mute'));
+    expect(link.isOpen).toBe(true);
+    await until(() => ground.notes().includes('notifications/initialized'));
+    expect(ground.notes().slice(1)).toEqual(['server/discover', ...OLD]);
   });
 
   test('a server that never completes the handshake is given up and killed', async () => {
@@ -80,6 +98,30 @@ describe('a server that cannot be connected to', () => {
   ])('%s', async (_what, more, why) => {
     await expect(connect({ ...ground.hostile('fine'), ...more })).rejects.toThrow(why);
   });
+});
+
+test('a server over stdio of protocol 2026-07-28 is neither initialized nor started twice', async () => {
+  const code = `
+    import { McpServer } from '@modelcontextprotocol/server';
+    import { serveStdio } from '@modelcontextprotocol/server/stdio';
+    console.error('started');
+    serveStdio(() => {
+      const mcp = new McpServer({ name: 'new', version: '1' }, { capabilities: { tools: {} } });
+      mcp.server.setRequestHandler('tools/list', () => ({ tools: [{ name: 'act', inputSchema: { type: 'object' } }] }));
+      mcp.server.setRequestHandler('tools/call', ({ params }, { mcpReq: { _meta, envelope } }) => ({
+        content: [{ type: 'text', text: JSON.stringify([params.name, _meta, Object.keys(envelope)]) }],
+      }));
+      return mcp;
+    }, { legacy: 'reject' });`;
+  const command = [process.execPath, '--input-type=module', '-e', code];
+  const link = await connect({ name: 'new', transport: 'stdio', command, cwd: ROOT });
+  expect(await link.listTools(null, never())).toMatchObject({ tools: [{ name: 'act' }] });
+  const { content } = await call(link);
+  expect(JSON.parse((content as { text: string }[])[0]?.text ?? '')).toEqual([
+    'act',
+    { [IDEMPOTENCY_KEY]: 'key-1' },
+    expect.arrayContaining(['io.modelcontextprotocol/protocolVersion']),
+  ]);
 });
 
 describe('a list of tools without end, with a wrong shape, or too large', () => {
@@ -208,13 +250,88 @@ describe('over HTTP', () => {
     expect(upstream.calls).toEqual([{ name: 'act', arguments: {}, _meta: { [IDEMPOTENCY_KEY]: 'key-1' } }]);
     await link.close();
     // No stream was opened for unsolicited messages, and the session was ended.
-    expect(upstream.methods).toEqual(['POST', 'POST', 'POST', 'POST', 'DELETE']);
-    const [first, ...later] = upstream.headers;
+    expect(upstream.methods).toEqual(['POST', 'POST', 'POST', 'POST', 'POST', 'DELETE']);
+    // The first request asks for the versions of the server.
+    const [probe, first, ...later] = upstream.headers;
+    expect(probe).toMatchObject({ 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'server/discover' });
     expect(first).not.toHaveProperty('mcp-session-id');
     for (const headers of later) {
       expect(headers).toMatchObject({ 'mcp-session-id': expect.any(String), 'mcp-protocol-version': '2025-11-25' });
       expect(headers).not.toHaveProperty('authorization');
     }
+  });
+
+  test.each(['json', 'events'] as const)('a server of protocol 2026-07-28 that answers in %s', async (form) => {
+    upstream.behave({ era: 'modern', form });
+    const link = await connect(server());
+    const { tools } = await link.listTools(null, never());
+    // As the server sent it, because a pin covers every member.
+    expect(tools).toEqual([{ name: 'act', inputSchema: { type: 'object' } }]);
+    expect(await call(link)).toMatchObject({ content: [{ type: 'text', text: 'done' }] });
+    expect(upstream.calls).toEqual([{ name: 'act', arguments: {}, _meta: { [IDEMPOTENCY_KEY]: 'key-1' } }]);
+    await link.close();
+    expect(upstream.posted).toEqual(['server/discover', 'tools/list', 'tools/call']);
+    expect(upstream.methods).toEqual(['POST', 'POST', 'POST']);
+    for (const headers of upstream.headers) {
+      expect(headers).toMatchObject({ 'mcp-protocol-version': '2026-07-28', 'mcp-method': expect.any(String) });
+      expect(headers).not.toHaveProperty('mcp-session-id');
+    }
+    expect(upstream.headers.at(-1)).toMatchObject({ 'mcp-method': 'tools/call', 'mcp-name': 'act' });
+  });
+
+  test('a tool name that is no header value is encoded', async () => {
+    upstream.behave({ era: 'modern' });
+    const link = await connect(server());
+    for (const tool of ['größe', '=?base64?eA==?=', ' x']) {
+      await link.callTool({ tool, input: {}, idempotency_key: 'key' }, never());
+    }
+    expect(upstream.calls).toMatchObject([{ name: 'größe' }, { name: '=?base64?eA==?=' }, { name: ' x' }]);
+    expect(upstream.headers.at(-1)?.['mcp-name']).toBe('=?base64?IHg=?=');
+  });
+
+  test.each([
+    ['complete', { content: [] }],
+    ['other_type', 'UNKNOWN'],
+    ['no_type', 'UNKNOWN'],
+    ['input_required', 'UNKNOWN'],
+    ['no_method', 'NOT_EXECUTED'],
+    ['mismatch', 'NOT_EXECUTED'],
+    ['status_401', 'NOT_EXECUTED'],
+    ['status_500', 'UNKNOWN'],
+    ['hangs_up', 'UNKNOWN'],
+    ['other_id', 'UNKNOWN'],
+    ['deep', 'UNKNOWN'],
+    ['proto', 'UNKNOWN'],
+    ['huge', 'UNKNOWN'],
+    ['flood', 'UNKNOWN'],
+  ] as const)('%s, protocol 2026-07-28: %j', async (mode, expected) => {
+    upstream.behave({ era: 'modern' });
+    const link = await connect(server());
+    upstream.behave({ era: 'modern', mode });
+    expect(await cameTo(call(link))).toEqual(expected);
+    expect(upstream.posted.filter((method) => method === 'tools/call')).toHaveLength(1);
+  });
+
+  test('protocol 2026-07-28: no session is lost with a status 404', async () => {
+    upstream.behave({ era: 'modern' });
+    const link = await connect(server());
+    upstream.behave({ era: 'modern', mode: 'no_method' });
+    await cameTo(call(link));
+    expect(link.isOpen).toBe(true);
+  });
+
+  test('protocol 2026-07-28: an aborted call ends with its stream, and no cancellation is posted', async () => {
+    upstream.behave({ era: 'modern' });
+    const link = await connect(server());
+    upstream.behave({ era: 'modern', mode: 'drips' });
+    const abort = new AbortController();
+    const answer = cameTo(call(link, abort.signal));
+    await until(() => upstream.posted.includes('tools/call'));
+    abort.abort();
+    expect(await answer).toBe('UNKNOWN');
+    await until(() => upstream.streams === 0);
+    expect(upstream.posted).not.toContain('notifications/cancelled');
+    expect(link.isOpen).toBe(true);
   });
 
   test('the token is the one configured for the server, from the environment', async () => {
@@ -262,6 +379,8 @@ describe('over HTTP', () => {
     ['flood', 'UNKNOWN'],
     ['comments', 'UNKNOWN'],
     ['crlf_events', { content: [] }],
+    ['other_events', { content: [] }],
+    ['cr_lines', 'UNKNOWN'],
   ] as const)('%s: %j', async (mode, expected) => {
     const link = await connect(server());
     upstream.behave({ mode });

@@ -171,7 +171,7 @@ describe('a run tree of a caller with a trace', () => {
       const { turnpike } = bench;
       const mcp = mcpService({ turnpike, policy: () => turnpike.policy(), agent: CASE_AGENT, log: silent });
       const [here, there] = InMemoryTransport.createLinkedPair();
-      await sdkServer(createConnection(mcp, 'one'), mcp.version, mcp.log).connect(there);
+      await sdkServer(createConnection(mcp, 'one'), mcp, 'legacy').connect(there);
       const client = new Client({ name: 'test', version: '1' });
       await client.connect(here);
       const hostile = { ...carrier(), tracestate: 'v=secret-state', baggage: 'k=secret-baggage' };

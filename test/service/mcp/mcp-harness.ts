@@ -1,10 +1,11 @@
 // MCP servers on a complete Turnpike, with the official client of the SDK.
 
+import type { Client as ModernClient } from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { manifestPolicySource } from '../../../src/adapters/policy/manifest-policy-source.js';
-import { IDEMPOTENCY_KEY } from '../../../src/adapters/mcp/mcp-client.js';
+import { IDEMPOTENCY_KEY } from '../../../src/adapters/mcp/idempotency-key.js';
 import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import type { StepTrace } from '../../../src/contract/run/step-trace.js';
 import {
@@ -27,7 +28,7 @@ let connections = 0;
 /** A client on its own connection, without a transport between them. */
 export async function clientOf(service: McpService, id = `connection-${(connections += 1)}`): Promise<Client> {
   const [here, there] = InMemoryTransport.createLinkedPair();
-  await sdkServer(createConnection(service, id), service.version, service.log).connect(there);
+  await sdkServer(createConnection(service, id), service, 'legacy').connect(there);
   const client = new Client({ name: 'test', version: '1' });
   await client.connect(here);
   return client;
@@ -41,8 +42,11 @@ export interface Called {
   readonly run_id: unknown;
 }
 
+/** The clients of both SDKs. */
+type AnyClient = Pick<Client, 'callTool'> | Pick<ModernClient, 'callTool'>;
+
 /** Calls a tool, with an idempotency key if one is given. */
-export async function call(client: Client, name: string, args: object = {}, key?: string): Promise<Called> {
+export async function call(client: AnyClient, name: string, args: object = {}, key?: string): Promise<Called> {
   const _meta = key === undefined ? {} : { _meta: { [IDEMPOTENCY_KEY]: key } };
   const result = (await client.callTool({ name, arguments: { ...args }, ..._meta })) as CallToolResult;
   const [first] = result.content;

@@ -118,11 +118,25 @@ describe('the tool of an action', () => {
     expect(await traces(bench)).toHaveLength(1);
   });
 
-  test('an unknown tool is a protocol error, even if it is named like an object member', async () => {
-    for (const name of ['rm_rf', 'constructor', '__proto__', 'READ_FILE', 'tasks', '']) {
-      await expect(client.callTool({ name, arguments: {} })).rejects.toMatchObject({ code: -32_602 });
+  test('a call of an unlisted tool is recorded as a proposal of CALL_TOOL, and is a protocol error with the response', async () => {
+    const names = ['rm_rf', 'constructor', '__proto__', 'READ_FILE', 'tasks', '', '\u202ename', 'x'.repeat(5_000)];
+    for (const name of names) {
+      const calling = client.callTool({ name, arguments: { path: '/sandbox/a.md', run_id: 'x', reasoning: 7 } });
+      await expect(calling).rejects.toMatchObject({
+        code: -32_602,
+        data: { run_id: expect.any(String), response: { action: 'CALL_TOOL', outcome: 'DENIED' } },
+      });
     }
-    expect(await traces(bench)).toEqual([]);
+    const recorded = await traces(bench);
+    expect(recorded.map(({ action, rule_id }) => [action, rule_id])).toEqual(
+      names.map(() => ['CALL_TOOL', 'action.not_in_allowlist']),
+    );
+  });
+
+  test('a call of an unlisted tool whose arguments are too large is recorded as an invalid proposal', async () => {
+    const calling = client.callTool({ name: 'rm_rf', arguments: { text: 'x'.repeat(2_000_000) } });
+    await expect(calling).rejects.toMatchObject({ code: -32_602 });
+    expect(await traces(bench)).toMatchObject([{ outcome: 'VALIDATION_ERROR', action: null }]);
   });
 });
 
