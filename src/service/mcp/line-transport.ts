@@ -22,8 +22,8 @@ export interface StdioStreams {
 export type StdioEnding = 'end' | 'deaf' | 'too_large' | 'closed';
 
 /**
- * A transport for the SDK. The SDK's own stdio transport accepts duplicate keys, does not report unreadable messages,
- * and does not notice the end of its input.
+ * @internal A transport for the SDK. The SDK's own stdio transport accepts duplicate keys, does not report unreadable
+ * messages, and does not notice the end of its input.
  */
 export class LineTransport implements Transport {
   onclose?: () => void;

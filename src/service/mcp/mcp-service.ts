@@ -25,35 +25,38 @@ import { shippedContract } from '../../runtime/shipped-contract.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import { readPackageVersion } from '../package-version.js';
 
-/** The parts that all connections of one MCP server share. */
+/** One MCP server, to be served over stdio or HTTP: the parts that all its connections share. */
 export interface McpService {
+  /** @internal */
   readonly agentRuns: RunGateway;
   /** The policy that new runs would pin. */
   readonly policy: () => Promise<Policy>;
   readonly identity: AgentIdentity;
-  /** Null if sessions are not offered. */
+  /** @internal Null if sessions are not offered. */
   readonly sessionTools: SessionToolsOptions | null;
   /** The version of this package, for the MCP handshake. */
   readonly version: string;
-  /** The keyed calls of all its connections, which belong to one agent with one token. */
+  /** @internal The keyed calls of all its connections, which belong to one agent with one token. */
   readonly keyedCalls: PlacedCalls;
-  /** The number of calls of its connections without a response. */
+  /** @internal The number of calls of its connections without a response. */
   readonly calls: { waiting: number };
-  /** The runs of its connections, and how many may follow those that were denied, failed or were cancelled. */
+  /**
+   * @internal The runs of its connections, and how many may follow those that were denied, failed or were cancelled.
+   */
   readonly succession: RunSuccession;
-  /** The runs of its stateless requests. */
+  /** @internal The runs of its stateless requests. */
   readonly storedRuns: StoredRuns;
   readonly log: Log;
 }
 
-/** @param id an id that no other connection ever has */
+/** @internal @param id an id that no other connection ever has */
 export function createConnection(service: McpService, id: string, storedRun?: StoredRun): AgentConnection {
   const { agentRuns, succession, keyedCalls } = service;
   const ownRuns = new ConnectionRuns({ agentRuns, succession, correlation: correlationOf(id), storedRun });
   return new AgentConnection({ ...sharedOptionsOf(service), id, ownRuns, history: new ConnectionHistory(keyedCalls) });
 }
 
-/** The connection of one stateless request: everything that another request needs is in the store. */
+/** @internal The connection of one stateless request: everything that another request needs is in the store. */
 export const createStatelessConnection = (service: McpService): AgentConnection =>
   new AgentConnection({
     ...sharedOptionsOf(service),
@@ -148,7 +151,7 @@ function createPolicyReader(options: OfferOptions): () => Promise<Policy> {
   return async () => (await policyCache.current()).policy;
 }
 
-/** The session tools of one agent. */
+/** @internal The session tools of one agent. */
 export function createSessionTools(
   sessions: Sessions,
   options: SessionOptions,

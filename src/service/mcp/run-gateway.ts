@@ -8,7 +8,7 @@ import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import type { FoundInput, InputPlace, RemoteAgent, RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import { endedRun, type EndedRun } from './ended-run.js';
 
-/** A run that accepts proposals. It is opened before the call, so that calls keep their order. */
+/** @internal A run that accepts proposals. It is opened before the call, so that calls keep their order. */
 export interface ReachedRun {
   /** Submits one raw payload. For a known input id it returns the recorded response. */
   submit(raw: string, inputId: string, trace: TraceCarrier | undefined): Promise<StepResponse>;
@@ -16,13 +16,14 @@ export interface ReachedRun {
   readonly live: boolean;
 }
 
-/** The own run of a connection. */
+/** @internal The own run of a connection. */
 export interface OwnRun {
   readonly run_id: string;
   /** How it has ended, if that is known: policy denied its start, or the store says so. */
   readonly ending: EndedRun | null;
 }
 
+/** @internal */
 export interface RunGateway {
   /** @param correlation the correlation id of the runs of one connection, unless the identity has another one */
   start(correlation: string, trace: TraceCarrier | undefined): Promise<OwnRun>;
@@ -47,7 +48,7 @@ const IDLE_MS = 900_000;
 /** The identity of the agents of a server, as for `startAgent`. */
 export type AgentIdentity = Omit<AgentOptions, 'link' | 'key'>;
 
-/** Creates the gateway. The runs are remote: they outlive the connection, and end at the idle limit (D3). */
+/** @internal Creates the gateway. The runs are remote: they outlive the connection, and end at the idle limit (D3). */
 export function createRunGateway(agents: RemoteAgents, identity: AgentIdentity): RunGateway {
   return {
     start: async (correlation, trace) =>

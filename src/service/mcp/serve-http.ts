@@ -92,7 +92,7 @@ const PATHS = { [MCP_PATH]: ['POST', 'DELETE'] };
 /** The host as it appears in a URL. */
 export const hostForUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
-/** Serves MCP with any request guard: a test shows what the guard prevents by using none. */
+/** @internal Serves MCP with any request guard: a test shows what the guard prevents by using none. */
 export async function serveGuarded(
   guardAt: (port: number) => RequestGuard,
   service: McpService,
@@ -143,7 +143,7 @@ interface HttpReply {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The MCP endpoint, for requests that have passed the request guard. */
+/** @internal The MCP endpoint, for requests that have passed the request guard. */
 export class McpEndpoint {
   readonly #sessions: McpSessions;
 

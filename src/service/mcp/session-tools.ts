@@ -24,6 +24,7 @@ import { ReviewArguments, TaskArguments, VerificationArguments } from './tool-sc
 /** The options of every session, whatever its agent requests. */
 export type SessionDefaults = Omit<StartSessionOptions, 'spec' | 'idempotencyKey' | 'force' | 'by'>;
 
+/** @internal */
 export interface SessionToolsOptions {
   readonly sessions: Sessions;
   readonly caller: SessionCaller;
@@ -37,7 +38,7 @@ export interface SessionToolsOptions {
   readonly inlineSpecs: boolean;
 }
 
-/** The answer of a session tool: a session's own answer, or another of the same form. */
+/** @internal The answer of a session tool: a session's own answer, or another of the same form. */
 export type SessionToolAnswer =
   | SessionAnswer
   | {
@@ -48,14 +49,16 @@ export type SessionToolAnswer =
 
 type RejectedAnswer = Extract<SessionAnswer, { success: false }>;
 
-/** A refusal in the form of a session answer. `details` names arguments, and never contains text of an agent. */
+/**
+ * @internal A refusal in the form of a session answer. `details` names arguments, and never contains text of an agent.
+ */
 export function rejectedAnswer(code: SessionErrorCode, details: readonly string[] = []): RejectedAnswer {
   const { type, message } = SESSION_ERRORS[code];
   const error: SessionError = { code, error_type: type, message, details };
   return { success: false, data: null, error };
 }
 
-/** Executes one call of a session tool. Arguments that do not match the schema of the tool are refused. */
+/** @internal Executes one call of a session tool. Arguments that do not match the schema of the tool are refused. */
 export async function callSessionTool(
   tool: 'task' | 'review' | 'verification',
   args: JsonObject,
