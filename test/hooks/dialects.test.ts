@@ -148,6 +148,13 @@ describe('replies', () => {
 
 describe('kinds and outcomes', () => {
   const claude = { session_id: 's', tool_name: 'Bash', tool_input: { command: 'ls' }, tool_use_id: 'c' };
+  const patch = '*** Begin Patch\n*** Delete File: a\n*** End Patch';
+  const patched = {
+    ...claude,
+    hook_event_name: 'PostToolUse',
+    tool_name: 'apply_patch',
+    tool_input: { command: patch },
+  };
   const gemini = { session_id: 's', hook_event_name: 'AfterTool', tool_input: { command: 'ls' } };
   const cline = { hookName: 'tool_result', taskId: 's' };
   const cursor = { conversation_id: 's', tool_name: 'Read', tool_input: { file_path: '/a' }, tool_use_id: 'c' };
@@ -176,6 +183,20 @@ describe('kinds and outcomes', () => {
       { isError: true },
     ],
     ['gemini-cli', 'a tool without a response', { ...gemini, tool_name: 'x' }, 'unknown', null],
+    [
+      'codex',
+      'a patch that failed',
+      { ...patched, tool_response: 'Exit code: 1\nx' },
+      'failed',
+      { text: 'Exit code: 1\nx' },
+    ],
+    [
+      'codex',
+      'a command that writes such a line',
+      { ...claude, hook_event_name: 'PostToolUse', tool_response: 'Exit code: 0\n' },
+      'unknown',
+      { text: 'Exit code: 0\n' },
+    ],
     [
       'gemini-cli',
       'a tool with an empty error',

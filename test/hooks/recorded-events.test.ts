@@ -32,8 +32,8 @@ const EXPECTED: Readonly<Record<(typeof RECORDED)[number], string>> = {
     outcome shell unknown; call other; other sub; outcome other unknown; call sub shell; other;
     outcome sub shell done; agent_end sub; other; other; session_end`,
   codex: `session_start; other; call shell; outcome shell unknown; call shell; call shell; outcome shell unknown;
-    outcome shell unknown; call shell; call mcp; outcome mcp done; call read; call other; outcome other unknown;
-    other sub; other sub; call other; call sub shell; outcome sub shell unknown; agent_end sub;
+    outcome shell unknown; call shell; call mcp; outcome mcp done; call patch; outcome patch done; call read; call other;
+    outcome other unknown; other sub; other sub; call other; call sub shell; outcome sub shell unknown; agent_end sub;
     outcome other unknown; other; session_end`,
   'gemini-cli': `session_start; other; call shell -; outcome shell - unknown; call shell -; call shell -; call read -;
     outcome shell - unknown; outcome shell - unknown; outcome read - done; call write -; outcome write - done;

@@ -23,7 +23,7 @@ import { globCall, mcpNameOf, nativeCall, type NativeTools } from './tool-inputs
 
 /**
  * A member that the hook command adds to an event of `claude -p`, if its configuration says that a pending call may end
- * the process. Claude Code cannot tell it: an interactive session ignores `defer`, and would execute the call.
+ * the process. An event does not say from which kind of session it is, and only `claude -p` supports `defer`.
  */
 export const MAY_DEFER = 'turnpike_may_defer';
 

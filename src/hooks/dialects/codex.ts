@@ -18,6 +18,8 @@ const TOOLS: NativeTools = new Map([
   ['view_image', (input) => readCall(member(input, 'path'))],
 ]);
 
+const PATCH_EXIT = /^Exit code: (\d{1,5})\n/;
+
 const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
   ['PreToolUse', 'call'],
   ['PostToolUse', 'outcome'],
@@ -35,10 +37,16 @@ const inputOf = (event: JsonObject): NativeInput | null => {
   return parts === null ? otherCall(name, input) : mcpCall(parts.server, parts.tool, input);
 };
 
-/** The result of a command is its output without an exit code. That of an MCP tool may have `isError`. */
+/**
+ * The result of a command is its output without an exit code. That of a patch begins with one, which Codex itself
+ * writes. That of an MCP tool may have `isError`.
+ */
 const reportOf = (event: JsonObject, call: NativeCall): ReportedOutcome => {
   const response = member(event, 'tool_response');
   const isError = member(response, 'isError');
+  const exit =
+    call.tool === 'native.patch' && typeof response === 'string' ? PATCH_EXIT.exec(response)?.[1] : undefined;
+  if (exit !== undefined) return outcomeOf(exit === '0' ? 'done' : 'failed', response);
   if (call.tool !== 'native.mcp') return outcomeOf('unknown', response);
   return outcomeOf(isError === true ? 'failed' : 'done', response);
 };
