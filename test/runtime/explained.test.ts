@@ -167,10 +167,10 @@ describe('C94: a proposal that breaks a schema', () => {
 
 describe('C94: the words of a tool about its failure', () => {
   const THROWN = [
-    ['NOT_EXECUTED', () => new ActionNotExecutedError('The account 4711 is closed.')],
-    ['REFUSED', () => new ActionNotExecutedError('The account 4711 is closed.', { retryable: false })],
-    ['FAILED', () => new ActionFailedError('The account 4711 is closed.')],
-    ['FAILED_FOR_NOW', () => new ActionFailedError('The account 4711 is closed.', { retryable: true })],
+    ['NOT_EXECUTED', () => new ActionNotExecutedError('The account of Zwingli is closed.')],
+    ['REFUSED', () => new ActionNotExecutedError('The account of Zwingli is closed.', { retryable: false })],
+    ['FAILED', () => new ActionFailedError('The account of Zwingli is closed.')],
+    ['FAILED_FOR_NOW', () => new ActionFailedError('The account of Zwingli is closed.', { retryable: true })],
   ] as const;
 
   test.each(THROWN)(
@@ -182,10 +182,10 @@ describe('C94: the words of a tool about its failure', () => {
       const response = await agent.respond(call({ amount: 5 }), { inputId: 'one' });
       expect(JSON.parse(response)).toMatchObject({
         outcome: 'EXECUTION_ERROR',
-        error: { error_code: 'EXECUTION_ERROR', explanation: 'The account 4711 is closed.' },
+        error: { error_code: 'EXECUTION_ERROR', explanation: 'The account of Zwingli is closed.' },
       });
       const entries = await bench!.entries();
-      expect(JSON.stringify(entries)).not.toContain('4711');
+      expect(JSON.stringify(entries)).not.toContain('Zwingli');
       expect(tracesOf(entries)).toMatchObject([
         { cause, explanation_ref: { artifact_kind: 'explanation', scope: 'case' } },
       ]);
@@ -200,7 +200,7 @@ describe('C94: the words of a tool about its failure', () => {
   test.each(['detailed', 'decision'] as const)('are not recorded under `%s`', async (exposure) => {
     const { turnpike } = await open(exposure, refundTool(THROWN[2][1]));
     const agent = await turnpike.startAgent(CASE_AGENT);
-    expect(await agent.respond(call({ amount: 5 }))).not.toContain('4711');
+    expect(await agent.respond(call({ amount: 5 }))).not.toContain('Zwingli');
     expect(JSON.stringify(await bench!.entries())).not.toContain('"explanation');
   });
 
