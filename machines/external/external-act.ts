@@ -53,7 +53,10 @@ export function delegateEvent(step: StepMemory, policy: Policy): DelegateEvent {
 }
 
 /** The response tells the caller that it may execute the action, and the run that takes its report. */
-export const authorizedResult = ({ mediated_run_id }: StepMemory) => ({ authorized: true, run_id: mediated_run_id });
+export const authorizedResult = ({ mediated_run_id }: { readonly mediated_run_id: string | null }) => ({
+  authorized: true,
+  run_id: mediated_run_id,
+});
 
 export const refusedFault = (event: { readonly type: string }) => ({
   fault: denialFault(isRefusedEvent(event) ? event.denied_by : RUN_ENDING_DENIAL),

@@ -1,3 +1,4 @@
+import { authorizedResult } from '../../machines/external/external-act.js';
 import { messageOf, type Fault } from '../contract/fault.js';
 import { HASHED_PREFIX } from '../contract/free-text.js';
 import { sha256 } from '../contract/hash.js';
@@ -55,5 +56,7 @@ function responseAction({ trace: { action, payload: ref }, payload, policy }: Re
 function responseResult({ trace, payload, result, policy }: RecordedStep): JsonObject | null {
   if (trace.outcome !== 'SUCCESS') return null;
   if (result !== null) return JSON.parse(Buffer.from(result).toString('utf8')) as JsonObject;
+  // A mediated run without a result in its step is one whose action the caller executes (U-08).
+  if (trace.mediated_run_id !== null) return authorizedResult(trace);
   return resultWithoutEffect(runCheckPhases(newStepDraft(payload, trace.payload.hash_sha256, null), policy));
 }

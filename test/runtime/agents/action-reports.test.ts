@@ -121,6 +121,14 @@ describe('U-08 U-09: an allowed call of an external tool', () => {
     expect(await agent.end()).toMatchObject({ state: 'completed' });
   });
 
+  test('a repeated request gets the recorded response, also in the next process', async () => {
+    const raw = JSON.stringify(proposal('CALL_TOOL', { tool: 'native.shell', input: { command: 'npm test' } }));
+    const first = await agent.respond(raw, { inputId: 'one' });
+    expect(await agent.respond(raw, { inputId: 'one' })).toBe(first);
+    await nextProcess();
+    expect(await bench.turnpike.respond(agent.run_id, raw, { inputId: 'one' })).toBe(first);
+  });
+
   test('a report that failed has the cause FAILED and its result', async () => {
     const run = await allowed('false');
     await report(run, { status: 'failed', result: { exit_code: 1 } });
