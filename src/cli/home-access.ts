@@ -21,7 +21,7 @@ import { findContractFolder, homeOf, type ContractFolder } from './options/folde
 import { type Io } from './io.js';
 import { progressFor } from './progress-bar.js';
 import { openWorker, type LocalWorker } from './store/open-worker.js';
-import { findSharedHome, type SharedHome } from './store/shared-home.js';
+import { findSharedHome, openCluster, type SharedHome } from './store/shared-home.js';
 import { countText } from './text/terminal.js';
 
 /**
@@ -57,6 +57,8 @@ interface HomeLocation {
   readonly configured: ConfiguredOptions;
   readonly telemetry: Telemetry | null;
   readonly progress: ProgressReporter;
+  /** Of a shared ledger: whether all other writers are kept out. */
+  readonly alone: boolean;
 }
 
 /** What follows a failed write to the ledger. */
@@ -70,6 +72,8 @@ export interface HomeAccessOptions {
   readonly upstreams?: boolean;
   /** Requires this process to own the home, for services that cannot work through another process. Default false. */
   readonly localOnly?: boolean;
+  /** Keeps all other processes from writing to a shared ledger, and fails if some do. Default false. */
+  readonly alone?: boolean;
   /** What follows a failed write to the ledger. Default: nothing, because most commands end soon. */
   readonly reaction?: ServiceReaction;
   /** Where traces and metrics of this process go. Default: nowhere. */
@@ -102,14 +106,14 @@ export async function withHomeAccess<T>(
 export async function openHomeAccess(
   args: CommandArguments,
   io: Io,
-  { upstreams = false, localOnly = false, reaction = {}, telemetry = null }: HomeAccessOptions = {},
+  { upstreams = false, localOnly = false, alone = false, reaction = {}, telemetry = null }: HomeAccessOptions = {},
 ): Promise<HomeAccess> {
   const paths = homeOf(args, io);
   const { home } = paths;
   const shared = findSharedHome(paths, args.text('store'));
   const contract = findContractFolder(args, io);
   const progress = progressFor(args, io);
-  const given = { upstreams, reaction, configured: args.openOptions, telemetry, progress };
+  const given = { upstreams, reaction, configured: args.openOptions, telemetry, progress, alone };
   const location = { home: paths, shared, contract, ...given };
   if (shared !== null) refuseFolders(args.openOptions);
   if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
@@ -121,6 +125,7 @@ export async function openHomeAccess(
       return access;
     } catch (error) {
       if (!isLocked(error)) throw error;
+      if (alone && shared !== null) throw await workersRunError(shared, error);
       if (localOnly) throw homeInUseError(home, error);
       const access = await connectToOwner(location);
       if (access !== null) {
@@ -142,7 +147,7 @@ function refuseFolders(configured: ConfiguredOptions): void {
 }
 
 async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> {
-  const { home, shared, contract, upstreams, reaction, configured, telemetry, progress } = location;
+  const { home, shared, contract, upstreams, reaction, configured, telemetry, progress, alone } = location;
   const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
   const observed = telemetry === null ? {} : { telemetry };
   const given = { ...reaction, ...configured, ...observed };
@@ -150,7 +155,7 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
   const { turnpike, worker } =
     shared === null
       ? { turnpike: await openCounted({ ...options, home: home.home }, progress), worker: null }
-      : await openWorker(shared, options, progress);
+      : await openWorker(shared, options, { progress, alone });
   const { trees, interrupted, settled } = turnpike.recovery;
   // Sessions and pending approvals survive a process; they do not count as interrupted.
   if (interrupted + settled > 0) {
@@ -238,5 +243,19 @@ const homeInUseError = (home: string, cause: unknown): LedgerError =>
     message: `another process has ${home} open, and this command must own it: stop that process first`,
     cause,
   });
+
+async function workersRunError(shared: SharedHome, cause: unknown): Promise<LedgerError> {
+  const cluster = await openCluster(shared, true);
+  try {
+    const performers = (await cluster.status()).performers.filter(({ connected }) => connected);
+    const names = performers.map(({ pid, address }) => `process ${pid}${address === null ? '' : ` at ${address}`}`);
+    const who =
+      names.length === 0 ? 'another process has' : `${names.join(', ')} ${names.length === 1 ? 'has' : 'have'}`;
+    const message = `${who} the ledger open for writing: stop every worker, repeat this, and start them again`;
+    return new LedgerError({ code: 'LEDGER_LOCKED', message, cause });
+  } finally {
+    await cluster.close();
+  }
+}
 
 const isLocked = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_LOCKED';

@@ -1,10 +1,12 @@
-// Loaded before a command: kills the process right before its n-th disk operation. If the process ends normally, it
-// writes the list of its disk operations. `KILL_AT` is n, `STEPS` the file of names.
+// Loaded before a command: kills the process right before its n-th operation of the disk or of a database. If the
+// process ends normally, it writes the list of these operations. `KILL_AT` is n, `STEPS` the file of names.
 
 import fs from 'node:fs';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 
-const Database = createRequire(import.meta.url)('better-sqlite3');
+const require = createRequire(import.meta.url);
+const Database = require('better-sqlite3');
+const { Client } = require('pg');
 const killAt = Number(process.env.KILL_AT ?? Infinity);
 const steps = [];
 
@@ -45,6 +47,13 @@ const { run } = statement;
 statement.run = function (...given) {
   pass(this.source.slice(0, 40));
   return run.apply(this, given);
+};
+
+const { query } = Client.prototype;
+Client.prototype.query = function (...given) {
+  const text = given[0]?.text ?? given[0];
+  if (typeof text === 'string') pass(text.slice(0, 40));
+  return query.apply(this, given);
 };
 
 if (process.env.STEPS !== undefined) {

@@ -28,6 +28,16 @@ export interface PostgresPlace {
   readonly readOnly: boolean;
   /** Whether a ledger that was copied is locked all the same, to copy it again. Default: false. */
   readonly isCopySource?: boolean;
+  /** Whether a worker keeps all other writers out. Default: false. */
+  readonly isAlone?: boolean;
+  /** The rotations of the key that this process knows. Default: they are not compared. */
+  readonly rotations?: KnownRotations;
+}
+
+/** A process has read the key folder after this rotation of the key had begun. */
+export interface KnownRotations {
+  /** As the table meta states it. */
+  number: string;
 }
 
 /** A row as the server sent it: every value is its text. */

@@ -23,6 +23,7 @@ import type {
   MarkOf,
   OpenTree,
   PendingAppend,
+  RotationGate,
   SnapshotCache,
   StoredEntry,
   TreeCursorOptions,
@@ -46,17 +47,21 @@ import {
   checkSchemaName,
   closedError,
   ReaderPool,
+  type KnownRotations,
   type PostgresPlace,
   type Queryable,
 } from './postgres-connection.js';
 import { ownIdentity } from '../system/process-identity.js';
 import { LedgerError } from '../../errors.js';
 import { PostgresAnnouncements } from './workers/postgres-announcements.js';
+import { noArchives } from './no-archives.js';
 import { PostgresContents } from './postgres-contents.js';
 import { claimDueTrees, claimDuties, isStanding, releaseDuties, treeLengths } from './workers/postgres-duties.js';
 import { readMarks } from './postgres-marks.js';
 import { readLabelVersion } from './workers/postgres-labels.js';
 import { readQuotas } from './workers/postgres-quotas.js';
+import { readRotations } from './workers/check-rotations.js';
+import { allowRotations, rotationGate } from './workers/postgres-rotation.js';
 import { createTables, openCopiedTables, openTables } from './postgres-tables.js';
 import { PostgresReader } from './postgres-reader.js';
 import { checkServer, checkSessions } from './check-server.js';
@@ -77,6 +82,11 @@ export interface PostgresStoreOptions {
   readonly caseKeysDir: string;
   /** Opens the ledger for reading only; another process may write. @default false */
   readonly readOnly?: boolean;
+  /**
+   * Joins as the only worker: no other process writes while this store is open. A rotation of the key needs that.
+   * @default false
+   */
+  readonly alone?: boolean;
   /** Returns what signs erasure records; null or absent: erasures are not signed. */
   readonly erasureSeal?: () => ErasureSeal | null;
 }
@@ -101,13 +111,15 @@ export function openPostgresStore(options: PostgresStoreOptions): Promise<Shared
   return openStore(options, (client, schema) => openTables(client, schema, options.readOnly ?? false));
 }
 
+type CopyStoreOptions = Omit<PostgresStoreOptions, 'readOnly' | 'alone'>;
+
 /** Opens an unfinished copy for reading, so that it can be verified. @throws like `openPostgresStore` */
-export function openCopiedPostgresStore(options: Omit<PostgresStoreOptions, 'readOnly'>): Promise<LedgerStore> {
+export function openCopiedPostgresStore(options: CopyStoreOptions): Promise<LedgerStore> {
   return openStore({ ...options, readOnly: true }, (client, schema) => openCopiedTables(client, schema, true));
 }
 
 /** Opens a ledger for a copy, also one that was copied before. @throws like `openPostgresStore` */
-export function openPostgresSourceStore(options: Omit<PostgresStoreOptions, 'readOnly'>): Promise<LedgerStore> {
+export function openPostgresSourceStore(options: CopyStoreOptions): Promise<LedgerStore> {
   return openStore({ ...options, isCopySource: true }, (client, schema) => openTables(client, schema, false));
 }
 
@@ -115,20 +127,23 @@ async function openStore(
   options: PostgresStoreOptions & Pick<PostgresPlace, 'isCopySource'>,
   prepare: (client: Queryable, schema: string) => Promise<void>,
 ): Promise<SharedLedgerStore> {
-  const { url, schema = 'turnpike', caseKeysDir, readOnly = false, erasureSeal = () => null } = options;
+  const { url, schema = 'turnpike', caseKeysDir, readOnly = false, alone = false, erasureSeal = () => null } = options;
   checkSchemaName(schema);
-  const place = { url, schema, readOnly, isCopySource: options.isCopySource ?? false };
+  const place = { url, schema, readOnly, isCopySource: options.isCopySource ?? false, isAlone: alone };
   const pool = new ReaderPool(place);
+  let rotations: KnownRotations;
   try {
     const client = await pool.connect();
     try {
       await checkServer(client, readOnly);
       await prepare(client, schema);
+      // The caller reads the key folder later.
+      rotations = await readRotations(client);
     } finally {
       client.release();
     }
     if (!readOnly) await checkSessions(pool);
-    return new PostgresLedgerStore(place, pool, new CaseKeys(resolve(caseKeysDir), erasureSeal));
+    return new PostgresLedgerStore({ ...place, rotations }, pool, new CaseKeys(resolve(caseKeysDir), erasureSeal));
   } catch (cause) {
     await pool.close();
     throw asLedgerError(cause, `the ledger in schema ${schema} cannot be opened`);
@@ -170,15 +185,7 @@ class PostgresLedgerStore implements SharedLedgerStore {
     count: (tree_id) => this.#runRecords.count(tree_id),
   };
 
-  readonly archives: ArchiveTable = {
-    obstacle: NO_ARCHIVES,
-    parts: () => this.#answer([]),
-    tree: () => this.#answer(null),
-    treeCount: () => this.#answer(0),
-    hasCase: () => this.#answer(false),
-    remove: () => Promise.reject(unavailableError(NO_ARCHIVES)),
-    tidy: () => this.#answer(undefined),
-  };
+  readonly archives: ArchiveTable = noArchives((value) => this.#answer(value));
 
   acquire(): Promise<number> {
     return this.#becomeWriter('exclusive', (writer) => writer.beginEpoch());
@@ -281,6 +288,14 @@ class PostgresLedgerStore implements SharedLedgerStore {
     return this.#requireWriter().erase(erasure);
   }
 
+  async allowRotations(): Promise<void> {
+    await allowRotations((work) => this.#requireWriter().exclusively(work), this.#place);
+  }
+
+  get rotation(): RotationGate {
+    return rotationGate((work) => this.#requireWriter().exclusively(work), this.#place);
+  }
+
   sealErasures(seal: () => ErasureSeal | null): void {
     this.#contents.keys.sealWith(seal);
   }
@@ -363,10 +378,6 @@ class PostgresLedgerStore implements SharedLedgerStore {
     return this.#pool.closed ? Promise.reject(closedError()) : Promise.resolve(value);
   }
 }
-
-const NO_ARCHIVES =
-  'a ledger in PostgreSQL cannot be archived: its entries stay in the database. ' +
-  'Write evidence with `turnpike ledger export`, or copy the ledger to SQLite with `turnpike home copy` and archive it';
 
 /** One after another: each may be large. */
 async function inOrder(

@@ -6,11 +6,13 @@
 import type { LedgerError } from '../../errors.js';
 import { unavailableError } from '../ledger/store-errors.js';
 
-/** The format of the tables that this version reads and writes: the number of migrations. */
+/** The format of the tables that this version creates. Migration n leads to format n. */
 export const FORMAT_VERSION = 4;
+/** The format of a ledger whose key was rotated: format 4 with two more columns. Earlier versions must refuse it. */
+export const FORMAT_ROTATED = 5;
 
 export const otherFormatError = (format: number, action: string): LedgerError =>
-  unavailableError(`the ledger has format ${format}, and this version reads ${FORMAT_VERSION}: ${action}`);
+  unavailableError(`the ledger has format ${format}, and this version reads ${FORMAT_ROTATED}: ${action}`);
 export const newerFormatError = (format: number): LedgerError =>
   otherFormatError(format, 'use a newer version of Turnpike');
 

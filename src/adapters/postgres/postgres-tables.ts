@@ -8,6 +8,7 @@ import { SHARED_OF_FORMAT_1, SHARED_OF_FORMAT_4 } from './postgres-shared-functi
 import {
   BLOCKS_OF_FORMAT_4,
   CHUNK_BYTES,
+  FORMAT_ROTATED,
   FORMAT_VERSION,
   GUARDS_COUNT,
   newerFormatError,
@@ -17,7 +18,7 @@ import {
 import { LABELS_OF_FORMAT_3 } from './workers/postgres-labels.js';
 import { QUOTAS_OF_FORMAT_4 } from './workers/postgres-quotas.js';
 
-/** Migration n leads from format n to format n + 1. */
+/** Migration n leads from format n to format n + 1. A rotation makes format 5 (workers/postgres-rotation.ts). */
 const MIGRATIONS: readonly string[] = [
   `${TABLES_OF_FORMAT_1}\n${functionsOfFormat1(CHUNK_BYTES)}\n${SHARED_OF_FORMAT_1}`,
   CLUSTER_OF_FORMAT_2,
@@ -68,7 +69,7 @@ export async function openTables(client: Queryable, schema: string, readOnly: bo
 /** Like `openTables`, also for an unfinished copy. */
 export async function openCopiedTables(client: Queryable, schema: string, readOnly: boolean): Promise<void> {
   const format = await readFormat(client, schema);
-  if (format > FORMAT_VERSION) throw newerFormatError(format);
+  if (format > FORMAT_ROTATED) throw newerFormatError(format);
   if (format < FORMAT_VERSION && readOnly) throw otherFormatError(format, 'open the ledger for writing once');
   if (format < FORMAT_VERSION) {
     await inTransaction(client, schema, async () => migrateFrom(client, await readFormat(client, schema)));
@@ -107,7 +108,8 @@ async function readFormat(client: Queryable, schema: string): Promise<number> {
 
 async function migrateFrom(client: Queryable, format: number): Promise<void> {
   for (const migration of MIGRATIONS.slice(format)) await client.query({ text: migration });
-  await client.query({ text: 'UPDATE meta SET format = $1', values: [FORMAT_VERSION] });
+  // Another process may have migrated them meanwhile, and rotated the key.
+  await client.query({ text: 'UPDATE meta SET format = greatest(format, $1)', values: [FORMAT_VERSION] });
 }
 
 const GUARDS = `SELECT count(*) AS guards FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid

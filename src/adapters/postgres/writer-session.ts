@@ -1,5 +1,5 @@
 // The session of a writer: one connection that holds the lock of the ledger, and on which all commits run. The only
-// writer holds it exclusively, one of several workers shared.
+// writer holds it exclusively, one of several workers shared. A worker that rotates the key holds it exclusively too.
 //
 //   S1. The lock belongs to the session. If the session is lost, so is the lock: the next statement opens a session,
 //       ends the former one on the server, takes the lock again, and compares the epoch. So a statement of the former
@@ -15,7 +15,8 @@ import { unavailableError, writerReplacedError } from '../ledger/store-errors.js
 import type { ProcessIdentity } from '../system/process-identity.js';
 import { toParameters } from './values/array-literal.js';
 import { COPIED_TABLE, copiedError } from './copy/copied-ledger.js';
-import { FORMAT_VERSION, newerFormatError } from './postgres-schema.js';
+import { FORMAT_ROTATED, FORMAT_VERSION, newerFormatError } from './postgres-schema.js';
+import { checkRotations, ROTATION_COLUMNS } from './workers/check-rotations.js';
 import { PERFORMER_LOCK } from './postgres-shared-functions.js';
 import { asLedgerError, connect, isServerAnswer, type PostgresPlace, type Row } from './postgres-connection.js';
 
@@ -40,7 +41,7 @@ const END_PERFORMER = `UPDATE performers SET over_at = coalesce(over_at, clock_t
 /** The first number of the advisory lock of the worker that integrates. */
 const LEADER_CLASS = 0x54504c44;
 const TRY_LEADER_LOCK = `SELECT pg_try_advisory_lock(${LEADER_CLASS}, 'meta'::regclass::oid::integer) AS locked`;
-const READ_META = `SELECT epoch, format, to_regclass('${COPIED_TABLE}') IS NOT NULL AS copied FROM meta`;
+const READ_META = `SELECT epoch, format, to_regclass('${COPIED_TABLE}') IS NOT NULL AS copied, ${ROTATION_COLUMNS} FROM meta`;
 const RELEASE_LOCKS = 'SELECT pg_advisory_unlock_all()';
 
 /** How long a former session may take to end, in ms. */
@@ -81,7 +82,7 @@ export class WriterSession {
   static async lock(place: PostgresPlace, mode: LockMode): Promise<WriterSession> {
     const session = await openSession(place);
     try {
-      if (!(await tryLock(session, TRY_LOCK[mode]))) throw lockedError();
+      if (!(await tryLock(session, writerLock(place, mode)))) throw lockedError();
       // After the lock: a copy holds it until the ledger is marked as copied.
       const [meta] = await sendOn(session, { text: READ_META });
       checkMeta(place, meta);
@@ -187,7 +188,7 @@ export class WriterSession {
     const session = await openSession(this.#place);
     try {
       await sendOn(session, { text: END_SESSION, values: [former.pid, former.backend_start] });
-      const isLocked = await tryLock(session, TRY_LOCK[this.mode]);
+      const isLocked = await tryLock(session, writerLock(this.#place, this.mode));
       const [meta] = await sendOn(session, { text: READ_META });
       if (isLocked) checkMeta(this.#place, meta);
       if (!isLocked && this.#epoch === null) throw lockedError();
@@ -252,6 +253,10 @@ async function sendOn(session: Session, query: QueryConfig): Promise<readonly Ro
   }
 }
 
+/** A worker that is alone holds the lock as the only writer does. */
+const writerLock = ({ isAlone = false }: PostgresPlace, mode: LockMode): string =>
+  TRY_LOCK[isAlone ? 'exclusive' : mode];
+
 async function tryLock(session: Session, text: string, values: readonly string[] = []): Promise<boolean> {
   const [row] = await sendOn(session, { text, values: [...values] });
   return row?.['locked'] === 't';
@@ -259,12 +264,14 @@ async function tryLock(session: Session, text: string, values: readonly string[]
 
 /**
  * Checks what may have changed while this process had no lock.
- * @throws LedgerError LEDGER_COPIED; LEDGER_UNAVAILABLE if a newer version has migrated the tables
+ * @throws LedgerError LEDGER_COPIED; LEDGER_CONFLICT if the key was rotated; LEDGER_UNAVAILABLE if a newer version has
+ * migrated the tables, or a rotation is not finished
  */
-function checkMeta({ schema, isCopySource = false }: PostgresPlace, meta: Row | undefined): void {
-  if (meta?.['copied'] === 't' && !isCopySource) throw copiedError(schema);
+function checkMeta(place: PostgresPlace, meta: Row | undefined): void {
+  if (meta?.['copied'] === 't' && place.isCopySource !== true) throw copiedError(place.schema);
   const format = Number(meta?.['format'] ?? FORMAT_VERSION);
-  if (format > FORMAT_VERSION) throw newerFormatError(format);
+  if (format > FORMAT_ROTATED) throw newerFormatError(format);
+  checkRotations(place, meta);
 }
 
 /** @throws LedgerError LEDGER_CONFLICT if another worker has declared the performer over, or does so now */

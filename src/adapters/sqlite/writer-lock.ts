@@ -30,6 +30,13 @@ export const lockFolder = (folder: string): WriterLock =>
   lockWithin(folderLockOf(folder), 0, `another process uses ${folder}: stop it first, or name another folder`);
 
 /**
+ * Takes the lock `<keys>/rotation.lock`, so that one process at a time rotates the key in a folder that several use. It
+ * also excludes a process that has lost its lock in the database. @throws like `lockWriter`
+ */
+export const lockRotation = (keys: string): WriterLock =>
+  lockWithin(join(keys, 'rotation'), 0, `another process rotates the key in ${keys}: wait until it has ended`);
+
+/**
  * Runs `work` while no other process changes the file; waits at most 5 s for the lock.
  * @throws LedgerError LEDGER_LOCKED after that time; what `work` throws
  */

@@ -152,7 +152,8 @@ function compareInstallation(
 ): JoinedLedger {
   if (recorded.vkey !== vkey) {
     const message = `the ledger has the key ${nameOf(recorded.vkey)}, and ${keys.keys} has the key ${nameOf(vkey)}`;
-    throw usageError(`${message}: mount the key folder of the ledger, and name it with --keys`);
+    const action = 'mount the key folder of the ledger as it is now, and name it with --keys';
+    throw usageError(`${message}: ${action}; if its key is being rotated, start one of its workers first`);
   }
   if (sandbox === null) return { ledger_id, volume_id, volume: null };
   if (readVolume(sandbox)?.id !== volume_id) {

@@ -1,8 +1,10 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { absentSandbox } from '../../adapters/sandbox/absent-sandbox.js';
 import { refuseNetworkFileSystem } from '../../adapters/sandbox/network-file-system.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
-import { NO_PROGRESS } from '../../ports/progress.js';
+import { LedgerError } from '../../errors.js';
+import { NO_PROGRESS, type ProgressReporter } from '../../ports/progress.js';
 import { WorkerReporter } from '../../runtime/cluster/worker-reporter.js';
 import { countReads } from '../../runtime/ledger/count-reads.js';
 import { addDatabaseCheck } from '../../runtime/readiness/database-check.js';
@@ -10,7 +12,7 @@ import { locateExports } from '../../runtime/home/store-home.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../runtime/turnpike.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
 import { readPackageVersion } from '../../service/package-version.js';
-import { openCluster, openSharedStore, sharedOverlay, type SharedHome } from './shared-home.js';
+import { hasOpenRotation, openCluster, openSharedStore, sharedOverlay, type SharedHome } from './shared-home.js';
 
 /** This process as one of the workers of a shared ledger. */
 export interface LocalWorker extends Pick<WorkerReporter, 'serveAt'> {
@@ -24,12 +26,73 @@ export interface LocalWorker extends Pick<WorkerReporter, 'serveAt'> {
   close(): Promise<void>;
 }
 
-/** Joins the ledger of a home, and reports this process to the list of workers until it closes. */
+type WorkerOptions = Pick<
+  TurnpikeOptions,
+  'contract' | 'upstreams' | 'log' | 'restarts' | 'onLedgerFailed' | 'telemetry'
+>;
+
+interface OpenWorker {
+  readonly turnpike: Turnpike;
+  readonly worker: LocalWorker;
+}
+
+/**
+ * Joins the ledger of a home, and reports this process to the list of workers until it closes. Finishes a rotation of
+ * the key first that was interrupted.
+ * @param alone keeps all other writers out, for a rotation of the key
+ * @throws LedgerError LEDGER_UNAVAILABLE while a rotation is running in another process
+ */
 export async function openWorker(
   shared: SharedHome,
-  options: Pick<TurnpikeOptions, 'contract' | 'upstreams' | 'log' | 'restarts' | 'onLedgerFailed' | 'telemetry'>,
-  progress = NO_PROGRESS,
-): Promise<{ readonly turnpike: Turnpike; readonly worker: LocalWorker }> {
+  options: WorkerOptions,
+  { progress = NO_PROGRESS, alone = false }: { readonly progress?: ProgressReporter; readonly alone?: boolean } = {},
+): Promise<OpenWorker> {
+  if (alone) return waitForLock(() => joinLedger(shared, options, { progress, alone }), ALONE_TRIES);
+  if (await hasOpenRotation(shared)) await finishRotation(shared, options, progress);
+  return joinLedger(shared, options, { progress, alone });
+}
+
+/** Opening the ledger alone finishes the rotation. Another process may do that at the same time. */
+async function finishRotation(shared: SharedHome, options: WorkerOptions, progress: ProgressReporter): Promise<void> {
+  try {
+    await waitForLock(async () => {
+      if (!(await hasOpenRotation(shared))) return;
+      const { turnpike, worker } = await joinLedger(shared, options, { progress, alone: true });
+      await turnpike.close();
+      await worker.close();
+    }, FINISH_TRIES);
+  } catch (cause) {
+    if (!isLocked(cause)) throw cause;
+    const message =
+      'a rotation of the key of the ledger is not finished, and another process has the ledger open for writing: ' +
+      'wait until the rotation has ended, or stop that process';
+    throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
+  }
+}
+
+/** How often a process tries to open the ledger alone, and at which interval: another one may be ending. */
+const ALONE_TRIES = 10;
+const FINISH_TRIES = 50;
+const RETRY_MS = 100;
+
+async function waitForLock<T>(open: () => Promise<T>, triesMax: number): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await open();
+    } catch (error) {
+      if (!isLocked(error) || tries === triesMax) throw error;
+    }
+    await delay(RETRY_MS);
+  }
+}
+
+const isLocked = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_LOCKED';
+
+async function joinLedger(
+  shared: SharedHome,
+  options: WorkerOptions,
+  { progress, alone }: { readonly progress: ProgressReporter; readonly alone: boolean },
+): Promise<OpenWorker> {
   const { paths, stored } = shared;
   const { log = winstonLog('warn') } = options;
   const overlay = sharedOverlay(paths);
@@ -37,7 +100,7 @@ export async function openWorker(
   if (stored.sandbox !== null && !unsafeShared) refuseNetworkFileSystem(paths.sandbox);
   const sandbox = stored.sandbox === null ? absentSandbox() : paths.sandbox;
   const folders = { keys: paths.keys, state: paths.state, sandbox, exports: locateExports(paths) };
-  const store = countReads(await openSharedStore(shared), progress, { label: null });
+  const store = countReads(await openSharedStore(shared, { alone }), progress, { label: null });
   const turnpike = await openTurnpike({ ...options, ...folders, overlay, store });
   try {
     const cluster = await openCluster(shared);

@@ -3,10 +3,12 @@
 import { headFile } from '../../adapters/ledger/head-file.js';
 import { overlayFile, overlayFiles } from '../../adapters/policy/overlay-file.js';
 import { LedgerError, usageError } from '../../errors.js';
-import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
+import { keysOf } from '../../ledger/proof/key-history.js';
+import type { ClusterDirectory, Installation } from '../../ports/ledger/cluster.js';
 import type { SharedLedgerStore } from '../../ports/ledger/shared-store.js';
 import type { OverlaySource } from '../../ports/overlay-source.js';
 import { erasureSealOf, openSignable, type HomePaths, type HomeStores } from '../../runtime/home/home.js';
+import { hasUnfinishedRotation } from '../../runtime/home/keys/rotate-ledger-key.js';
 import { readLedgerVerifier } from '../../runtime/home/ledger-key.js';
 import { readStoreHome, readVolume, type StoreHome } from '../../runtime/home/store-home.js';
 import { withoutPassword } from '../../runtime/home/hide-passwords.js';
@@ -55,13 +57,45 @@ export async function openCluster(
 
 /**
  * Opens the ledger for writing, as one of several workers.
+ * @param alone keeps all other writers out, for a rotation of the key, and for what an interrupted one has left
  * @throws LedgerError LEDGER_CONFLICT if it is not the ledger of this home, or has other keys
  */
-export async function openSharedStore(shared: SharedHome): Promise<SharedLedgerStore> {
+export async function openSharedStore(
+  shared: SharedHome,
+  { alone = false }: { readonly alone?: boolean } = {},
+): Promise<SharedLedgerStore> {
   const { openPostgresStore } = await import('../../adapters/postgres/postgres-ledger-store.js');
-  await checkInstallation(shared);
   const { url, paths, stored } = shared;
-  return openPostgresStore({ url, schema: stored.schema, caseKeysDir: paths.caseKeys });
+  const store = await openPostgresStore({ url, schema: stored.schema, caseKeysDir: paths.caseKeys, alone });
+  try {
+    // After the opening: the store refuses to join once the key was rotated since.
+    await checkInstallation(shared);
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/**
+ * Whether a rotation of the key was interrupted, or is running in another process.
+ * @throws LedgerError as `openSharedStore`
+ */
+export async function hasOpenRotation(shared: SharedHome): Promise<boolean> {
+  const { ledgerKey } = shared.paths;
+  const cluster = await openCluster(shared, true);
+  try {
+    if ((await cluster.isRotating()) || hasUnfinishedRotation(ledgerKey)) return true;
+    // A database that was restored from before a rotation names an older key.
+    const installation = await cluster.installation();
+    return (
+      installation !== null &&
+      readLedgerVerifier(ledgerKey)?.vkey !== installation.vkey &&
+      isKeyOf(shared, installation)
+    );
+  } finally {
+    await cluster.close();
+  }
 }
 
 /** Opens the ledger and the head file of the home for reading. @throws as `openSharedStore` */
@@ -91,14 +125,28 @@ async function checkInstallation(shared: SharedHome): Promise<void> {
     if (installation?.ledger_id !== stored.ledger_id) {
       throw otherLedgerError(`the database has another ledger than ${paths.home}: name its database with --store`);
     }
-    if (readLedgerVerifier(paths.ledgerKey)?.vkey !== installation.vkey) {
-      throw otherLedgerError(`the keys in ${paths.keys} are not those of the ledger: mount its key folder there`);
-    }
+    if (!isKeyOf(shared, installation)) throw otherKeysError(shared, installation);
   } finally {
     await cluster.close();
   }
   if (stored.sandbox === null || readVolume(paths.sandbox)?.id === stored.volume_id) return;
   throw otherLedgerError(`${paths.sandbox} is not the volume of ${paths.home}: mount that volume there`);
+}
+
+/** Whether the key folder knows the key of the ledger: it is the current one, or an unfinished rotation replaces it. */
+function isKeyOf({ paths: { ledgerKey } }: SharedHome, { vkey }: Installation): boolean {
+  const verifier = readLedgerVerifier(ledgerKey);
+  return verifier !== null && keysOf(verifier).some((key) => key.vkey === vkey);
+}
+
+function otherKeysError({ paths: { keys, ledgerKey } }: SharedHome, { vkey }: Installation): LedgerError {
+  const [own, current] = [readLedgerVerifier(ledgerKey)?.name, vkey.split('+')[0]];
+  if (own === undefined || own !== current)
+    return otherLedgerError(`the keys in ${keys} are not those of the ledger: mount its key folder there`);
+  return otherLedgerError(
+    `the key of the ledger was rotated, and ${keys} is a copy of the key folder from before: ` +
+      'mount the key folder of the ledger there, or copy it again, and destroy the old copy',
+  );
 }
 
 const otherLedgerError = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_CONFLICT', message });

@@ -64,6 +64,8 @@ export interface ClusterDirectory {
   installation(): Promise<Installation | null>;
   /** Records the installation, unless one is recorded. @returns the one that is recorded now */
   install(installation: Installation): Promise<Installation>;
+  /** Whether a rotation of the key has begun and is not finished. @throws LedgerError LEDGER_UNAVAILABLE */
+  isRotating(): Promise<boolean>;
   /** Records the report of this process with its standing performer. Does nothing for a process that has not joined. */
   report(worker: WorkerReport): Promise<void>;
   /** Whether this process has joined, is not over, and has a session with the database now. */

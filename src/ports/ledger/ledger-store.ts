@@ -33,6 +33,22 @@ export interface EntryWithContent {
 }
 
 /**
+ * How a rotation of the ledger's key keeps other writers out of a store that several processes may write. Only a writer
+ * that is alone may call it.
+ */
+export interface RotationGate {
+  /** Whether no other process writes while this store is open. */
+  readonly isAlone: boolean;
+  /**
+   * From now on no other process becomes a writer before `end`, also after this one has ended, unless it is alone.
+   * @throws UsageError for a writer that is not alone
+   */
+  begin(): Promise<void>;
+  /** Records the public key that is in use now. @throws like `begin` */
+  end(vkey: string): Promise<void>;
+}
+
+/**
  * Stores entries and small artifacts.
  *
  * `commit` is atomic and durable before it resolves, and later reads see it. The store refuses to change or remove
@@ -110,6 +126,8 @@ export interface LedgerStore extends LogStore {
   readonly caseKeys?: CaseKeyTable;
   /** Makes versions that know no rotation of keys refuse this ledger. Only the writer may call it. */
   allowRotations?(): Promise<void>;
+  /** Keeps other writers out during a rotation. Absent if a ledger has one writer at a time. */
+  readonly rotation?: RotationGate;
   /** The records of runs whose tree has ended: derived from the entries, off the hot path. */
   readonly runRecords: RunRecordTable;
   /** The part of the log that was moved to archive files. */

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createPostgresStore, openPostgresStore } from '../../../src/adapters/postgres/postgres-ledger-store.js';
-import { APPEND_ONLY_TABLES, ERASABLE_TABLES, FORMAT_VERSION } from '../../../src/adapters/postgres/postgres-schema.js';
+import { APPEND_ONLY_TABLES, ERASABLE_TABLES, FORMAT_ROTATED } from '../../../src/adapters/postgres/postgres-schema.js';
 import { sha256 } from '../../../src/contract/hash.js';
 import { requireContent } from '../../../src/ledger/require-content.js';
 import type { LedgerStore } from '../../../src/ports/ledger/ledger-store.js';
@@ -186,7 +186,7 @@ afterAll(() => server?.stop());
 
     test('a ledger of a newer format is refused, and the message says what to do', async () => {
       await lay();
-      await place.exec(`UPDATE meta SET format = ${FORMAT_VERSION + 1}`);
+      await place.exec(`UPDATE meta SET format = ${FORMAT_ROTATED + 1}`);
       for (const readOnly of [true, false]) {
         await expect(open({ readOnly })).rejects.toMatchObject({
           code: 'LEDGER_UNAVAILABLE',

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { build } from 'esbuild';
 import { createPostgresStore, openPostgresStore } from '../../../src/adapters/postgres/postgres-ledger-store.js';
-import { FORMAT_VERSION } from '../../../src/adapters/postgres/postgres-schema.js';
+import { FORMAT_ROTATED, FORMAT_VERSION } from '../../../src/adapters/postgres/postgres-schema.js';
 import { openTurnpike, winstonLog, type Turnpike } from '../../../src/index.js';
 import { startPostgres } from '../../fixtures/postgres.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
@@ -196,7 +196,7 @@ campaign('two versions on one ledger', () => {
       const current = await openCurrent(place);
       const { run_id } = await current.remoteAgents.start({});
       // As if a later version had migrated the tables while this one works.
-      await place.exec(`UPDATE meta SET format = ${FORMAT_VERSION + 1}`);
+      await place.exec(`UPDATE meta SET format = ${FORMAT_ROTATED + 1}`);
       expect(await current.submit(run_id, write('a.md', 'x'))).toMatchObject({ outcome: 'SUCCESS' });
       await place.exec(`SELECT pg_terminate_backend(backend_pid, 5000) FROM performers WHERE over_at IS NULL`);
       const after = await current.submit(run_id, write('b.md', 'x')).catch((error: unknown) => error);

@@ -17,6 +17,7 @@ import {
   signNote,
   type NoteSigner,
 } from '../../../src/ledger/proof/signed-note.js';
+import { editedHistories } from '../../fixtures/edited-histories.js';
 
 const signerOf = (seed: number, name = 'turnpike/test'): NoteSigner => {
   const signer = noteSigner(notePrivateKey(name, Buffer.alloc(32, seed)) ?? '');
@@ -83,38 +84,7 @@ describe('a key history', () => {
     expect(openCheckpoint(Buffer.from(NOTES[0] ?? ''), publicOf(SIGNERS[1]!))).toMatchObject(headAt(10));
   });
 
-  const forgeries: [string, readonly string[]][] = [];
-  for (const index of NOTES.keys()) {
-    const without = NOTES.filter((_, at) => at !== index);
-    if (index < NOTES.length - 1) forgeries.push([`without rotation ${index + 1}`, without]);
-    const twice = [...NOTES.slice(0, index + 1), ...NOTES.slice(index)];
-    forgeries.push([`with rotation ${index + 1} twice`, twice]);
-    for (const other of NOTES.keys()) {
-      if (other <= index) continue;
-      const swapped = NOTES.with(index, NOTES[other] ?? '').with(other, NOTES[index] ?? '');
-      forgeries.push([`with rotations ${index + 1} and ${other + 1} exchanged`, swapped]);
-    }
-    const note = NOTES[index] ?? '';
-    const lines = note.split('\n');
-    const signatures = [lines.length - 3, lines.length - 2];
-    for (const [signature, name] of [
-      [signatures[0], 'the old key'],
-      [signatures[1], 'the new key'],
-    ] as const) {
-      const unsigned = lines.filter((_, at) => at !== signature).join('\n');
-      forgeries.push([`with rotation ${index + 1} not signed by ${name}`, NOTES.with(index, unsigned)]);
-    }
-    // Every line of the signed text, one character changed.
-    for (const at of lines.keys()) {
-      const line = lines[at] ?? '';
-      if (line === '') continue;
-      const changed = line.slice(0, -1) + (line.endsWith('1') ? '2' : '1');
-      forgeries.push([
-        `with another line ${at} in rotation ${index + 1}`,
-        NOTES.with(index, lines.with(at, changed).join('\n')),
-      ]);
-    }
-  }
+  const forgeries = [...editedHistories(NOTES)];
   const [k0, k1, k2] = SIGNERS as [NoteSigner, NoteSigner, NoteSigner];
   const thief = signerOf(99);
   const signed = (old: NoteSigner, next: NoteSigner, by: readonly [NoteSigner, NoteSigner], size = 10): string => {

@@ -12,6 +12,7 @@ import { tamperedError } from '../../ledger/store-errors.js';
 import { ownIdentity } from '../../system/process-identity.js';
 import { checkSchemaName, ReaderPool, type PostgresPlace, type Row } from '../postgres-connection.js';
 import { PERFORMER_LOCK } from '../postgres-shared-functions.js';
+import { ROTATION_COLUMNS } from '../workers/check-rotations.js';
 import { integerOf, textOf } from '../values/postgres-values.js';
 
 /** Where the ledger is. */
@@ -97,6 +98,11 @@ class PostgresCluster implements ClusterDirectory {
     const recorded = await this.installation();
     if (recorded === null) throw tamperedError('the table installation does not keep its row');
     return recorded;
+  }
+
+  async isRotating(): Promise<boolean> {
+    const [row] = await this.#pool.read(`SELECT ${ROTATION_COLUMNS} FROM meta`);
+    return row?.['is_rotating'] === 'true';
   }
 
   async report({ version, address, volume_id, overlay_epoch }: WorkerReport): Promise<void> {

@@ -30,7 +30,7 @@ export const keysRotate: CliCommand = {
     'the old key is destroyed. Run trees of the case may wait for approval meanwhile. If the command is interrupted, all',
     'content can still be read, and the same command finishes it. Then make a new backup: with an older one that has keys,',
     'the old key can still be read.',
-    'No other process may have the home directory open.',
+    'No other process may have the home directory open. With --signing, no worker may have a ledger in PostgreSQL open.',
   ],
   run: (args, io) => {
     const kinds = [args.flag('signing'), args.text('case') !== undefined, args.flag('cases')].filter(Boolean);
@@ -70,5 +70,5 @@ const withLocalHome = <T>(args: CommandArguments, io: Io, work: (turnpike: Turnp
       if (localTurnpike === null) throw commandUsageError(keysRotate, 'another process has the home directory open');
       return work(localTurnpike);
     },
-    { localOnly: true },
+    { localOnly: true, alone: args.flag('signing') },
   );

@@ -12,6 +12,7 @@ import { LedgerError, usageError } from '../../../errors.js';
 import type { LedgerCopyTarget } from '../../../ports/ledger/ledger-copy.js';
 import type { LedgerStore } from '../../../ports/ledger/ledger-store.js';
 import { erasureSealOf, isVacant, makeFolder, sqliteFiles } from '../home.js';
+import { readHomeHistory } from '../ledger-key.js';
 import { sharedExports, storeFile, volumeFiles } from '../store-home.js';
 import { ignoreInGit } from '../tracked-keys.js';
 import type { LedgerLocation } from './copy-location.js';
@@ -83,7 +84,8 @@ export async function createCopyTarget(to: LedgerLocation, source: string): Prom
   }
   const { createPostgresCopyTarget } = await import('../../../adapters/postgres/copy/postgres-copy-target.js');
   const keys = new CaseKeys(paths.caseKeys, erasureSealOf(paths, { readOnly: true }));
-  return createPostgresCopyTarget({ ...postgres, keys, source });
+  const isRotated = readHomeHistory(paths.ledgerKey) !== null;
+  return createPostgresCopyTarget({ ...postgres, keys, source, isRotated });
 }
 
 /** Opens the copy for its verification, before it is published. */

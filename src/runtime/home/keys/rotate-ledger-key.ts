@@ -5,6 +5,8 @@
 //   R2. The note of the rotation names the last head that the old key signs, so nothing is committed meanwhile.
 //   R3. What is left is repeated until it is done, by every opening for writing: the entry in the log, the erasures
 //       that the old key has signed, and the old private key. The public key in its file is replaced last.
+//   R4. Of a store that several processes write, only one that is alone rotates the key, or finishes a rotation. The
+//       store keeps the others out from before the new key is drawn until everything is finished.
 
 import { dirname } from 'node:path';
 import {
@@ -24,6 +26,7 @@ import { KEY_BYTES } from '../../../ledger/proof/ed25519.js';
 import { keysOf, ROTATIONS_MAX, signRotation, type KeyRotation } from '../../../ledger/proof/key-history.js';
 import { notePrivateKey, noteSigner, type NoteSigner } from '../../../ledger/proof/signed-note.js';
 import type { Clock } from '../../../ports/clock.js';
+import { lockRotation } from '../../../adapters/sqlite/writer-lock.js';
 import type { ExternalHeadStore, LedgerStore } from '../../../ports/ledger/ledger-store.js';
 import { validateActor, validateField } from '../../agents/open-input.js';
 import { Identifier } from '../../../contract/shapes.js';
@@ -35,6 +38,7 @@ import {
   isRotating,
   readHomeHistory,
   readLedgerSigner,
+  readLedgerVerifier,
   readSigner,
   rotationFiles,
 } from '../ledger-key.js';
@@ -48,7 +52,7 @@ export interface RotateKeyOptions {
 
 /** An open ledger, and its key folder. */
 export interface RotationParts {
-  readonly engine: Pick<TreeEngine, 'submit' | 'peek' | 'exclusively'>;
+  readonly engine: Pick<TreeEngine, 'submit' | 'peek' | 'exclusively' | 'head'>;
   readonly store: LedgerStore;
   readonly anchor: ExternalHeadStore;
   readonly keys: KeyFolder;
@@ -64,36 +68,74 @@ export const rotationTreeId = (number: number): string => ledgerEventTreeId(`tur
 
 /**
  * Replaces the key of the ledger. No other process may sign with it, and no export may be running.
- * @throws PolicyError for a missing key; UsageError; LedgerError
+ * @throws PolicyError for a missing key; UsageError, also if the store is not open alone; LedgerError
  */
 export async function rotateLedgerKey(parts: RotationParts, options: RotateKeyOptions): Promise<KeyRotation> {
   const [actor, role] = [validateActor(options.actor), validateField('role', Identifier, options.role)];
   if (/\p{Cc}/u.test(actor)) throw usageError('actor: no control characters');
-  const { engine, store, anchor, keys, clock } = parts;
+  const { engine, store, anchor, keys } = parts;
   const { ledgerKey } = keys;
-  // Several processes may sign for a shared store.
-  if (store.allowRotations === undefined) throw usageError('the key of a ledger in a database cannot be rotated');
+  if (store.allowRotations === undefined) throw usageError('the key of a ledger in this store cannot be rotated');
   const old = readLedgerSigner(ledgerKey);
   if (old === null || anchor.replaceSeal === undefined) throw unsignedError(ledgerKey.privateKey);
   const number = (old.history?.length ?? 0) + 1;
   if (number > ROTATIONS_MAX) throw usageError(`the key of a ledger can be rotated ${ROTATIONS_MAX} times`);
-  const files = rotationFiles(ledgerKey);
   await store.allowRotations();
-  await engine.exclusively(async () => {
-    const next = draftKey(old, files.next);
-    const { size, root } = await store.head();
-    // R2: twice, so that neither slot of the head file has a head that the old key may not sign.
-    for (let slot = 0; slot < 2; slot += 1) await anchor.write({ size, root });
-    const facts = { number, head: { size, root }, at: new Date(clock.now()).toISOString(), actor, role };
-    const notes = readHistoryFile(files.history);
-    writeHistoryFile(files.history, [...notes, signRotation(facts, notes.at(-1) ?? null, { old, next })]);
-    anchor.replaceSeal?.(createHeadSeal(readLedgerSigner(ledgerKey) ?? next, ledgerKey));
-    for (let slot = 0; slot < 2; slot += 1) await anchor.write({ size, root });
+  await alone(parts, async () => {
+    await engine.exclusively(() => replaceKey(parts, old, { number, actor, role }));
+    await finishAlone(parts, readHomeHistory(ledgerKey)?.rotations ?? []);
   });
-  await finishRotations(parts);
   const rotation = readHomeHistory(ledgerKey)?.rotations.at(-1);
   if (rotation === undefined) throw new InvariantError('a rotation left no key history');
   return rotation;
+}
+
+/** R4. Does `work` while no other process can write. What it leaves unfinished keeps the others out. */
+async function alone({ store: { rotation }, keys }: RotationParts, work: () => Promise<void>): Promise<void> {
+  if (rotation === undefined) return work();
+  await withRotationLock(keys, async () => {
+    await rotation.begin();
+    await work();
+    await rotation.end(currentKey(keys));
+  });
+}
+
+async function withRotationLock({ keys }: KeyFolder, work: () => Promise<void>): Promise<void> {
+  const lock = lockRotation(keys);
+  try {
+    await work();
+  } finally {
+    lock.release();
+  }
+}
+
+function currentKey({ ledgerKey }: KeyFolder): string {
+  const verifier = readLedgerVerifier(ledgerKey);
+  if (verifier === null) throw unsignedError(ledgerKey.privateKey);
+  return verifier.vkey;
+}
+
+type RotationFacts = Pick<KeyRotation, 'number' | 'actor' | 'role'>;
+
+/** R1. */
+async function replaceKey(parts: RotationParts, old: NoteSigner, by: RotationFacts): Promise<void> {
+  const {
+    engine,
+    anchor,
+    keys: { ledgerKey },
+    clock,
+  } = parts;
+  const files = rotationFiles(ledgerKey);
+  const next = draftKey(old, files.next);
+  // Nothing may be pending: a process that has lost its session could integrate it, and sign a later head.
+  const { size, root } = await engine.head();
+  // R2: twice, so that neither slot of the head file has a head that the old key may not sign.
+  for (let slot = 0; slot < 2; slot += 1) await anchor.write({ size, root });
+  const facts = { ...by, head: { size, root }, at: new Date(clock.now()).toISOString() };
+  const notes = readHistoryFile(files.history);
+  writeHistoryFile(files.history, [...notes, signRotation(facts, notes.at(-1) ?? null, { old, next })]);
+  anchor.replaceSeal?.(createHeadSeal(readLedgerSigner(ledgerKey) ?? next, ledgerKey));
+  for (let slot = 0; slot < 2; slot += 1) await anchor.write({ size, root });
 }
 
 interface OpenParts extends Omit<RotationParts, 'keys'> {
@@ -133,24 +175,45 @@ function draftKey(old: NoteSigner, path: string): NoteSigner {
 /**
  * R3. Does nothing if all rotations are finished and recorded.
  * @throws LedgerError LEDGER_TAMPERED if the log records a rotation that the key history does not have
+ * @throws UsageError if something is left, and other processes may write (R4)
  */
 export async function finishRotations(parts: RotationParts): Promise<void> {
-  const { engine, store, keys } = parts;
+  const { store, keys } = parts;
+  const { rotation } = store;
   const { ledgerKey } = keys;
   const rotations = readHomeHistory(ledgerKey)?.rotations ?? [];
   const recorded = await recordedRotations(store, rotations.length + 1);
   if (recorded[rotations.length] === true) throw shortHistoryError(ledgerKey, rotations.length + 1);
+  // A copy of the ledger in another store begins with the format of a new one.
+  if (rotations.length > 0) await store.allowRotations?.();
+  const isRecorded = recorded.slice(0, rotations.length).every((is) => is);
+  if (!isRecorded || hasUnfinishedRotation(ledgerKey)) await alone(parts, () => finishAlone(parts, rotations));
+  // An earlier process may have ended before it drew a key, or after it had finished everything in the folder.
+  else if (rotation?.isAlone === true) await withRotationLock(keys, () => rotation.end(currentKey(keys)));
+}
+
+/** Whether an interrupted rotation has left something in the key folder. */
+export const hasUnfinishedRotation = (ledgerKey: KeyFolder['ledgerKey']): boolean => {
+  const { next, retired } = rotationFiles(ledgerKey);
+  return isRotating(ledgerKey) || hasFile(next) || hasFile(retired);
+};
+
+/** R3. */
+async function finishAlone(parts: RotationParts, rotations: readonly KeyRotation[]): Promise<void> {
+  const { engine, store, keys } = parts;
+  const { ledgerKey } = keys;
   const files = rotationFiles(ledgerKey);
   if (rotations.length === 0) {
     shredFile(files.next);
     return;
   }
+  const recorded = await recordedRotations(store, rotations.length);
   const missing = rotations.filter((_, index) => recorded[index] !== true);
-  // A copy of the ledger in another store begins with the format of a new one.
-  await store.allowRotations?.();
   for (const rotation of missing) await recordRotation(parts, rotation);
   for (const { number } of isRotating(ledgerKey) ? rotations.slice(-1) : missing) await endRotationTree(parts, number);
-  if (isRotating(ledgerKey) || hasFile(files.next) || hasFile(files.retired)) {
+  if (hasUnfinishedRotation(ledgerKey)) {
+    // The entry may still be pending. A reader requires it in the log once the public key is replaced.
+    await engine.head();
     await engine.exclusively(() => {
       exchangeKeys(keys);
       return Promise.resolve();
