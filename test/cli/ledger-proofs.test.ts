@@ -133,6 +133,41 @@ describe('ledger prove and check-proof', () => {
     expect(await prove('--from', 'kept')).toMatchObject({ code: 2 });
   });
 
+  test('verify a proof only from the checkpoint that the auditor has kept', async () => {
+    await look('ledger', 'checkpoint', '--out', 'kept');
+    await work();
+    await look('ledger', 'checkpoint', '--out', 'later');
+    await work();
+    expect(await prove('--from', 'kept')).toMatchObject({ code: 0 });
+    expect(await check('--from', 'kept')).toMatchObject({ code: 0, stderr: '' });
+    // The sender chooses where a proof begins. One from another checkpoint says nothing about the kept one.
+    expect(await check('--from', 'later')).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(
+        /^not proved: it begins at \d+ entries, root \S+: the kept checkpoint has \d+ entries/,
+      ),
+    });
+    const kept = readFileSync(at('kept'), 'utf8');
+    const [origin = '', , root = ''] = kept.split('\n');
+    put(
+      folder,
+      'kept',
+      kept.replace(
+        root,
+        root.replace(/^./, (digit) => (digit === 'A' ? 'B' : 'A')),
+      ),
+    );
+    expect((await check('--from', 'kept')).stdout).toContain(
+      'not proved: the kept checkpoint is not signed by this key',
+    );
+    put(folder, 'kept', origin);
+    expect(await check('--from', 'kept')).toMatchObject({ code: 1 });
+    expect(await check('--from', 'nothing')).toMatchObject({ code: 2 });
+    put(folder, 'kept', kept);
+    expect(await prove('3')).toMatchObject({ code: 0 });
+    expect((await check('--from', 'kept')).stdout).toContain('the proof of an entry begins at no checkpoint');
+  });
+
   test('detect a ledger truncated below a checkpoint, and a fork of it', async () => {
     const early = ['ledger.db', 'ledger.head'].map((name) => [name, readFileSync(home(name))] as const);
     await work();

@@ -1,10 +1,11 @@
 // Copies folders durably: what was copied survives a crash once the call has resolved.
 
 import { constants } from 'node:fs';
-import { copyFile, lstat, mkdir, open, readdir, readlink, rm, symlink, utimes, chmod } from 'node:fs/promises';
+import { lstat, mkdir, open, readdir, readlink, rm, symlink, utimes, chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../system/error-code.js';
 import { fsyncDirectory } from './fsync-directory.js';
+import { openRegular, readPieces } from './open-file.js';
 
 /** Which names of a folder are not copied. */
 export interface CopyFolderOptions {
@@ -49,17 +50,26 @@ async function copyEntry(from: string, to: string, options: CopyFolderOptions): 
   return 1;
 }
 
-/** Copies one regular file durably. Its name is durable when its folder is. @throws an error of the operating system */
+/**
+ * Copies one regular file durably. Its name is durable when its folder is. A link is not followed: everything is read
+ * from one descriptor, so that nothing can replace the file meanwhile.
+ * @throws an error of the operating system, such as ELOOP for a link, or NotAFile
+ */
 export async function copyRegularFile(from: string, to: string): Promise<void> {
-  const { mode, atime, mtime } = await lstat(from);
-  await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-  await chmod(to, mode & 0o7777);
-  await utimes(to, atime, mtime);
-  const file = await open(to, 'r');
+  const source = await openRegular(from, { flags: constants.O_NOFOLLOW });
   try {
-    await file.sync();
+    const { mode, atime, mtime } = await source.stat();
+    const target = await open(to, 'wx', 0o600);
+    try {
+      for await (const piece of readPieces(source)) await target.writeFile(piece);
+      await target.chmod(mode & 0o7777);
+      await target.utimes(atime, mtime);
+      await target.sync();
+    } finally {
+      await target.close();
+    }
   } finally {
-    await file.close();
+    await source.close();
   }
 }
 

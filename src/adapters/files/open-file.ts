@@ -3,7 +3,7 @@
 // device can trigger an action, so neither is opened.
 
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, statSync } from 'node:fs';
-import { open, stat, type FileHandle } from 'node:fs/promises';
+import { lstat, open, stat, type FileHandle } from 'node:fs/promises';
 
 // A FIFO can replace the file between the check and the opening: without O_NONBLOCK, opening it waits for a writer.
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
@@ -50,9 +50,11 @@ export function refuseSpecialFile(path: string): void {
 }
 
 /** Like `openRegularSync`, as a FileHandle. @throws NotAFile; errors of the operating system */
-export async function openRegular(path: string): Promise<FileHandle> {
-  if (!(await stat(path)).isFile()) throw new NotAFile(path);
-  const file = await open(path, READ);
+export async function openRegular(path: string, { flags = 0 }: OpenOptions = {}): Promise<FileHandle> {
+  const follows = (flags & constants.O_NOFOLLOW) === 0;
+  const there = follows ? await stat(path) : await lstat(path);
+  if (!there.isFile() && !there.isSymbolicLink()) throw new NotAFile(path);
+  const file = await open(path, READ | flags);
   try {
     if (!(await file.stat()).isFile()) throw new NotAFile(path);
     return file;

@@ -47,14 +47,23 @@ export const consistencyProofFile = (proof: Omit<ConsistencyProof, 'format'>): s
 
 /**
  * Verifies what a file claims about the log whose key is given. Nothing in the file is trusted.
+ * @param kept a checkpoint that the verifier has kept: only a consistency proof that begins at it proves anything
  * @returns what is proved, or the reason why it is not
  */
-export function verifyProofFile(file: Uint8Array, verifier: NoteVerifier): ProofVerdict {
+export function verifyProofFile(
+  file: Uint8Array,
+  verifier: NoteVerifier,
+  kept: Uint8Array | null = null,
+): ProofVerdict {
   if (file.length > PROOF_BYTES_MAX || !isUtf8(file)) return invalidVerdict('this is no proof file');
   const text = Buffer.from(file).toString('utf8');
-  if (text.startsWith(`${TLOG_PROOF}\n`)) return verifyEntryProof(readEntryProof(text), verifier);
+  if (text.startsWith(`${TLOG_PROOF}\n`)) {
+    if (kept !== null) return invalidVerdict('the proof of an entry begins at no checkpoint: make one with --from');
+    return verifyEntryProof(readEntryProof(text), verifier);
+  }
   const consistency = readConsistencyProof(text);
-  return consistency === null ? invalidVerdict('this is no proof file') : verifyConsistencyProof(consistency, verifier);
+  if (consistency === null) return invalidVerdict('this is no proof file');
+  return verifyConsistencyProof(consistency, verifier, kept);
 }
 
 function verifyEntryProof(entryProof: EntryProof | null, verifier: NoteVerifier): ProofVerdict {
@@ -70,7 +79,11 @@ function verifyEntryProof(entryProof: EntryProof | null, verifier: NoteVerifier)
 }
 
 /** The chain of the proof leads from the key that is trusted to the current one. */
-function verifyConsistencyProof({ older, newer, proof, chain }: ConsistencyProof, trusted: NoteVerifier): ProofVerdict {
+function verifyConsistencyProof(
+  { older, newer, proof, chain }: ConsistencyProof,
+  trusted: NoteVerifier,
+  kept: Uint8Array | null,
+): ProofVerdict {
   const key = readRotation(chain?.at(-1) ?? '')?.rotation.new_key ?? trusted.vkey;
   const verifier = followKeys(trusted, { key, chain });
   if (typeof verifier === 'string') return invalidVerdict(verifier);
@@ -79,12 +92,22 @@ function verifyConsistencyProof({ older, newer, proof, chain }: ConsistencyProof
     const why = [from, at].find((head) => typeof head === 'string') ?? '';
     return invalidVerdict(`one of its checkpoints ${why}`);
   }
+  const difference = kept === null ? null : differenceFromKept(kept, from.checkpoint, verifier);
+  if (difference !== null) return invalidVerdict(difference);
   if (!verifyConsistency({ older: from.checkpoint, newer: at.checkpoint, proof })) {
     return invalidVerdict(
       `the log of ${at.checkpoint.size} entries does not go on from the one of ${from.checkpoint.size}`,
     );
   }
   return { ok: true, kind: 'consistency', from: from.checkpoint, at: at.checkpoint };
+}
+
+function differenceFromKept(kept: Uint8Array, from: Checkpoint, verifier: NoteVerifier): string | null {
+  const opened = openSignedHead(kept, verifier);
+  if (typeof opened === 'string') return `the kept checkpoint ${opened}`;
+  const { size, root } = opened.checkpoint;
+  if (size === from.size && root === from.root) return null;
+  return `it begins at ${from.size} entries, root ${from.root}: the kept checkpoint has ${size} entries, root ${root}`;
 }
 
 function readEntryProof(file: string): EntryProof | null {

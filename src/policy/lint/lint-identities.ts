@@ -1,6 +1,6 @@
 // Finds careless mappings in a valid identities.yaml. As with the other files, nothing here affects a run.
 
-import type { IdentitiesPolicy, IdentityMapping } from '../../contract/policy/identities.js';
+import type { IdentitiesPolicy, IdentityMapping, IssuerMappings } from '../../contract/policy/identities.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { checkIdentities } from '../files/check-identities.js';
 import { readPolicyYaml, type NamedPolicyFile } from '../files/check-policy.js';
@@ -43,12 +43,38 @@ function* cautionsIn({ issuers }: IdentitiesPolicy, policy: Policy | null): Gene
       yield* cautionsOf(mapping, `/issuers/${at}/mappings/${index}`);
     }
   }
+  yield* sharedActors(issuers);
   if (!issuers.some(({ mappings }) => mappings.some(({ rights }) => rights.includes('approve')))) return;
   for (const { for: subject, identity } of policy?.approvals ?? []) {
     if (identity !== undefined) continue;
     const message = `approvals of ${quoteForMessage(subject)} also take votes that no issuer has authenticated`;
     yield { pointer: '/issuers', rule: 'identity.unverified_votes', severity: 'warning', message };
   }
+}
+
+/** An actor of one issuer is that of another with the same name, and reaches its runs. One finding for two issuers. */
+function* sharedActors(issuers: readonly IssuerMappings[]): Generator<IdentityCaution> {
+  for (const [at, { issuer, mappings }] of issuers.entries()) {
+    for (const before of issuers.slice(0, at)) {
+      const index = mappings.findIndex((mapping) => before.mappings.some((other) => canShareActor(mapping, other)));
+      if (index === -1) continue;
+      const both = `${quoteForMessage(issuer)} and ${quoteForMessage(before.issuer)}`;
+      const message = `users of ${both} can be the same actor, because both take the actor from a claim`;
+      const pointer = `/issuers/${at}/mappings/${index}/actor`;
+      yield { pointer, rule: 'identity.shared_actor', severity: 'warning', message };
+    }
+  }
+}
+
+function canShareActor(one: IdentityMapping, other: IdentityMapping): boolean {
+  if (!('claim' in one.actor) || !('claim' in other.actor)) return false;
+  const [names, others] = [actorNames(one, one.actor.claim), actorNames(other, other.actor.claim)];
+  return names === null || others === null || names.some((name) => others.includes(name));
+}
+
+/** The values that a claim can have where the mapping matches; null: any. */
+function actorNames({ claims = {}, subjects }: IdentityMapping, claim: string): readonly unknown[] | null {
+  return claim === 'sub' && subjects !== undefined ? subjects : (claims[claim] ?? null);
 }
 
 function* cautionsOf(

@@ -40,6 +40,8 @@ export const LINT_RULES = {
   'table.misspelt': 'write the name of the table that there is',
   'identity.matches_everyone': 'add `claims` or `subjects`: without them, every user of the issuer is this caller',
   'identity.changeable_claim': 'take a claim that users cannot change, such as sub or an employee number',
+  'identity.shared_actor':
+    'take the actor from a claim whose values differ between issuers, or restrict the values with `subjects` or `claims`',
   'identity.unverified_votes': 'add `identity: {}` to the approval rule, so that it takes only votes of issuers',
 } as const satisfies Record<string, string>;
 export type LintRule = keyof typeof LINT_RULES;

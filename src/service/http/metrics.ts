@@ -118,9 +118,15 @@ function identityMetrics(counts: () => IdentityCounts, meter: Meter): void {
   meter.observe('counter', 'turnpike_identity_refused_total', refused, () =>
     Object.entries(counts().refused).map(([problem, value]) => ({ value, attributes: { problem } })),
   );
-  const keys = { description: 'Whether the keys of an issuer are fresh (2), old but still used (1), or missing (0)' };
+  // No token is needed to read this. The URL of an issuer may name a tenant, so only its number is shown.
+  const keys = {
+    description: 'Whether the keys of the n-th issuer are fresh (2), old but still used (1), or missing (0)',
+  };
   meter.observe('gauge', 'turnpike_identity_keys', keys, () =>
-    Object.entries(counts().keys).map(([issuer, state]) => ({ value: KEYS_VALUES[state], attributes: { issuer } })),
+    Object.values(counts().keys).map((state, at) => ({
+      value: KEYS_VALUES[state],
+      attributes: { issuer: String(at + 1) },
+    })),
   );
   const sessions = { description: 'Sessions of people who have signed in on the page' };
   meter.observe('gauge', 'turnpike_identity_sessions', sessions, () => [{ value: counts().sessions }]);

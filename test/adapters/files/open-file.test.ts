@@ -102,7 +102,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/adapters/keys/key-file.ts': 'overwrites a key that was read before',
   'src/adapters/ledger/head-file.ts': 'writes to what was read before',
   'src/adapters/policy/overlay-writer.ts': 'writes',
-  'src/adapters/files/copy-folder.ts': 'writes; copies what lstat shows as a regular file',
+  'src/adapters/files/copy-folder.ts': 'creates; reads through openRegular',
   'src/adapters/files/fsync-directory.ts': 'opens directories to sync them',
   'src/adapters/files/small-file.ts': 'writes',
   'src/adapters/restate/content-exchange.ts': 'writes',

@@ -1,6 +1,7 @@
 // C98: careless mappings of identities.yaml.
 
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
+import { checkIdentities } from '../../../src/policy/files/check-identities.js';
 import { lintIdentities } from '../../../src/policy/lint/lint-identities.js';
 import { loadPolicy } from '../../../src/policy/files/check-policy.js';
 import { shippedBytes } from '../../fixtures/shipped-policy.js';
@@ -52,4 +53,43 @@ test('C98 a policy with approvers of issuers whose approvals also take other vot
   ]);
   const approvals = SHIPPED.approvals.map((rule) => ({ ...rule, identity: {} }));
   expect(found(lines, { ...SHIPPED, approvals })).toEqual([]);
+});
+
+describe('C98 two issuers that take the actor from a claim', () => {
+  const issuer = (name: string, lines: string): string => `  - issuer: https://${name}.example
+    mappings:
+      - id: all
+        ${lines.replaceAll('\n', '\n        ')}
+        role: CLERK
+        case: any
+        rights: [act]
+`;
+  const sharedBy = (one: string, other: string): readonly string[] => {
+    const head = mappingOf('').slice(0, mappingOf('').indexOf('  - issuer'));
+    const bytes = Buffer.from(head + issuer('one', one) + issuer('two', other));
+    const file = { path: 'identities.yaml', bytes };
+    expect(checkIdentities(file, null).findings).toEqual([]);
+    return lintIdentities(file, null).map(({ line, rule }) => `${line} ${rule}`);
+  };
+  const any = `claims: { groups: [counsel] }\nactor: { claim: sub }`;
+  const only = (...subjects: string[]): string => `subjects: [${subjects.join()}]\nactor: { claim: sub }`;
+  const numbered = (...values: string[]): string => `claims: { nr: [${values.join()}] }\nactor: { claim: nr }`;
+
+  test.each([
+    [any, any],
+    [any, only('s1')],
+    [only('s1', 's2'), only('s2')],
+    [numbered('a'), only('a')],
+    [numbered('a'), any],
+  ])('can name the same actor: %j and %j', (one, other) => {
+    expect(sharedBy(one, other)).toEqual(['17 identity.shared_actor']);
+  });
+
+  test.each([
+    [only('s1'), only('s2')],
+    [numbered('a'), numbered('b', 'c')],
+    [any, `subjects: [s1]\nactor: { name: anna }`],
+  ])('cannot: %j and %j', (one, other) => {
+    expect(sharedBy(one, other)).toEqual([]);
+  });
 });

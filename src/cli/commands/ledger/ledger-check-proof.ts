@@ -2,8 +2,10 @@ import { usageError } from '../../../errors.js';
 import { resolve } from 'node:path';
 import { readSmallFile } from '../../../adapters/files/small-file.js';
 import { verifyProofFile, PROOF_BYTES_MAX, type ProofVerdict } from '../../../ledger/proof/proof-file.js';
+import { NOTE_BYTES_MAX } from '../../../ledger/proof/signed-note.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand } from '../../command.js';
+import type { Io } from '../../io.js';
 import { KEY_OPTIONS, readTrustedKey } from '../../options/evidence-file.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
@@ -13,9 +15,13 @@ export const ledgerCheckProof: CliCommand = {
   access: 'none',
   summary: 'Verify a proof with nothing but the public key of its ledger',
   operands: { usage: 'FILE', min: 1, max: 1 },
-  options: KEY_OPTIONS,
+  options: [
+    { name: 'from', value: 'FILE', help: 'a signed checkpoint that you have kept: the proof must begin at it' },
+    ...KEY_OPTIONS,
+  ],
   notes: [
     'FILE is the output of `ledger prove`. The command prints the proved entry, or the sizes of the two checkpoints.',
+    'Without --from, a consistency proof may begin at any checkpoint that the key has signed, also at one that is not yours.',
     'Exits 1 if the proof is invalid. Get the key from a source that you trust, not from the sender of the proof.',
   ],
   async run(args, io) {
@@ -25,11 +31,19 @@ export const ledgerCheckProof: CliCommand = {
     const key = readTrustedKey(args, io);
     if (key === null)
       throw commandUsageError(ledgerCheckProof, '--key is missing: name the public key that must have signed');
-    const verdict = verifyProofFile(bytes, key);
+    const verdict = verifyProofFile(bytes, key, readKept(args.text('from'), io));
     await io.stdout.write(args.flag('json') ? jsonLine(verdict) : `${textOf(verdict)}\n`);
     return verdict.ok ? 0 : 1;
   },
 };
+
+function readKept(name: string | undefined, io: Io): Uint8Array | null {
+  if (name === undefined) return null;
+  const path = resolve(io.cwd, name);
+  const note = readSmallFile(path, { bytesMax: NOTE_BYTES_MAX });
+  if (note === null) throw usageError(`--from: ${path} does not exist`);
+  return note;
+}
 
 function textOf(verdict: ProofVerdict): string {
   if (!verdict.ok) return `not proved: ${verdict.why}`;
