@@ -15,9 +15,9 @@ const SHIPPED = [
   /^dist\/inspector\//,
   /^dist\/(?:charts\.json|help\.json|licenses\.txt|turnpike\.1)$/,
   // docs/.npmignore leaves out what only works in a checkout.
-  /^docs\/(?!examples\/(?:cluster|demo)\/|how-to\/source\/)/,
+  /^docs\/(?!decisions\/|examples\/(?:cluster|demo)\/|how-to\/source\/)/,
   /^policies\//,
-  /^(?:Dockerfile|packaging\/turnpike\.service)$/,
+  /^(?:Dockerfile|packaging\/(?:turnpike\.service|opencode\/turnpike\.js))$/,
   /^src\/identity\/tables\/LICENSE$/,
   /^(?:README|CHANGELOG|CONTRIBUTING|SECURITY|AGENTS)\.md$/,
   /^(?:LICENSE|llms\.txt|package\.json)$/,

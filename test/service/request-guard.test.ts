@@ -233,7 +233,7 @@ describe('the body', () => {
     ['two messages', `${GREETING}${GREETING}`, -32_700],
     ['nothing', '', -32_700],
     ['no greeting', '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', -32_000],
-    ['no message', '{"hello":1}', -32_000],
+    ['no message', '{"hello":1}', -32_600],
   ])('%s: 400', async (_what, body, code) => {
     const sent = body.includes('BYTE') ? Buffer.from(body.replace('BYTE', '\u00ff'), 'latin1') : body;
     const head = ['POST /mcp HTTP/1.1', `Host: 127.0.0.1:${port}`, `Authorization: Bearer ${token}`];

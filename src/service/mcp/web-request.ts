@@ -24,7 +24,15 @@ export async function sendWebResponse(web: Response, response: ServerResponse): 
     await web.body?.cancel();
     return;
   }
-  response.writeHead(web.status, Object.fromEntries(web.headers));
+  const headers = Object.fromEntries(web.headers);
+  // The SDK returns JSON when it is complete: its length is known, and it needs no chunks.
+  if (headers['content-type']?.startsWith('application/json') === true) {
+    const bytes = Buffer.from(await web.arrayBuffer());
+    response.writeHead(web.status, { ...headers, 'content-length': bytes.byteLength });
+    response.end(bytes);
+    return;
+  }
+  response.writeHead(web.status, headers);
   // A stream of events may be silent for long, and its client waits for the head.
   response.flushHeaders();
   if (web.body !== null) await sendBody(web.body.getReader(), response);
