@@ -1,14 +1,9 @@
-// Runs what the documents show: programs word for word, the command's session line by line. Checks that links lead to
-// existing pages.
+// What the documents say: links lead to existing pages, tables and examples are those of the code and of the files.
 
-import { beforeAll, describe, expect, test } from '@jest/globals';
-import { writeFileSync } from 'node:fs';
+import { expect, test } from '@jest/globals';
 import { dirname, join } from 'node:path';
 import { PHASES } from '../../src/contract/run/phase.js';
-import { tempFolder } from '../fixtures/temp-folder.js';
-import { filesIn, ROOT, textOf } from '../sources.js';
-import { built } from './built.js';
-import { put, shown } from './programs.js';
+import { filesIn, textOf } from '../sources.js';
 import { tableOf } from './tables.js';
 
 const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...filesIn('docs', /\.md$/)];
@@ -56,55 +51,6 @@ test('the exit codes are those of the command', () => {
     '4 nothing is wrong, and not everything could be checked',
   ]);
 });
-
-describe('the session of the command', () => {
-  const folder = tempFolder('command');
-  const commands = ['init', 'run proposals.jsonl', 'runs', 'replay', 'ledger verify'];
-  let session: string;
-
-  beforeAll(async () => {
-    await built();
-    put('proposals.jsonl', folder);
-    const printed: string[] = [];
-    for (const command of commands) {
-      const output = await shown(
-        join(ROOT, 'dist/src/cli/main.js'),
-        command.split(' '),
-        folder,
-        join(folder, 'output'),
-      );
-      printed.push(`$ turnpike ${command}\n${output}`);
-    }
-    session = printed.join('\n');
-  }, 300_000);
-
-  test('prints the text of docs/examples/command.txt, apart from ids, hashes and times', () => {
-    if (process.env['TURNPIKE_WRITE_EXAMPLES'] === '1') writeExample('docs/examples/command.txt', session);
-    expect(timeless(session)).toBe(timeless(textOf('docs/examples/command.txt')));
-  });
-});
-
-/** Writes an example, and each block that shows it. */
-function writeExample(file: string, text: string): void {
-  writeFileSync(join(ROOT, file), text);
-  for (const path of DOCUMENTS) {
-    const block = new RegExp(`(<!-- example: ${file} -->\\n\`\`\`\\w*\\n)[^]*?(\`\`\`)`);
-    writeFileSync(
-      join(ROOT, path),
-      textOf(path).replace(block, (_all, before: string, after: string) => before + text + after),
-    );
-  }
-}
-
-/** Replaces what differs from one run to the next by words, and columns that depend on it by one space. */
-const timeless = (text: string): string =>
-  text
-    .replace(/run_\w{21}/g, 'RUN')
-    .replace(/\b[0-9a-f]{64}\b/g, 'HASH')
-    .replace(/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z/g, 'TIME')
-    .replace(/\b\d+(?:\.\d+)? (?:ms|s)\b/g, 'DURATION')
-    .replace(/ +/g, ' ')
-    .trim();
 
 // A block after `<!-- example: FILE -->` is that file, word for word.
 test('every example that a document shows is the file itself', () => {

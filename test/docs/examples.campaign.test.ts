@@ -319,3 +319,33 @@ async function freePort(): Promise<number> {
   server.close();
   return port;
 }
+
+test(
+  'S2-02 S2-23 U-04 agent.mjs lets a model work, says its responses in words, verifies and replays',
+  async () => {
+    const at = installed(join(folder, 'agent'));
+    const { status, stdout, stderr } = await run(put('agent.mjs', at), [], at);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout.split('\n')).toEqual([
+      'The request was not valid, so nothing was done.',
+      'The file was written.',
+      'The requested action is not allowed due to security restrictions.',
+      'The file content is:',
+      '',
+      'Hello.',
+      '',
+      'finished completed {',
+      '  steps: 5,',
+      '  denials: 1,',
+      '  invalid: 1,',
+      '  invalid_in_a_row: 0,',
+      '  tokens: 5000,',
+      '  unreported: 0',
+      '}',
+      'The note says hello.',
+      'true true',
+      '',
+    ]);
+  },
+  MS_MAX,
+);
