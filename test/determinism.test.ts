@@ -39,6 +39,9 @@ const DRAFT = 'the name of a draft, which another process must not share';
 const READS: Readonly<Record<string, string>> = {
   'src/cli/first-process.ts queueMicrotask': 'a signal ends the process after its other listeners',
   'src/cli/main.ts process.argv': 'the command reads its own arguments',
+  'src/cli/hook/hook-arguments.ts process.cwd': 'the command resolves paths as its caller means them',
+  'src/cli/hook/hook-arguments.ts process.env': 'clients name the folder of their project there',
+  'src/cli/hook/run-hook.ts setTimeout': WAIT,
   'src/cli/run-command.ts process.argv': 'the command reads its own arguments',
   'src/cli/run-command.ts process.cwd': 'the command resolves paths as its caller means them',
   'src/cli/run-command.ts process.env': 'colours, as the terminal wants them, and a setting of SQLite',

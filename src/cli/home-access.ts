@@ -52,6 +52,7 @@ interface HomeLocation {
   readonly shared: SharedHome | null;
   readonly contract: ContractFolder;
   readonly upstreams: boolean;
+  readonly hooks: boolean;
   readonly reaction: ServiceReaction;
   /** The configured options of `openTurnpike`. */
   readonly configured: ConfiguredOptions;
@@ -70,6 +71,8 @@ export interface HomeAccessOptions {
    * false.
    */
   readonly upstreams?: boolean;
+  /** Whether coding agents may ask about the calls of their own tools. Default false. */
+  readonly hooks?: boolean;
   /** Requires this process to own the home, for services that cannot work through another process. Default false. */
   readonly localOnly?: boolean;
   /** Keeps all other processes from writing to a shared ledger, and fails if some do. Default false. */
@@ -106,14 +109,21 @@ export async function withHomeAccess<T>(
 export async function openHomeAccess(
   args: CommandArguments,
   io: Io,
-  { upstreams = false, localOnly = false, alone = false, reaction = {}, telemetry = null }: HomeAccessOptions = {},
+  {
+    upstreams = false,
+    hooks = false,
+    localOnly = false,
+    alone = false,
+    reaction = {},
+    telemetry = null,
+  }: HomeAccessOptions = {},
 ): Promise<HomeAccess> {
   const paths = homeOf(args, io);
   const { home } = paths;
   const shared = findSharedHome(paths, args.text('store'));
   const contract = findContractFolder(args, io);
   const progress = progressFor(args, io);
-  const given = { upstreams, reaction, configured: args.openOptions, telemetry, progress, alone };
+  const given = { upstreams, hooks, reaction, configured: args.openOptions, telemetry, progress, alone };
   const location = { home: paths, shared, contract, ...given };
   if (shared !== null) refuseFolders(args.openOptions);
   if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
@@ -147,11 +157,11 @@ function refuseFolders(configured: ConfiguredOptions): void {
 }
 
 async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> {
-  const { home, shared, contract, upstreams, reaction, configured, telemetry, progress, alone } = location;
+  const { home, shared, contract, upstreams, hooks, reaction, configured, telemetry, progress, alone } = location;
   const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
   const observed = telemetry === null ? {} : { telemetry };
   const given = { ...reaction, ...configured, ...observed };
-  const options = { ...given, contract: contract.path, upstreams: hasUpstreams, log: io.log };
+  const options = { ...given, contract: contract.path, upstreams: hasUpstreams, hooks, log: io.log };
   const { turnpike, worker } =
     shared === null
       ? { turnpike: await openCounted({ ...options, home: home.home }, progress), worker: null }

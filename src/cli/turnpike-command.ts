@@ -5,6 +5,7 @@ import { usageError } from '../errors.js';
 import { NOTHING_CONFIGURED, parseArguments, quoteArgument, type ConfiguredArguments } from './arguments.js';
 import { homeUseOf, type CliCommand, type CommandGroup, type ExitCode } from './command.js';
 import { actions } from './commands/policy/actions.js';
+import { hook } from './commands/agents/hook.js';
 import { approvals } from './commands/runs/approvals.js';
 import { approve } from './commands/runs/approve.js';
 import { exportCase } from './commands/runs/export.js';
@@ -63,6 +64,7 @@ import { nearestName } from '../runtime/configuration/nearest-name.js';
 export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { title: 'start', commands: [init, configPrint(() => COMMANDS), completion(() => COMMANDS), version] },
   { title: 'agents and runs', commands: [step, run, runs, runsResolve, promote, exportCase, exportVerify] },
+  { title: 'coding agents', commands: [hook] },
   { title: 'approvals', commands: [approvals, approve] },
   { title: 'sessions', commands: SESSION_COMMANDS },
   {

@@ -56,6 +56,7 @@ export const ARTIFACT_KINDS = [
   'session_report',
   'note', // a person's words about a run or session
   'prompt', // a prompt or configuration of an agent
+  'hook_event', // an event of a coding agent, without secrets
   'explanation', // the words of a tool about its failure (C94)
   'raw_payload_prefix', // the first bytes of a payload over the limit (C80)
 ] as const;

@@ -16,6 +16,7 @@ export const CANCEL_REASONS = [
   'idle',
   'parent_ended',
   'child_failed',
+  'unsafe_client', // the coding agent could act without asking
   // Why the platform's agent loop stopped an agent.
   'max_steps',
   'max_denials',

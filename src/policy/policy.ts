@@ -17,6 +17,8 @@ export interface Policy {
   readonly approvals: readonly ApprovalRule[];
   readonly retries: NonNullable<ActionsPolicy['retries']>;
   readonly knobs: ActionsPolicy['knobs'];
+  /** What is removed from the events of coding agents. Absent: `DEFAULT_SECRETS`. */
+  readonly secrets?: ActionsPolicy['secrets'];
   /** Everything that a policy can allow: the built-in actions, and the registrations of the tree. */
   readonly catalogue: Catalogue;
   /** The numbers of the behaviour flags that the tree was opened with (machines/flags.ts). */

@@ -73,6 +73,8 @@ export interface TurnpikeOptions extends RegistrationOptions {
    * folder, or the path of another folder that has one. Default: none.
    */
   readonly upstreams?: boolean | string;
+  /** Whether coding agents may ask about the calls of their own tools (`Turnpike.hooks`). Default: no. */
+  readonly hooks?: boolean;
   /** Reviews the result of a session's phase, for gates whose reviewer is `callback`. */
   readonly reviewer?: ReviewCallback;
   /** Whether the commands of specs run inside bubblewrap. Default: if it is installed and works. */

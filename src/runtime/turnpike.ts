@@ -26,6 +26,11 @@ import {
   type ReadRequestOptions,
 } from './content/read-content.js';
 import { tryServeControl, type ControlServer } from './control/control-server.js';
+import type { ControlHost } from './control/control-session.js';
+import { projectPath } from '../adapters/files/project-path.js';
+import { HookGate } from './hooks/hook-gate.js';
+import type { Tool } from './effects/define-effects.js';
+import { nativeTools } from './hooks/native-tool-definitions.js';
 import { eraseCase, type EraseOptions, type ErasureReport } from './ledger/erase-case.js';
 import type {
   Ballot,
@@ -135,6 +140,8 @@ export interface Turnpike extends KeyRotations {
   highRiskRun(run_id: string): Promise<HighRiskRun | null>;
   /** Sessions: agents that work through a spec, one step at a time (S3). */
   readonly sessions: Sessions;
+  /** The gate for coding agents; null without the option `hooks`. */
+  readonly hooks: HookGate | null;
   /** Records a person's vote on requests of a run (D7). `ledger.approvals` lists pending requests. */
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   /** Records the outcome of an action whose outcome was unknown (D8). */
@@ -181,7 +188,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
   try {
     const upstreams = await openUpstreams(options);
     opened.push(() => upstreams.close());
-    const tools = [...(options.tools ?? []), ...upstreams.tools];
+    const tools = [...(options.tools ?? []), ...upstreams.tools, ...nativeToolsFor(options)];
     const components = wire(environment, { ...options, tools }, opened);
     const { engine, agents, highRisk, sessions, runRecords, history, replayPoints, restarts, ids, clock, log } =
       components;
@@ -190,17 +197,15 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
     opened.push(...[highRisk, sessions].map((part) => () => part.close()));
     const reader = createReader(environment, components, options);
-    const erase = (erasure: EraseOptions): Promise<ErasureReport> =>
-      eraseCase({ engine, archives: store.archives, history, replayPoints }, erasure);
+    const erasing = { engine, archives: store.archives, history, replayPoints };
     const actions = {
       ...agentActionsOf(components, reader),
       ...contentAccessOf({ engine, store, ids, clock, reader }),
-      erase,
+      erase: (erasure: EraseOptions): Promise<ErasureReport> => eraseCase(erasing, erasure),
       remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
     };
-    const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
-    const served = state !== null && options.control !== false;
-    const control = served ? await tryServeControl(state.control, { ...actions, sessions, contract, log }) : null;
+    const hooks = createHookGate(components, { store, reader, options });
+    const control = await openControl(state, options, { ...actions, sessions, hooks, log });
     opened.push(() => control?.close());
     runRecords.open();
     await replayPoints?.open((tree_id, work) => engine.inspect(tree_id, work));
@@ -225,6 +230,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       nextTimer: (run_id) => findNextTimer(components, run_id),
       highRiskRun: (run_id) => highRisk.find(run_id),
       sessions,
+      hooks,
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
       close: () => components.keepAlive(closeAll(opened)),
@@ -241,6 +247,38 @@ const openRotations = async (
   ...(await openKeyRotations(parts)),
   rotateCaseKeys: (options) => rotateCaseKeys(parts, options),
 });
+
+const createHookGate = (
+  { agents, engine, clock, log }: TurnpikeComponents,
+  {
+    store,
+    reader,
+    options,
+  }: Pick<StorageEnvironment, 'store'> & {
+    readonly reader: LedgerReader;
+    readonly options: TurnpikeOptions;
+  },
+): HookGate | null =>
+  options.hooks !== true
+    ? null
+    : new HookGate({
+        ...{ agents, engine, ledger: reader, log, projectPath },
+        requests: new RunRequests(engine, clock),
+        report: (report) => reportAction({ engine, store }, report),
+      });
+
+/** @returns null if the home has no folder for the socket, or the options want none */
+async function openControl(
+  state: LocalState | null,
+  options: TurnpikeOptions,
+  host: Omit<ControlHost, 'contract'>,
+): Promise<ControlServer | null> {
+  if (state === null || options.control === false) return null;
+  const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
+  return tryServeControl(state.control, { ...host, contract });
+}
+
+const nativeToolsFor = ({ hooks }: TurnpikeOptions): readonly Tool[] => (hooks === true ? nativeTools() : []);
 
 function createReader(
   { store, anchor }: StorageEnvironment,

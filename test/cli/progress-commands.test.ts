@@ -186,6 +186,7 @@ const SILENT: Readonly<Record<string, string>> = {
   version: SHORT,
   actions: SHORT,
   registrations: SHORT,
+  hook: SHORT,
   'policy check': SHORT,
   'policy pin': SHORT,
   'policy deny': SHORT,

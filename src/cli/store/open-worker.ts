@@ -28,7 +28,7 @@ export interface LocalWorker extends Pick<WorkerReporter, 'serveAt'> {
 
 type WorkerOptions = Pick<
   TurnpikeOptions,
-  'contract' | 'upstreams' | 'log' | 'restarts' | 'onLedgerFailed' | 'telemetry'
+  'contract' | 'upstreams' | 'hooks' | 'log' | 'restarts' | 'onLedgerFailed' | 'telemetry'
 >;
 
 interface OpenWorker {

@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { ApprovalRule } from '../run/approval.js';
 import { BudgetLimits } from '../run/budget.js';
+import { SecretPattern } from './secret-patterns.js';
 import { policyHeader } from './policy-header.js';
 import { EXPOSURES } from '../run/response.js';
 import { closed, Identifier, OneOf } from '../shapes.js';
@@ -60,6 +61,8 @@ export const ActionsPolicy = Type.Object(
     response: Type.Object({ exposure: OneOf(EXPOSURES) }, closed),
     /** The budget of one run tree; a caller may ask for less. */
     budgets: Type.Optional(BudgetLimits),
+    /** What is removed from the events of coding agents before they are recorded. Default: keys of well-known forms. */
+    secrets: Type.Optional(Type.Array(SecretPattern, { maxItems: 64 })),
     /** Which subjects need approval, and by whom (D7). */
     approvals: Type.Optional(Type.Array(ApprovalRule, { maxItems: 64 })),
     /** The number of retries of a failed idempotent action and the first delay, which doubles each time (C54). */

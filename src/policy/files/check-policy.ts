@@ -143,6 +143,7 @@ const indexPolicy = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogu
   exposure: actions.response.exposure,
   budgets: actions.budgets ?? {},
   approvals: actions.approvals ?? [],
+  ...(actions.secrets === undefined ? {} : { secrets: actions.secrets }),
   retries: actions.retries ?? { max: 0, backoff_ms: 0 },
   knobs: actions.knobs,
   catalogue,

@@ -66,6 +66,8 @@ export interface SubmitOptions {
   readonly integrated?: boolean;
   /** The prompt of this proposal, at most 4 MiB: recorded with the case and listed in the record of the run. */
   readonly prompt?: string;
+  /** The event of a coding agent that this proposal is made of, without secrets: recorded like a prompt. */
+  readonly hookEvent?: string;
   /** The trace context of the request. It decides nothing and is not recorded. Default: that of the calling code. */
   readonly trace?: TraceCarrier;
 }

@@ -4,6 +4,7 @@ import type { RunTermination, Reply } from '../../../machines/emission.js';
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import type { StepResponse } from '../../contract/run/response.js';
 import type { SubmissionResult, EngineListener, NewInput, TreeEngine } from '../../engine/tree-engine.js';
+import type { CompletedStep } from '../../engine/trees/completed-step.js';
 import { IntegrationError, InvariantError, LedgerError, RunError } from '../../errors.js';
 import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { Policy } from '../../policy/policy.js';
@@ -16,6 +17,7 @@ import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferr
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import type { PolicyCache } from '../policy-cache.js';
 import type { EngineTelemetry } from '../telemetry/engine-telemetry.js';
+import { AgentQueue } from './agent-queue.js';
 import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import {
   createProposalPrompt,
@@ -91,6 +93,29 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     } finally {
       this.#starting.delete(run_id);
     }
+  }
+
+  /**
+   * Starts another agent run in a live tree, once for each `name`, which is the end of its actor.
+   * @returns its id; null if policy denies it, or if the tree has ended
+   */
+  async startIn(root: string, name: string, options: AgentOptions): Promise<string | null> {
+    const policy = (await this.#attachedEngine.peek(root))?.policy ?? null;
+    if (policy === null) return null;
+    const input = { ...createStartAgentInput(root, options, policy), input_id: `${root}/agent/${name}` };
+    const { refused } = await this.#submit(root, input, [], true);
+    if (refused) return null;
+    const tree = await this.#attachedEngine.peek(root);
+    const run_id = tree?.runs.find(({ context }) => context.actor.actor_id === input.actor.actor_id)?.context.run_id;
+    return run_id !== undefined && tree?.isLive(run_id) === true ? run_id : null;
+  }
+
+  /** The recorded step of a request; null for an unknown request, and while it is pending. */
+  async findStep(run_id: string, inputId: string): Promise<CompletedStep | null> {
+    const tree_id = rootRunIdOf(run_id);
+    const marks = await this.#options.store.marks(inputKeysOf(tree_id, inputId));
+    const mark = marks.find((found) => found !== null);
+    return mark == null ? null : this.#attachedEngine.findStep(tree_id, run_id, mark.seq);
   }
 
   /** A root without an agent would never end: if the agent cannot be started, the root is cancelled. */
@@ -258,7 +283,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   }
 
   async #propose(live: LiveAgent, bytes: Uint8Array, options: SubmitOptions): Promise<string> {
-    const { inputId, tokens, prompt, trace } = options;
+    const { inputId, tokens, trace } = options;
     const { run_id, case_id } = live.run.context;
     const tree_id = rootRunIdOf(run_id);
     const exposure = live.run.exposure ?? 'decision';
@@ -268,7 +293,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     if (this.#live.get(run_id) !== live) return this.#recallOrReject(tree_id, run_id, inputId);
     live.proposals += 1;
     const input_id = toRecordedInputId(inputId, live.policy) ?? `${run_id}/p${live.proposals}`;
-    const promptNote = createProposalPrompt(prompt, case_id);
+    const promptNote = createProposalPrompt(options, case_id);
     const content: Artifact = { kind: 'raw_payload', case_id, bytes };
     const payload = artifactRef(content);
     const reply = createDeferred<string>();
@@ -342,33 +367,6 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const { run_id } = live.run.context;
     if (this.#live.get(run_id) !== live) return Promise.reject(runEndedError(run_id));
     return this.#finishWith(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
-  }
-}
-
-/** The limit of queued proposals of one agent run (D4). The next one fails with AGENT_BUSY, which is not a step. */
-export const QUEUED_PROPOSALS_MAX = 64;
-
-/** Processes one proposal at a time, in order of arrival. */
-export class AgentQueue {
-  #last: Promise<unknown> = Promise.resolve();
-  #queued = 0;
-
-  /** @throws RunError AGENT_BUSY */
-  async enqueue<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#queued > QUEUED_PROPOSALS_MAX) {
-      throw new RunError({
-        code: 'AGENT_BUSY',
-        message: `${QUEUED_PROPOSALS_MAX} proposals already wait for this agent run: wait for a response before the next one`,
-      });
-    }
-    this.#queued += 1;
-    const turn = this.#last.then(work);
-    this.#last = turn.catch(() => undefined);
-    try {
-      return await turn;
-    } finally {
-      this.#queued -= 1;
-    }
   }
 }
 

@@ -27,7 +27,7 @@ interface KeyedRunsParts {
 export async function startKeyedRun(parts: KeyedRunsParts, options: AgentOptions & { key: string }): Promise<AgentRun> {
   const { agents, engine } = parts;
   if (options.link === 'attached') throw usageError('key: the run of a key is remote, because it outlives its caller');
-  const root = rootOfKey(options.key);
+  const root = keyedRoot(options.key);
   const known = await engine.peek(root);
   if (known !== null) return { ...(await attach(parts, known, options)), resumed: true };
   const started = await agents.start({ idleMs: IDLE_MS_DEFAULT, ...options, link: 'remote' }, root);
@@ -45,7 +45,7 @@ export async function startKeyedRun(parts: KeyedRunsParts, options: AgentOptions
  * @throws like `startKeyedRun`
  */
 export async function findKeyedRun(parts: KeyedRunsParts, options: KeyedRunOwner): Promise<FoundRun | null> {
-  const tree = await parts.engine.peek(rootOfKey(options.key));
+  const tree = await parts.engine.peek(keyedRoot(options.key));
   return tree === null ? null : toFoundRun(await attach(parts, tree, options));
 }
 
@@ -66,13 +66,14 @@ export const toFoundRun = async ({ run_id, finished }: AgentRun): Promise<FoundR
 });
 
 /** The id that the agent run of a key has, whether it exists or not. @throws UsageError */
-export const runIdOfKey = (key: string): string => `${rootOfKey(key)}.1`;
+export const runIdOfKey = (key: string): string => `${keyedRoot(key)}.1`;
 
 /** Seven days: a run that waits for a vote is silent for long. */
 const IDLE_MS_DEFAULT = 604_800_000;
 const KEY = /^[\x21-\x7e]{1,128}$/;
 
-function rootOfKey(key: string): string {
+/** The id of the run tree of a key. @throws UsageError */
+export function keyedRoot(key: string): string {
   if (typeof key === 'string' && KEY.test(key)) return `run_${sha256(canonicalJson(['run of key', key])).slice(0, 32)}`;
   throw usageError('key: 1 to 128 printable ASCII characters without spaces');
 }

@@ -5,6 +5,7 @@ import { sha256 } from '../../contract/hash.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import { usageError } from '../../errors.js';
 import type { Policy } from '../../policy/policy.js';
+import type { SubmitOptions } from './agent-run.js';
 import { shouldHashNames } from '../../step/recorded-names.js';
 import { toCancelReason, isIdentifier, toRecordedScopeValue } from '../../contract/free-text.js';
 
@@ -78,11 +79,17 @@ export function createStartPrompts(texts: readonly string[], case_id: string | n
   return { refers: prompts.length === 0 ? {} : { given: prompts.map(artifactRef) }, prompts };
 }
 
-/** The prompt of a proposal: its reference, and the artifact after the payload. */
-export function createProposalPrompt(text: string | undefined, case_id: string | null) {
-  const materials = createPrompts(text === undefined ? [] : [text], case_id);
-  const [prompt] = materials;
-  return { refers: prompt === undefined ? {} : { prompt: artifactRef(prompt) }, materials };
+/** The prompt of a proposal, or the event that it is made of: its reference, and the artifact after the payload. */
+export function createProposalPrompt(
+  { prompt, hookEvent }: Pick<SubmitOptions, 'prompt' | 'hookEvent'>,
+  case_id: string | null,
+) {
+  const text = hookEvent ?? prompt;
+  const kind = hookEvent === undefined ? 'prompt' : 'hook_event';
+  const [found] = createPrompts(text === undefined ? [] : [text], case_id);
+  if (found === undefined) return { refers: {}, materials: [] };
+  const material: Artifact = { ...found, kind };
+  return { refers: { prompt: artifactRef(material) }, materials: [material] };
 }
 
 /**

@@ -19,6 +19,7 @@ import { scanJson } from '../../step/scan-json.js';
 import { WireError } from './control-errors.js';
 import { PAYLOAD_BYTES_CEILING } from '../agents/payload-bytes.js';
 import { INPUT_PLACES_MAX } from '../agents/remote-agents.js';
+import { HookQuestion } from '../hooks/hook-question.js';
 import { SessionRequest } from '../sessions/session-request.js';
 
 /** A request contains at most one payload in base64, and some short members. */
@@ -219,6 +220,9 @@ const SessionEnvelope = Type.Object(
   closed,
 );
 
+/** One event of a coding agent. */
+const Hook = Type.Object({ id: Id, op: Type.Literal('hook'), ...HookQuestion.properties }, closed);
+
 export const ControlRequest = Type.Union([
   StartAgent,
   Respond,
@@ -237,6 +241,7 @@ export const ControlRequest = Type.Union([
   ReadRequest,
   Erase,
   SessionEnvelope,
+  Hook,
 ]);
 export type ControlRequest = Static<typeof ControlRequest>;
 /** Options of an agent run in another process: attached to the connection, or remote. */

@@ -15,6 +15,8 @@ import {
   type ControlResponse,
 } from './control-messages.js';
 import { toWireError } from './control-errors.js';
+import { answerHook } from '../hooks/hook-question.js';
+import type { HookGate } from '../hooks/hook-gate.js';
 import type { EraseOptions, ErasureReport } from '../ledger/erase-case.js';
 import type {
   Ballot,
@@ -46,6 +48,8 @@ export interface ControlHost {
   erase(erasure: EraseOptions): Promise<ErasureReport>;
   readonly remoteAgents: RemoteAgents;
   readonly sessions: Sessions;
+  /** The gate for coding agents; null if this process has none. */
+  readonly hooks: Pick<HookGate, 'answer'> | null;
   /** The contract folder of this process, or null if its policy does not come from a folder. */
   readonly contract: string | null;
   readonly log: Log;
@@ -146,6 +150,8 @@ export class ControlSession {
       case 'session':
         this.#checkContract(request.contract);
         return { answer: await runSessionRequest(this.#host.sessions, request.question) };
+      case 'hook':
+        return answerHook(requireGate(this.#host), request);
       case 'find_remote':
         return { found: await this.#host.remoteAgents.find(request.run_id) };
       case 'find_keyed':
@@ -221,6 +227,12 @@ export class ControlSession {
     // A client that has disconnected gets no answer, and its runs are interrupted.
     return this.#connection.send(`${JSON.stringify(response)}\n`).catch(() => undefined);
   }
+}
+
+/** @throws UsageError */
+function requireGate({ hooks }: ControlHost): Pick<HookGate, 'answer'> {
+  if (hooks !== null) return hooks;
+  throw usageError('the process that has this home decides no calls of coding agents: start it with --hooks');
 }
 
 type AgentRequest = Extract<ControlRequest, { op: 'respond' | 'cancel' | 'end' | 'interrupt' | 'finished' }>;

@@ -45,6 +45,7 @@ const ACTIONS: PolicyFileReference = {
     'budgets.wall_ms': UNLIMITED,
     'budgets.bytes': UNLIMITED,
     'budgets.tokens': UNLIMITED,
+    secrets: 'keys of well-known forms',
     approvals: NONE,
     'approvals[].identity': 'any voter with the role, also of the token book',
     'approvals[].identity.issuers': 'any issuer',
@@ -71,6 +72,7 @@ const ACTIONS: PolicyFileReference = {
     sandbox: { bytes_max: 104_857_600, files_max: 10_000, depth_max: 16, portable_names: false },
     response: { exposure: 'decision' },
     budgets: { steps: 1_000, tool_calls: 10_000, wall_ms: 3_600_000, bytes: 1_000_000, tokens: 200_000 },
+    secrets: [{ name: 'internal_token', prefix: 'itk_', characters: 'base64url', min: 20 }],
     approvals: [
       {
         for: 'promotion',

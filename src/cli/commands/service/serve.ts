@@ -69,6 +69,7 @@ export const serve: CliCommand = {
     },
     ADMIN_OPTION,
     LEDGER_FAILURE_OPTION,
+    { name: 'hooks', help: 'decide the calls of coding agents too (`turnpike agents install`)' },
     { name: 'demo', help: 'serve a temporary home directory with demonstration agents; deleted at the end' },
     { name: 'xstate-inspect', value: 'PORT', help: 'also serve viewers of @xstate/inspect on this port' },
     NEW_RUNS_OPTION,
@@ -96,7 +97,7 @@ export const serve: CliCommand = {
           if (here !== null) await serveHome({ turnpike: here, worker, life }, { host, port }, args, io);
           return 0;
         },
-        { upstreams: true, localOnly: true, reaction: life.reaction, telemetry },
+        { upstreams: true, hooks: args.flag('hooks'), localOnly: true, reaction: life.reaction, telemetry },
       );
     });
   },

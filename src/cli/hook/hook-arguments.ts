@@ -1,0 +1,56 @@
+// The arguments of `turnpike hook`, without the parser of the other commands, which takes longer to load.
+
+/** The values of a call of `turnpike hook`. */
+export interface HookArguments {
+  readonly client: string;
+  readonly home: string;
+  readonly project: string;
+  readonly actor: string;
+  readonly person?: string;
+  readonly role: string;
+  readonly lane: string;
+  readonly case: string;
+  readonly timeoutMs: number;
+}
+
+/** The names of the options, each with a value. */
+export const HOOK_OPTIONS = ['home', 'project', 'actor', 'person', 'role', 'lane', 'case', 'timeout'] as const;
+type HookOption = (typeof HOOK_OPTIONS)[number];
+
+/** Shorter than the time that `turnpike agents install` gives each client. */
+export const HOOK_TIMEOUT_MS = 8_000;
+
+/** @throws Error for an unknown option, and one without a value */
+export function hookArguments([client = '', ...rest]: readonly string[]): HookArguments {
+  const values = new Map<HookOption, string>();
+  for (let at = 0; at < rest.length; at += 2) {
+    const name = HOOK_OPTIONS.find((known) => `--${known}` === rest[at]);
+    const value = rest[at + 1];
+    if (name === undefined || value === undefined)
+      throw new Error(`${rest[at] ?? ''} is no option with a value of turnpike hook`);
+    values.set(name, value);
+  }
+  const timeoutMs = Number(values.get('timeout') ?? HOOK_TIMEOUT_MS);
+  if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > 600_000)
+    throw new Error('--timeout: 1 to 600000 milliseconds');
+  const person = values.get('person');
+  return {
+    client,
+    home: values.get('home') ?? '.turnpike',
+    project: values.get('project') ?? projectOf(client) ?? process.cwd(),
+    actor: values.get('actor') ?? client,
+    ...(person === undefined ? {} : { person }),
+    role: values.get('role') ?? 'CODING_AGENT',
+    lane: values.get('lane') ?? 'CODING',
+    case: values.get('case') ?? 'case-local',
+    timeoutMs,
+  };
+}
+
+/** Some clients name the folder of the project in the environment of their hooks. */
+const projectOf = (client: string): string | undefined =>
+  client === 'claude-code'
+    ? process.env['CLAUDE_PROJECT_DIR']
+    : client === 'gemini-cli'
+      ? process.env['GEMINI_PROJECT_DIR']
+      : undefined;

@@ -1,0 +1,106 @@
+// `turnpike hook CLIENT`: passes one event of a coding agent to the process that has the home directory, and writes its
+// answer. A coding agent starts it before each call of a tool, so it loads as little as possible.
+//
+// Invariant: whatever fails, the process ends with code 2 and a message, which stops the call in every client.
+
+import { createConnection } from 'node:net';
+import { join, resolve } from 'node:path';
+import { userInfo } from 'node:os';
+import { hookArguments, type HookArguments } from './hook-arguments.js';
+
+/** The longest event of a client, in bytes. */
+const EVENT_BYTES_MAX = 4_194_304;
+const ANSWER_BYTES_MAX = 1_048_576;
+
+/** What the other process answers. */
+interface HookAnswerMessage {
+  readonly ok: boolean;
+  readonly result?: {
+    readonly unchecked?: true;
+    readonly reply?: { readonly body: object | null; readonly exit: number; readonly stderr: string };
+  };
+  readonly error?: { readonly message?: string };
+}
+
+/** Runs the command and ends the process. */
+export async function runHook(argv: readonly string[]): Promise<never> {
+  try {
+    const given = hookArguments(argv);
+    const timer = setTimeout(() => void fail('the service has not answered in time'), given.timeoutMs);
+    const event = await readInput();
+    let answer = await ask(given, event, null);
+    if (answer.result?.unchecked === true) answer = await ask(given, event, await checkClient(given));
+    clearTimeout(timer);
+    const reply = answer.result?.reply;
+    if (!answer.ok || reply === undefined)
+      return await fail(answer.error?.message ?? 'the service has given no decision');
+    return await end(reply.exit, reply.body === null ? '' : JSON.stringify(reply.body), reply.stderr);
+  } catch (error) {
+    return fail(error instanceof Error ? error.message : 'the hook failed');
+  }
+}
+
+/** A message on standard error and code 2 stop the call in every client. */
+const fail = (message: string): Promise<never> =>
+  end(2, '', `Turnpike could not decide this call, so it is denied: ${message}\n`);
+
+/** Writes both texts completely before the process ends. */
+async function end(code: number, out: string, err: string): Promise<never> {
+  const written = [
+    new Promise((done) => process.stdout.write(out, done)),
+    new Promise((done) => process.stderr.write(err, done)),
+  ];
+  await Promise.all(written);
+  process.exit(code);
+}
+
+async function readInput(): Promise<string> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of process.stdin as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > EVENT_BYTES_MAX) throw new Error(`the event is longer than ${EVENT_BYTES_MAX} bytes`);
+    parts.push(part);
+  }
+  return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(parts));
+}
+
+/** One request on the control socket (`control-messages.ts`). */
+function ask(given: HookArguments, event: string, check: object | null): Promise<HookAnswerMessage> {
+  const { client, home, project, actor, role, lane, person = userInfo().username.padEnd(3, '_') } = given;
+  const request = {
+    id: 1,
+    op: 'hook',
+    client,
+    event,
+    caller: { person, actor, role, lane, case: given.case, project: resolve(project) },
+    ...(check === null ? {} : { check }),
+  };
+  return new Promise((done, refuse) => {
+    const socket = createConnection(join(resolve(home), 'control.sock'));
+    let text = '';
+    socket.setEncoding('utf8');
+    socket.on('connect', () => socket.write(`${JSON.stringify(request)}\n`));
+    socket.on('data', (part: string) => {
+      text += part;
+      const line = text.indexOf('\n');
+      if (line < 0 && text.length <= ANSWER_BYTES_MAX) return;
+      socket.destroy();
+      try {
+        done(JSON.parse(text.slice(0, line)) as HookAnswerMessage);
+      } catch {
+        refuse(new Error('the service has answered with something else'));
+      }
+    });
+    socket.on('close', () => refuse(new Error('the service has closed the connection')));
+    socket.on('error', () =>
+      refuse(new Error(`no service decides for ${home}: start \`turnpike serve --hooks --home ${home}\``)),
+    );
+  });
+}
+
+/** The checks of `turnpike agents doctor`, once for each session. */
+async function checkClient({ client }: HookArguments): Promise<object> {
+  const { checkForHook } = await import('./check-client.js');
+  return checkForHook(client);
+}

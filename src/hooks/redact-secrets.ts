@@ -1,0 +1,58 @@
+// Removes secrets from what a client sends, before anything of it is recorded. A pattern is a beginning and the
+// characters that may follow, so that a search takes one pass and no pattern of a policy can make it slow.
+
+import { canonicalJson } from '../contract/canonical-json.js';
+import { sha256 } from '../contract/hash.js';
+import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
+import type { SecretPattern } from '../contract/policy/secret-patterns.js';
+
+/** A value without secrets. */
+export interface SecretFreeValue {
+  readonly value: JsonObject;
+  /** The hash of the canonical JSON of the original; null if nothing was removed. */
+  readonly original_sha256: string | null;
+}
+
+const CLASSES: Readonly<Record<SecretPattern['characters'], RegExp>> = {
+  hex: /[0-9a-fA-F]/,
+  alphanumeric: /[0-9A-Za-z]/,
+  base64url: /[0-9A-Za-z_-]/,
+  base64: /[0-9A-Za-z+/=]/,
+  visible: /[!-~]/,
+  // The body of a PEM block, also as one line of JSON or shell text.
+  block: /[0-9A-Za-z+/=\s\\:,-]/,
+};
+
+/** The value without the secrets that the patterns describe, in every text and member name. */
+export function redactSecrets(value: JsonObject, patterns: readonly SecretPattern[]): SecretFreeValue {
+  const state = { found: false };
+  const redacted = redactValue(value, (text) => {
+    const clean = patterns.reduce(removeSecrets, text);
+    if (clean !== text) state.found = true;
+    return clean;
+  });
+  if (!state.found) return { value, original_sha256: null };
+  return { value: redacted as JsonObject, original_sha256: sha256(canonicalJson(value)) };
+}
+
+function redactValue(value: Json, redact: (text: string) => string): Json {
+  if (typeof value === 'string') return redact(value);
+  if (Array.isArray(value)) return value.map((item: Json) => redactValue(item, redact));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [redact(name), redactValue(item, redact)]));
+}
+
+/** The text with each secret replaced by the name of its pattern. */
+function removeSecrets(text: string, { name, prefix, characters, min }: SecretPattern): string {
+  const members = CLASSES[characters];
+  let [clean, from] = ['', 0];
+  for (;;) {
+    const at = text.indexOf(prefix, from);
+    if (at < 0) return clean + text.slice(from);
+    let end = at + prefix.length;
+    while (end < text.length && members.test(text.charAt(end))) end += 1;
+    const isSecret = end - at - prefix.length >= min;
+    clean += isSecret ? `${text.slice(from, at)}[secret removed: ${name}]` : text.slice(from, end);
+    from = end;
+  }
+}

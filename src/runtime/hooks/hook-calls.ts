@@ -1,0 +1,228 @@
+// Calls of coding agents as proposals, and the reports of their outcomes (U-08 to U-10).
+
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { sha256 } from '../../contract/hash.js';
+import type { JsonObject } from '../../contract/json.js';
+import type { DetailedResponse } from '../../contract/run/response.js';
+import type { StepTrace } from '../../contract/run/step-trace.js';
+import type { ReportMatch } from '../../contract/run/report-origin.js';
+import type { TreeEngine } from '../../engine/tree-engine.js';
+import { RunError } from '../../errors.js';
+import { proposalIdOf, type CallKey } from '../../hooks/call-id.js';
+import type { HookOrigin, NativeCall, ReportedOutcome, Client } from '../../hooks/hook-event.js';
+import { rootRunIdOf } from '../ledger/ledger-reader.js';
+import type { ActionReport } from '../agents/action-reports.js';
+import type { Agents } from '../agents/agents.js';
+import type { RunRequests } from '../agents/run-requests.js';
+
+/** No client gives a reason for a call. */
+const REASONING = 'not given by client';
+/** How often one call may be requested again after its approval was decided. */
+const ATTEMPTS_MAX = 8;
+/** How many equal calls without an id of the client one agent run may make. */
+const ISSUED_MAX = 65_536;
+
+/** A call in its session. */
+export interface SessionCall {
+  readonly client: Client;
+  readonly origin: Pick<HookOrigin, 'session' | 'agent'>;
+  readonly call: NativeCall;
+  readonly run_id: string;
+}
+
+/** How a call was decided. */
+export type CallVerdict =
+  | { readonly decision: 'allow'; readonly run_id: string }
+  | { readonly decision: 'pending' | 'deny'; readonly trace: StepTrace };
+
+export interface HookCallsParts {
+  readonly agents: Pick<Agents, 'respond' | 'findStep'>;
+  readonly engine: Pick<TreeEngine, 'peek'>;
+  readonly requests: Pick<RunRequests, 'find'>;
+  readonly report: (report: ActionReport) => Promise<void>;
+}
+
+export class HookCalls {
+  readonly #parts: HookCallsParts;
+  /** The next number of calls without an id, by run and call. It only saves lookups. */
+  readonly #issued = new Map<string, number>();
+  /** The last call of each of these: equal calls get their numbers one after another. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  constructor(parts: HookCallsParts) {
+    this.#parts = parts;
+  }
+
+  /** Decides a call. The decision is durable when this returns. A repeated event gets the recorded decision. */
+  async decide(of: SessionCall, event: string): Promise<CallVerdict> {
+    if (of.call.call_id !== null) return this.#decideAs(of, of.call.call_id, event);
+    const key = issueKey(of);
+    return this.#inTurn(key, async () => {
+      const number = await this.#nextNumber(of, key);
+      const verdict = await this.#decideAs(of, issuedId(of, number), event);
+      // A call that waits for approval is not made, so the next equal one is the same request.
+      if (verdict.decision !== 'pending') this.#remember(key, number + 1);
+      return verdict;
+    });
+  }
+
+  /**
+   * Records the outcome of a call.
+   * @returns false if no allowed call waits for it
+   */
+  async report(of: SessionCall, outcome: ReportedOutcome): Promise<boolean> {
+    // Of equal calls without ids, each report finds the oldest that waits: one report after another.
+    return of.call.call_id === null
+      ? this.#inTurn(issueKey(of), () => this.#reportOutcome(of, outcome))
+      : this.#reportOutcome(of, outcome);
+  }
+
+  async #reportOutcome(of: SessionCall, { status, result }: ReportedOutcome): Promise<boolean> {
+    const found = await this.#findOpen(of);
+    if (found === null) return false;
+    const { run_id: run, match } = found;
+    try {
+      await this.#parts.report({ run, status, match, ...(result === null ? {} : { result }) });
+      return true;
+    } catch (error) {
+      // It has ended meanwhile, or the client has reported it differently before: the first report counts.
+      if (error instanceof RunError && error.code === 'INVALID_STATE_TRANSITION') return false;
+      throw error;
+    }
+  }
+
+  /** Runs work on equal calls one after another. */
+  #inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const turn = (this.#turns.get(key) ?? Promise.resolve()).then(work);
+    const settled = turn
+      .catch(() => undefined)
+      .finally(() => {
+        if (this.#turns.get(key) === settled) this.#turns.delete(key);
+      });
+    this.#turns.set(key, settled);
+    return turn;
+  }
+
+  async #decideAs(of: SessionCall, call_id: string, event: string): Promise<CallVerdict> {
+    for (let attempt = 0; ; attempt += 1) {
+      const verdict = await this.#propose(of, { ...keyOf(of, call_id), attempt }, event);
+      if (verdict.decision !== 'pending' || attempt + 1 >= ATTEMPTS_MAX) return verdict;
+      const request = await this.#parts.requests.find(of.run_id, payloadOf(of, { ...keyOf(of, call_id), attempt }));
+      if (request === null || request.status === 'open') return verdict;
+    }
+  }
+
+  async #propose(of: SessionCall, key: CallKey, hookEvent: string): Promise<CallVerdict> {
+    const { run_id } = of;
+    const inputId = inputIdOf(key);
+    const text = await this.#parts.agents.respond(run_id, payloadOf(of, key), { inputId, hookEvent });
+    const authorized = authorizedRun(JSON.parse(text));
+    if (authorized !== null) return { decision: 'allow', run_id: authorized };
+    const step = await this.#parts.agents.findStep(run_id, inputId);
+    if (step === null)
+      throw new RunError({ code: 'RUN_ENDED', message: `run ${run_id} has recorded no step for a call` });
+    const { trace } = step;
+    return { decision: trace.rule_id === 'approval.required' ? 'pending' : 'deny', trace };
+  }
+
+  /** The allowed call whose outcome is reported, if it still waits for that. */
+  async #findOpen(of: SessionCall): Promise<{ readonly run_id: string; readonly match: ReportMatch } | null> {
+    const { call_id } = of.call;
+    if (call_id !== null) {
+      const run_id = await this.#authorizedRunOf(of, call_id);
+      return run_id === null ? null : { run_id, match: 'exact' };
+    }
+    const waiting: string[] = [];
+    const next = await this.#nextNumber(of, issueKey(of));
+    for (let number = Math.max(0, next - OPEN_SEARCHED_MAX); number < next; number += 1) {
+      const run_id = await this.#authorizedRunOf(of, issuedId(of, number));
+      if (run_id !== null && (await this.#waits(run_id))) waiting.push(run_id);
+    }
+    const [first] = waiting;
+    // Equal calls cannot be distinguished: the oldest one gets the report, and the record says so.
+    return first === undefined ? null : { run_id: first, match: waiting.length > 1 ? 'ambiguous' : 'exact' };
+  }
+
+  async #authorizedRunOf(of: SessionCall, call_id: string): Promise<string | null> {
+    for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
+      const step = await this.#parts.agents.findStep(of.run_id, inputIdOf({ ...keyOf(of, call_id), attempt }));
+      if (step === null) return null;
+      const run_id = authorizedRun(JSON.parse(step.response));
+      if (run_id !== null) return run_id;
+    }
+    return null;
+  }
+
+  async #waits(run_id: string): Promise<boolean> {
+    const tree = await this.#parts.engine.peek(rootRunIdOf(run_id));
+    return tree?.isLive(run_id) === true;
+  }
+
+  /** The first number that no equal call of the run has: numbers have no gap, so it is found by bisection. */
+  async #nextNumber(of: SessionCall, key: string): Promise<number> {
+    const known = this.#issued.get(key);
+    if (known !== undefined) return known;
+    let [low, high] = [0, 1];
+    while (high < ISSUED_MAX && (await this.#isIssued(of, high - 1))) [low, high] = [high, high * 2];
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2);
+      if (await this.#isIssued(of, middle)) low = middle + 1;
+      else high = middle;
+    }
+    this.#remember(key, low);
+    return low;
+  }
+
+  async #isIssued(of: SessionCall, number: number): Promise<boolean> {
+    const step = await this.#parts.agents.findStep(
+      of.run_id,
+      inputIdOf({ ...keyOf(of, issuedId(of, number)), attempt: 0 }),
+    );
+    return step !== null;
+  }
+
+  #remember(key: string, number: number): void {
+    const [oldest] = this.#issued.keys();
+    if (this.#issued.size >= REMEMBERED_MAX && oldest !== undefined) this.#issued.delete(oldest);
+    this.#issued.set(key, number);
+  }
+}
+
+const REMEMBERED_MAX = 16_384;
+/** How many of the newest equal calls may still wait for their outcomes. */
+const OPEN_SEARCHED_MAX = 64;
+
+const keyOf = ({ client, origin: { session, agent } }: SessionCall, call_id: string): Omit<CallKey, 'attempt'> => ({
+  client,
+  session,
+  agent,
+  call_id,
+});
+
+/** The id of one request: a second one with it gets the recorded response. */
+const inputIdOf = (key: CallKey): string => `hook:${proposalIdOf(key)}`;
+
+const payloadOf = ({ call: { tool, input } }: SessionCall, key: CallKey): Uint8Array =>
+  Buffer.from(
+    canonicalJson({
+      schema_version: '1.0.0',
+      id: proposalIdOf(key),
+      reasoning: REASONING,
+      action: 'CALL_TOOL',
+      args: { tool, input },
+    }),
+  );
+
+/** Equal calls of one agent run have one key. */
+const issueKey = ({ run_id, call: { tool, input } }: SessionCall): string =>
+  sha256(canonicalJson([run_id, tool, input]));
+
+/** The id of a call for which the client has none. */
+const issuedId = (of: SessionCall, number: number): string => `issued:${issueKey(of)}:${number}`;
+
+/** The run that waits for the outcome, if the response allows the call. */
+function authorizedRun(response: unknown): string | null {
+  const { result } = response as DetailedResponse;
+  const { authorized, run_id } = (result ?? {}) as JsonObject;
+  return authorized === true && typeof run_id === 'string' ? run_id : null;
+}

@@ -1,0 +1,243 @@
+// The gate for coding agents: it decides the calls of their own tools, and records what they report of the outcomes.
+//
+// Invariants:
+//   G1. A call is allowed only by a durable decision. Whatever fails, the answer is a denial.
+//   G2. Nothing of an event is recorded before its secrets are removed.
+//   G3. A decision waits for no report of another call.
+
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { sha256 } from '../../contract/hash.js';
+import type { Json, JsonObject } from '../../contract/json.js';
+import { DEFAULT_SECRETS, type SecretPattern } from '../../contract/policy/secret-patterns.js';
+import { RunError } from '../../errors.js';
+import { DIALECTS } from '../../hooks/dialects.js';
+import type { Dialect, HookReply } from '../../hooks/dialect.js';
+import type { Client, HookAnswer, HookEvent, NativeCall } from '../../hooks/hook-event.js';
+import { redactSecrets } from '../../hooks/redact-secrets.js';
+import type { TreeEngine } from '../../engine/tree-engine.js';
+import type { Policy } from '../../policy/policy.js';
+import type { Log } from '../../ports/log.js';
+import { HookCalls, type HookCallsParts } from './hook-calls.js';
+import { HookSessions, type HookCaller, type HookSessionsParts, type HookSessionState } from './hook-sessions.js';
+import {
+  closedReason,
+  denialReason,
+  FAILURE_REASON,
+  OTHER_PROJECT_REASON,
+  pendingReason,
+  unsafeReason,
+} from './hook-reasons.js';
+
+export type { HookCaller } from './hook-sessions.js';
+
+/** What a check of the client has found before its session begins (`turnpike agents doctor`). */
+export interface ClientCheck {
+  /** The version of the client; null if it could not be found out. */
+  readonly version: string | null;
+  /** The ids of the findings by which the client could act without asking. Empty: it is safe. */
+  readonly findings: readonly string[];
+}
+
+/** The reply to an event. `unchecked`: the client must be checked first, and the event sent again with the result. */
+export type HookResult = { readonly reply: HookReply; readonly unchecked?: never } | { readonly unchecked: true };
+
+export interface HookGateParts extends HookSessionsParts, HookCallsParts {
+  readonly agents: HookSessionsParts['agents'];
+  readonly engine: Pick<TreeEngine, 'peek'>;
+  readonly log: Log;
+  /** The canonical form of a path of the client. */
+  readonly projectPath: (path: string, project: string, cwd: string) => string;
+}
+
+/** Texts of an event beyond this are recorded by their hashes. */
+const EVENT_BYTES_MAX = 1_048_576;
+const RESULT_BYTES_MAX = 524_288;
+
+export class HookGate {
+  readonly #parts: HookGateParts;
+  readonly #sessions: HookSessions;
+  readonly #calls: HookCalls;
+
+  constructor(parts: HookGateParts) {
+    this.#parts = parts;
+    this.#sessions = new HookSessions(parts);
+    this.#calls = new HookCalls(parts);
+  }
+
+  /**
+   * Answers one event of a client. It never throws: a failure is a denial, and is logged.
+   * @param event the event as the client has sent it, parsed strictly; null if it was not a JSON object
+   * @param check what a check of the client has found; absent if none was made for this event
+   */
+  async answer(client: Client, event: JsonObject | null, caller: HookCaller, check?: ClientCheck): Promise<HookResult> {
+    const dialect = DIALECTS[client];
+    const read = event === null ? null : dialect.readEvent(event);
+    if (event === null || read === null) {
+      this.#parts.log.warn('a hook event cannot be read, and is denied', { client });
+      return { reply: dialect.writeFailure(FAILURE_REASON, event) };
+    }
+    try {
+      const answer = await this.#decide({ client, dialect, event, read, caller }, check);
+      return answer === null ? { unchecked: true } : { reply: dialect.writeReply(answer, event) };
+    } catch (error) {
+      this.#parts.log.error('a hook event could not be decided, and is denied', { client, error });
+      return { reply: dialect.writeFailure(FAILURE_REASON, event) };
+    }
+  }
+
+  /** Lets a session go on that policy has ended: a person does so, under a role of class human. */
+  async reopen(client: Client, session: string, caller: HookCaller): Promise<HookSessionState> {
+    return this.#sessions.open(client, { session }, { caller, safe: true, version: null, reopens: true });
+  }
+
+  /** @returns null if the client must be checked first */
+  async #decide(incoming: Incoming, check: ClientCheck | undefined): Promise<HookAnswer | null> {
+    const { client, read, caller } = incoming;
+    if (read.kind === 'other') return NOTHING;
+    let state = await this.#sessions.find(client, read, caller);
+    const isNew = state.state === 'unchecked' || state.state === 'unsafe';
+    if (isNew && read.kind !== 'session_end' && read.kind !== 'agent_end' && read.kind !== 'outcome') {
+      if (check === undefined) return state.state === 'unsafe' && read.kind === 'call' ? unsafeAnswer(client) : null;
+      const safe = check.findings.length === 0;
+      if (state.state === 'unchecked' || safe)
+        state = await this.#sessions.open(client, read, { caller, safe, version: check.version });
+    }
+    if (state.state !== 'open') return read.kind === 'call' ? refusalOf(state, client) : NOTHING;
+    return this.#answerOpen(incoming, state.root);
+  }
+
+  async #answerOpen({ client, read, caller, ...incoming }: Incoming, root: string): Promise<HookAnswer> {
+    switch (read.kind) {
+      case 'call':
+        return this.#answerCall({ client, read, caller, ...incoming }, read, root);
+      case 'outcome':
+        await this.#report({ client, read, caller, ...incoming }, read, root);
+        return NOTHING;
+      case 'session_end':
+        await this.#sessions.end(root);
+        return NOTHING;
+      case 'agent_end': {
+        const run_id = read.agent === null ? null : await this.#sessions.knownAgentOf(root, read, caller);
+        if (run_id !== null) await this.#sessions.endAgent(run_id);
+        return NOTHING;
+      }
+      default:
+        return NOTHING;
+    }
+  }
+
+  async #answerCall(incoming: Incoming, read: CallEvent, root: string): Promise<HookAnswer> {
+    const { client, caller } = incoming;
+    const policy = await this.#policyOf(root);
+    const run_id = await this.#sessions.agentOf(root, read, caller);
+    if (run_id === null) return { decision: 'deny', reason: closedReason(root) };
+    const { call, event } = this.#recordable(incoming, read.call, policy);
+    const verdict = await this.#calls.decide({ client, origin: read, call, run_id }, event).catch(asEnded);
+    if (verdict === null) return { decision: 'deny', reason: closedReason(run_id) };
+    if (verdict.decision === 'allow') return verdict;
+    const reason =
+      verdict.decision === 'pending'
+        ? pendingReason(verdict.trace)
+        : denialReason(verdict.trace, call.tool, policy, caller.lane);
+    return { decision: verdict.decision, reason };
+  }
+
+  async #report(incoming: Incoming, read: OutcomeEvent, root: string): Promise<void> {
+    const { client, caller } = incoming;
+    const policy = await this.#policyOf(root);
+    const run_id = await this.#sessions.knownAgentOf(root, read, caller);
+    if (run_id === null) return;
+    const { call } = this.#recordable(incoming, read.call, policy);
+    const result =
+      read.outcome.result === null ? null : withinLimit(redactSecrets(read.outcome.result, secretsOf(policy)).value);
+    const known = await this.#calls.report(
+      { client, origin: read, call, run_id },
+      { status: read.outcome.status, result },
+    );
+    if (!known) {
+      this.#parts.log.warn('a client reports the outcome of a call that waits for none', {
+        client,
+        run_id,
+        tool: call.tool,
+      });
+    }
+  }
+
+  /** The call and its event as they may be recorded: without secrets, with canonical paths. */
+  #recordable({ dialect, event, caller, read }: Incoming, call: NativeCall, policy: Policy) {
+    const secrets = secretsOf(policy);
+    const redacted = redactSecrets(event, secrets);
+    const again = redacted.original_sha256 === null ? read : dialect.readEvent(redacted.value);
+    const found = again !== null && 'call' in again ? again.call : call;
+    const isChanged = redacted.original_sha256 !== null && canonicalJson(found.input) !== canonicalJson(call.input);
+    const input = this.#withCanonicalPaths(found.input, caller, read.cwd ?? caller.project);
+    const original = isChanged ? { original_sha256: sha256(canonicalJson(call.input)) } : {};
+    const text = canonicalJson(redacted.value);
+    const isLong = Buffer.byteLength(text) > EVENT_BYTES_MAX;
+    return {
+      call: { ...found, call_id: call.call_id, input: { ...input, ...original } },
+      event: isLong ? canonicalJson({ sha256: sha256(text), bytes: Buffer.byteLength(text) }) : text,
+    };
+  }
+
+  #withCanonicalPaths(input: JsonObject, { project }: HookCaller, cwd: string): JsonObject {
+    const canonical = (path: Json | undefined): Json =>
+      typeof path === 'string' ? this.#parts.projectPath(path, project, cwd) : (path ?? null);
+    const { path, paths, cwd: at } = input;
+    return {
+      ...input,
+      ...(path === undefined ? {} : { path: canonical(path) }),
+      ...(at === undefined ? {} : { cwd: canonical(at) }),
+      ...(Array.isArray(paths) ? { paths: paths.map((one: Json) => canonical(one)) } : {}),
+    };
+  }
+
+  async #policyOf(root: string): Promise<Policy> {
+    const policy = (await this.#parts.engine.peek(root))?.policy ?? null;
+    if (policy === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no run tree ${root}` });
+    return policy;
+  }
+}
+
+interface Incoming {
+  readonly client: Client;
+  readonly dialect: Dialect;
+  readonly event: JsonObject;
+  readonly read: HookEvent;
+  readonly caller: HookCaller;
+}
+type CallEvent = Extract<HookEvent, { kind: 'call' }>;
+type OutcomeEvent = Extract<HookEvent, { kind: 'outcome' }>;
+
+const NOTHING: HookAnswer = { decision: 'none' };
+
+const secretsOf = ({ secrets }: Policy): readonly SecretPattern[] => secrets ?? DEFAULT_SECRETS;
+
+const unsafeAnswer = (client: Client): HookAnswer => ({ decision: 'deny', reason: unsafeReason(client) });
+
+/** The answer to a call of a session that is not open. */
+function refusalOf(state: Exclude<HookSessionState, { state: 'open' }>, client: Client): HookAnswer {
+  switch (state.state) {
+    case 'closed':
+      return { decision: 'deny', reason: closedReason(state.run_id) };
+    case 'other_project':
+      return { decision: 'deny', reason: OTHER_PROJECT_REASON };
+    default:
+      return unsafeAnswer(client);
+  }
+}
+
+/** The agent run has ended between two events. */
+function asEnded(error: unknown): null {
+  if (error instanceof RunError && error.code === 'RUN_ENDED') return null;
+  throw error;
+}
+
+/** A result that is too long is recorded by its hash. */
+function withinLimit(result: JsonObject): JsonObject {
+  const text = canonicalJson(result);
+  const bytes = Buffer.byteLength(text);
+  return bytes <= RESULT_BYTES_MAX
+    ? result
+    : { truncated: true, bytes, sha256: sha256(text), beginning: text.slice(0, 4_096).toWellFormed() };
+}

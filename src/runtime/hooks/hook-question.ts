@@ -1,0 +1,61 @@
+// An event of a coding agent as another process or an HTTP client sends it.
+
+import Type, { type Static } from 'typebox';
+import type { JsonObject } from '../../contract/json.js';
+import { isJsonObject } from '../../contract/json.js';
+import { CaseId, closed, Identifier, Nullable, OneOf } from '../../contract/shapes.js';
+import { CLIENTS } from '../../hooks/hook-event.js';
+import { scanJson } from '../../step/scan-json.js';
+import type { HookGate, HookResult } from './hook-gate.js';
+
+/** The longest event, in UTF-16 units. */
+export const HOOK_EVENT_CHARS_MAX = 4_194_304;
+const DEPTH_MAX = 64;
+
+const ActorName = Type.String({ minLength: 3, maxLength: 80 });
+
+/** What a check of the client has found. */
+export const ClientCheckShape = Type.Object(
+  {
+    version: Nullable(Type.String({ pattern: '^[0-9A-Za-z.+-]{1,40}$' })),
+    findings: Type.Array(Type.String({ pattern: '^[a-z0-9_.-]{1,80}$' }), { maxItems: 64 }),
+  },
+  closed,
+);
+
+export const HookQuestion = Type.Object(
+  {
+    client: OneOf(CLIENTS),
+    /** The text of the event as the client has written it. */
+    event: Type.String({ maxLength: HOOK_EVENT_CHARS_MAX }),
+    caller: Type.Object(
+      {
+        actor: ActorName,
+        person: Type.Optional(ActorName),
+        role: Identifier,
+        lane: Identifier,
+        case: CaseId,
+        project: Type.String({ pattern: '^/', maxLength: 4_096 }),
+      },
+      closed,
+    ),
+    check: Type.Optional(ClientCheckShape),
+  },
+  closed,
+);
+/** A question that conforms to the schema `HookQuestion`. */
+export type HookQuestion = Static<typeof HookQuestion>;
+
+/** Answers a question. The text of the event is parsed strictly. */
+export function answerHook(
+  gate: Pick<HookGate, 'answer'>,
+  { client, event, caller, check }: HookQuestion,
+): Promise<HookResult> {
+  return gate.answer(client, parseHookEvent(event), caller, check);
+}
+
+/** The event; null if the text is not strict JSON with an object. */
+export function parseHookEvent(text: string): JsonObject | null {
+  const scanned = scanJson(text, DEPTH_MAX, 'exact');
+  return scanned.ok && isJsonObject(scanned.value) ? scanned.value : null;
+}

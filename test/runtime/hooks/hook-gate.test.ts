@@ -1,0 +1,249 @@
+// The gate for coding agents (U-08 to U-10, 0064): decisions, reports, sessions, secrets.
+
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import type { JsonObject } from '../../../src/contract/json.js';
+import type { HookCaller, HookGate, HookResult } from '../../../src/runtime/hooks/hook-gate.js';
+import { Bench, type BenchOptions } from '../../fixtures/bench.js';
+import { codingEdit } from '../../fixtures/coding-policy.js';
+
+const SAFE = { version: '2.1.330', findings: [] } as const;
+let bench: Bench;
+let caller: HookCaller;
+const gate = (): HookGate => {
+  if (bench.turnpike.hooks === null) throw new Error('no gate');
+  return bench.turnpike.hooks;
+};
+
+const open = async (edit: BenchOptions['edit'] = codingEdit): Promise<void> => {
+  bench = await Bench.open({ edit, hooks: true });
+  const project = join(bench.folder, 'project');
+  mkdirSync(project);
+  caller = { actor: 'coding-agent', person: 'dana', role: 'CODING_AGENT', lane: 'CODING', case: 'project-1', project };
+  await gate().answer('claude-code', event('SessionStart'), caller, SAFE);
+};
+beforeEach(() => open());
+afterEach(() => bench.close());
+
+async function nextProcess(): Promise<void> {
+  await bench.turnpike.close();
+  bench = await Bench.reopen(bench, { hooks: true, clock: bench.clock });
+}
+
+let calls = 0;
+const event = (hook_event_name: string, more: JsonObject = {}): JsonObject => ({
+  session_id: 'session-1',
+  transcript_path: '/t',
+  cwd: caller.project,
+  permission_mode: 'default',
+  hook_event_name,
+  ...more,
+});
+const bash = (command: string, more: JsonObject = {}): JsonObject =>
+  event('PreToolUse', { tool_name: 'Bash', tool_input: { command }, tool_use_id: `toolu_${(calls += 1)}`, ...more });
+const ask = (given: JsonObject): Promise<HookResult> => gate().answer('claude-code', given, caller);
+
+interface Said {
+  readonly hookSpecificOutput?: { readonly permissionDecision: string; readonly permissionDecisionReason?: string };
+}
+const saidIn = (result: HookResult): string => {
+  if (result.unchecked === true) return 'unchecked';
+  const { hookSpecificOutput } = (result.reply.body ?? {}) as Said;
+  return `${hookSpecificOutput?.permissionDecision ?? 'nothing'}: ${hookSpecificOutput?.permissionDecisionReason ?? ''}`;
+};
+async function pending(): Promise<{ readonly run_id: string; readonly digest: string }> {
+  for await (const found of bench.turnpike.ledger.approvals(new Date(bench.clock.now()).toISOString())) return found;
+  throw new Error('nothing waits for an approval');
+}
+const runs = async () => {
+  const found = [];
+  for await (const tree of bench.turnpike.ledger.treesAfter(-1)) found.push(...tree.runs);
+  return found;
+};
+const states = async (): Promise<string[]> =>
+  (await runs()).map(({ run_id, outcome, status }) => `${run_id.replace(/^run_[^.]+/, 'r')} ${outcome ?? status}`);
+
+describe('U-08: a call of a coding agent', () => {
+  test('that a rule allows is decided and recorded, and its outcome is reported', async () => {
+    const call = bash('git status');
+    expect(saidIn(await ask(call))).toMatch(/^allow/);
+    expect(await states()).toEqual(['r running', 'r.1 running', 'r.1.1 running']);
+    await ask({
+      ...call,
+      hook_event_name: 'PostToolUse',
+      tool_response: { stdout: 'clean', stderr: '', interrupted: false },
+    });
+    expect(await states()).toEqual(['r running', 'r.1 running', 'r.1.1 completed']);
+  });
+
+  test('that no rule allows is denied with the rule, the run, the step and what is allowed', async () => {
+    const said = saidIn(await ask(bash('rm -rf /')));
+    expect(said).toMatch(/^deny: .*rule call\.not_allowed, run run_[0-9a-f]{32}\.1, step 1\./);
+    expect(said).toContain('git status');
+  });
+
+  test('is decided once: a repeated event gets the recorded decision', async () => {
+    const call = bash('git status');
+    await ask(call);
+    expect(saidIn(await ask(call))).toMatch(/^allow/);
+    await nextProcess();
+    expect(saidIn(await ask(call))).toMatch(/^allow/);
+    expect(await states()).toEqual(['r running', 'r.1 running', 'r.1.1 running']);
+  });
+
+  test('waits for an approval, which survives the process; the repeated call is the same request', async () => {
+    const call = bash('git push');
+    expect(saidIn(await ask(call))).toContain('approval pending');
+    await nextProcess();
+    expect(saidIn(await ask(call))).toContain('approval pending');
+    const { run_id, digest } = await pending();
+    await bench.turnpike.approve({
+      run: run_id,
+      digests: [digest],
+      decision: 'approve',
+      actor: 'erika',
+      role: 'ATTORNEY_ADMIN',
+    });
+    // Another call of the client, the same request.
+    const again = bash('git push');
+    expect(saidIn(await ask(again))).toMatch(/^allow/);
+    expect(saidIn(await ask(again))).toMatch(/^allow/);
+    // The approval was for one call.
+    expect(saidIn(await ask(bash('git push')))).toMatch(/^deny: .*approval\.consumed/);
+  });
+
+  test('a deferred call that is repeated after the approval is allowed', async () => {
+    const call = bash('git push');
+    await ask(call);
+    const { run_id, digest } = await pending();
+    await bench.turnpike.approve({
+      run: run_id,
+      digests: [digest],
+      decision: 'approve',
+      actor: 'erika',
+      role: 'ATTORNEY_ADMIN',
+    });
+    expect(saidIn(await ask(call))).toMatch(/^allow/);
+    expect(saidIn(await ask(call))).toMatch(/^allow/);
+  });
+
+  test('through a link out of the project is a call outside of it', async () => {
+    symlinkSync('/etc', join(caller.project, 'link'));
+    const read = (path: string) =>
+      ask(
+        event('PreToolUse', {
+          tool_name: 'Read',
+          tool_input: { file_path: path },
+          tool_use_id: `toolu_${(calls += 1)}`,
+        }),
+      );
+    expect(saidIn(await read('a.txt'))).toMatch(/^allow/);
+    expect(saidIn(await read(join(caller.project, 'b/c.txt')))).toMatch(/^allow/);
+    expect(saidIn(await read('link/passwd'))).toMatch(/^deny/);
+    expect(saidIn(await read('../x'))).toMatch(/^deny/);
+    expect(saidIn(await read('sub/../.env'))).toMatch(/^deny: .*call\.denied\.secrets/);
+  });
+});
+
+describe('0064: a session', () => {
+  test('has its client checked before its first call', async () => {
+    const other = bash('git status', { session_id: 'session-2' });
+    expect(saidIn(await ask(other))).toBe('unchecked');
+    expect(saidIn(await gate().answer('claude-code', other, caller, SAFE))).toMatch(/^allow/);
+    expect(saidIn(await ask(bash('git status', { session_id: 'session-2' })))).toMatch(/^allow/);
+  });
+
+  test('of an unsafe client is denied with the remedy, until the client is safe', async () => {
+    const unsafe = { version: '2.1.197', findings: ['claude.version'] };
+    const at = { session_id: 'session-3' };
+    expect(saidIn(await gate().answer('claude-code', bash('git status', at), caller, unsafe))).toContain(
+      'agents doctor',
+    );
+    await nextProcess();
+    expect(saidIn(await ask(bash('git status', at)))).toContain('agents doctor');
+    await gate().answer('claude-code', event('SessionStart', at), caller, SAFE);
+    expect(saidIn(await ask(bash('git status', at)))).toMatch(/^allow/);
+  });
+
+  test('is closed after the denials of its policy, until a person reopens it', async () => {
+    for (let denied = 0; denied < 10; denied += 1) await ask(bash('rm x'));
+    expect(saidIn(await ask(bash('git status')))).toContain('agents reopen');
+    await nextProcess();
+    expect(saidIn(await ask(bash('git status')))).toContain('agents reopen');
+    await gate().reopen('claude-code', 'session-1', caller);
+    expect(saidIn(await ask(bash('git status')))).toMatch(/^allow/);
+  });
+
+  test('ends with its open calls, whose outcomes are unknown; a resumed one has another tree', async () => {
+    await ask(bash('git status'));
+    await ask(event('SessionEnd', { reason: 'exit' }));
+    expect(await states()).toEqual([
+      'r completed:end_of_input',
+      'r.1 completed:end_of_input',
+      'r.1.1 failed:OUTCOME_UNKNOWN',
+    ]);
+    expect(saidIn(await ask(bash('git status')))).toBe('unchecked');
+    await gate().answer('claude-code', event('SessionStart'), caller, SAFE);
+    expect(saidIn(await ask(bash('git status')))).toMatch(/^allow/);
+    expect(new Set((await runs()).map(({ correlation_id }) => correlation_id)).size).toBe(1);
+  });
+
+  test('has an agent run for each subagent', async () => {
+    const sub = { agent_id: 'agent-7', agent_type: 'Explore' };
+    expect(saidIn(await ask(bash('git status', sub)))).toMatch(/^allow/);
+    expect(saidIn(await ask(bash('git status')))).toMatch(/^allow/);
+    expect(saidIn(await ask(bash('git status', sub)))).toMatch(/^allow/);
+    expect(await states()).toEqual([
+      'r running',
+      'r.1 running',
+      'r.2 running',
+      'r.2.1 running',
+      'r.1.1 running',
+      'r.2.2 running',
+    ]);
+  });
+
+  test('of another project is refused', async () => {
+    const elsewhere = { ...caller, project: '/elsewhere' };
+    expect(saidIn(await gate().answer('claude-code', bash('git status'), elsewhere))).toContain('another project');
+  });
+
+  test('of another caller with the same id is another session', async () => {
+    const other = { ...caller, actor: 'other-agent' };
+    expect(saidIn(await gate().answer('claude-code', bash('git status'), other))).toBe('unchecked');
+  });
+});
+
+describe('0064: secrets', () => {
+  const KEY = `AKIA${'Q'.repeat(16)}`;
+
+  test('are removed before anything is recorded; another secret is another request', async () => {
+    const call = bash(`git status ${KEY}`);
+    await ask(call);
+    await ask({
+      ...call,
+      hook_event_name: 'PostToolUse',
+      tool_response: { stdout: KEY, stderr: '', interrupted: false },
+    });
+    await bench.turnpike.close();
+    const { execFileSync } = await import('node:child_process');
+    const found = execFileSync('sh', ['-c', `grep -rl ${KEY} "${bench.home}" || true`], { encoding: 'utf8' });
+    expect(found).toBe('');
+    bench = await Bench.reopen(bench, { hooks: true, clock: bench.clock });
+  });
+});
+
+describe('0064: events that cannot be decided are denied', () => {
+  test.each<[string, JsonObject | null]>([
+    ['no JSON object', null],
+    ['no event', {}],
+    [
+      'a call without its input',
+      { session_id: 's', hook_event_name: 'PreToolUse', tool_name: 'Bash', tool_use_id: 't' },
+    ],
+  ])('%s', async (_name, given) => {
+    const result = await gate().answer('claude-code', given, caller);
+    expect(result.unchecked === true ? null : result.reply.exit).toBe(2);
+  });
+});
