@@ -39,6 +39,7 @@ const DRAFT = 'the name of a draft, which another process must not share';
 const READS: Readonly<Record<string, string>> = {
   'src/cli/first-process.ts queueMicrotask': 'a signal ends the process after its other listeners',
   'src/cli/main.ts process.argv': 'the command reads its own arguments',
+  'src/cli/hook/check-client.ts process.env': 'they name the folders from which a client reads its settings',
   'src/cli/hook/hook-arguments.ts process.cwd': 'the command resolves paths as its caller means them',
   'src/cli/hook/hook-arguments.ts process.env': 'clients name the folder of their project there',
   'src/cli/hook/run-hook.ts setTimeout': WAIT,
@@ -58,6 +59,7 @@ const READS: Readonly<Record<string, string>> = {
   'src/cli/commands/runs/follow-runs.ts node:timers/promises': WAIT,
   'src/cli/home-access.ts node:timers/promises': WAIT,
   'src/cli/options/person-options.ts setTimeout': WAIT,
+  'src/runtime/clients/inspect-client.ts process.platform': 'the folders of managed settings differ by it',
   'src/runtime/control/control-client.ts setInterval': CONTROL,
   'src/runtime/control/control-client.ts setTimeout': CONTROL,
   'src/runtime/control/control-session.ts node:timers/promises': CONTROL,
@@ -67,6 +69,7 @@ const READS: Readonly<Record<string, string>> = {
 const DEFAULT = 'the default of an option';
 const HOME = 'a home is opened from files; a ground without one has its own store and anchor';
 const PARTS = 'the parts of a store are opened from folders; a simulation brings a ground with its own anchor';
+const CLIENTS = 'it looks at the programs and files of clients on this machine, and runs no tree';
 const COPY = 'a copy reads and writes files, and runs no tree';
 const DOCTOR = 'an examination measures the disk and reads files, and runs no tree';
 const BACKUP = 'a backup reads one home and a restore writes another, and neither runs in an open Turnpike';
@@ -81,6 +84,10 @@ const ROOT = 'src/runtime/wire.ts';
 const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/agent-loop/run-agent.ts -> src/adapters/system/nanoid-ids.ts': DEFAULT,
   'src/runtime/agent-loop/run-agent.ts -> src/adapters/system/system-clock.ts': DEFAULT,
+  'src/runtime/clients/inspect-client.ts -> src/adapters/clients/client-version.ts': CLIENTS,
+  'src/runtime/clients/install-client.ts -> src/adapters/clients/client-version.ts': CLIENTS,
+  'src/runtime/clients/install-client.ts -> src/adapters/clients/trust-codex-hooks.ts': CLIENTS,
+  'src/runtime/clients/install-client.ts -> src/adapters/clients/install-file.ts': CLIENTS,
   'src/runtime/content/content-reader.ts -> src/adapters/system/system-pace.ts': DEFAULT,
   'src/runtime/control/control-client.ts -> src/adapters/network/unix-socket.ts': CONTROL,
   'src/runtime/control/control-server.ts -> src/adapters/network/unix-socket.ts': CONTROL,

@@ -70,6 +70,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   pg: ['src/adapters/postgres/', 'src/adapters/records/postgres-backend.ts'],
   '@restatedev/restate-sdk': ['src/adapters/restate/'],
   jose: ['src/adapters/identity/signed-token.ts'],
+  'smol-toml': ['src/hooks/clients/read-toml.ts'],
   winston: ['src/adapters/system/winston-log.ts'],
   nanoid: ['src/adapters/system/nanoid-ids.ts'],
   yaml: ['src/policy/files/strict-yaml.ts'],

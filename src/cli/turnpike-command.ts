@@ -5,6 +5,9 @@ import { usageError } from '../errors.js';
 import { NOTHING_CONFIGURED, parseArguments, quoteArgument, type ConfiguredArguments } from './arguments.js';
 import { homeUseOf, type CliCommand, type CommandGroup, type ExitCode } from './command.js';
 import { actions } from './commands/policy/actions.js';
+import { agentsDoctor } from './commands/agents/agents-doctor.js';
+import { agentsInstall } from './commands/agents/agents-install.js';
+import { agentsUninstall } from './commands/agents/agents-uninstall.js';
 import { hook } from './commands/agents/hook.js';
 import { approvals } from './commands/runs/approvals.js';
 import { approve } from './commands/runs/approve.js';
@@ -64,7 +67,7 @@ import { nearestName } from '../runtime/configuration/nearest-name.js';
 export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { title: 'start', commands: [init, configPrint(() => COMMANDS), completion(() => COMMANDS), version] },
   { title: 'agents and runs', commands: [step, run, runs, runsResolve, promote, exportCase, exportVerify] },
-  { title: 'coding agents', commands: [hook] },
+  { title: 'coding agents', commands: [hook, agentsInstall, agentsUninstall, agentsDoctor] },
   { title: 'approvals', commands: [approvals, approve] },
   { title: 'sessions', commands: SESSION_COMMANDS },
   {

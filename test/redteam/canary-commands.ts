@@ -109,6 +109,10 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   restore: ({ folder }) => [[join(folder, 'no-such-backup'), join(folder, 'restored')]],
   'restore acknowledge': () => [OTHER],
   doctor: none,
+  hook: () => [['claude-code', '--case', CASE, '--lane', 'CASE_WORK', '--role', 'CASE_AGENT']],
+  'agents install': ({ folder }) => [['claude-code', '--project', folder, '--yes', '--case', CASE]],
+  'agents uninstall': ({ folder }) => [['claude-code', '--project', folder, '--yes']],
+  'agents doctor': ({ folder }) => [['claude-code', '--project', folder]],
   'keys list': none,
   'keys rotate': () =>
     [['--signing'], ['--cases']].map((kind) => [...kind, '--actor', 'olga', '--role', 'ATTORNEY_ADMIN']),

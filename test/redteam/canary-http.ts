@@ -35,6 +35,7 @@ const BODIES: Readonly<Record<string, ((world: CanaryWorld) => readonly object[]
   '/api/v1/agents': () => [{ case: CASE, lane: 'CASE_WORK' }],
   '/api/v1/agents/{run_id}/steps': () => [{}],
   '/api/v1/agents/{run_id}/end': () => [{}],
+  '/api/v1/hooks/{client}': () => [{ hook_event_name: 'SessionStart', session_id: 's-1' }],
   '/api/v1/runs/{run_id}/report': () => [{ status: 'done' }],
   '/api/v1/runs/{run_id}/cancel': () => [{ reason: 'over' }],
   '/api/v1/runs/{run_id}/outcome': () => [{ outcome: 'done' }],
@@ -176,6 +177,8 @@ async function valuesOf({ bench, asked, sessions }: CanaryWorld): Promise<ValueT
   const steps = runs.flatMap((run_id) => [1, 2, 3, 4, 5, 6, 7, 8].map((step) => ({ run_id, step })));
   return {
     '': [{}],
+    client: [{ client: 'claude-code' }],
+    'project,lane,case': [{ project: '/tmp', lane: 'CASE_WORK', case: CASE }],
     run_id: [...runs, ...sessions].map((run_id) => ({ run_id })),
     'run_id,digest': asked.map(({ run_id, digest }) => ({ run_id, digest })),
     'run_id,step': steps,

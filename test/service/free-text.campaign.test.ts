@@ -36,6 +36,7 @@ const PLACES: Readonly<Record<string, string>> = {
   'POST /api/v1/agents taxonomy tags': 'an identifier, or a usage error',
   'POST /api/v1/agents/{run_id}/steps': 'a payload',
   'POST /api/v1/exports reason': 'a note of the scope, and an argument of the request',
+  'POST /api/v1/hooks/{client}': 'an artifact of the case, and a payload; test/runtime/hooks erases them',
   'POST /api/v1/runs/{run_id}/cancel reason': 'a note',
   'POST /api/v1/runs/{run_id}/outcome note': 'a note',
   'POST /api/v1/sessions spec_id': 'a name that operators give',

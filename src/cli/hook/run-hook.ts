@@ -100,7 +100,7 @@ function ask(given: HookArguments, event: string, check: object | null): Promise
 }
 
 /** The checks of `turnpike agents doctor`, once for each session. */
-async function checkClient({ client }: HookArguments): Promise<object> {
+async function checkClient({ client, project }: HookArguments): Promise<object> {
   const { checkForHook } = await import('./check-client.js');
-  return checkForHook(client);
+  return checkForHook(client, resolve(project));
 }

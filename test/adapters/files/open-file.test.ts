@@ -121,6 +121,8 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/cli/demo.ts': 'files of this package',
   'src/cli/create-contract.ts': 'files of this package',
   'src/service/package-version.ts': 'files of this package',
+  'src/runtime/clients/inspect-client.ts': 'files of this package',
+  'src/adapters/clients/client-version.ts': 'what the kernel says of processes',
 };
 const OPENING = ['open', 'openSync', 'readFile', 'readFileSync', 'createReadStream'];
 

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../src/contract/json.js';
 import type { HookCaller, HookGate, HookResult } from '../../../src/runtime/hooks/hook-gate.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
+import { Canaries } from '../../fixtures/canaries.js';
 import { codingEdit } from '../../fixtures/coding-policy.js';
 
 const SAFE = { version: '2.1.330', findings: [] } as const;
@@ -232,6 +233,30 @@ describe('0064: secrets', () => {
     expect(found).toBe('');
     bench = await Bench.reopen(bench, { hooks: true, clock: bench.clock });
   });
+});
+
+test('S4-62: no text of a hook event is left after an erasure of its case', async () => {
+  const canaries = new Canaries();
+  const session = canaries.word('session');
+  await gate().answer('claude-code', { ...event('SessionStart'), session_id: session }, caller, SAFE);
+  const own = { session_id: session, agent_id: canaries.word('subagent') };
+  const call = bash(`git status ${canaries.word('command')}`, { ...own, description: canaries.text('more') });
+  expect(saidIn(await ask(call))).toMatch(/^allow/);
+  await ask({ ...bash('git status'), ...own, tool_use_id: canaries.word('id of a call') });
+  await ask({ ...bash('x'), ...own, tool_name: canaries.word('tool') });
+  await ask({
+    ...call,
+    hook_event_name: 'PostToolUse',
+    tool_response: { stdout: canaries.text('outcome'), stderr: '', interrupted: false },
+  });
+  await ask({ ...event('SessionEnd'), session_id: session });
+  await ask(event('SessionEnd'));
+  expect((await states()).filter((state) => state.endsWith('completed'))).not.toEqual([]);
+  await bench.turnpike.erase({ case: 'project-1', actor: 'anna' });
+  await bench.turnpike.close();
+  expect(canaries.foundIn(bench.home)).toEqual([]);
+  expect(canaries.places.length).toBe(7);
+  bench = await Bench.reopen(bench, { hooks: true, clock: bench.clock });
 });
 
 describe('0064: events that cannot be decided are denied', () => {
