@@ -7,6 +7,7 @@
 import { resolve } from 'node:path';
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import type { ArchiveTable } from '../../ports/ledger/archives.js';
+import type { CaseKeyTable } from '../../ports/ledger/case-key-table.js';
 import type {
   Batch,
   CommitResult,
@@ -55,6 +56,7 @@ import { ownIdentity } from '../system/process-identity.js';
 import { LedgerError } from '../../errors.js';
 import { PostgresAnnouncements } from './workers/postgres-announcements.js';
 import { noArchives } from './no-archives.js';
+import { postgresCaseKeyTable } from './postgres-case-keys.js';
 import { PostgresContents } from './postgres-contents.js';
 import { claimDueTrees, claimDuties, isStanding, releaseDuties, treeLengths } from './workers/postgres-duties.js';
 import { readMarks } from './postgres-marks.js';
@@ -168,9 +170,15 @@ class PostgresLedgerStore implements SharedLedgerStore {
     this.#contents = new PostgresContents(pool, keys);
     this.#runRecords = new PostgresRunRecords(pool);
     this.#announcements = new PostgresAnnouncements(place);
+    this.caseKeys = postgresCaseKeyTable({
+      contents: this.#contents,
+      onSession: async (work) => this.#requireWriter().exclusively(work),
+      epoch: () => this.#requireWriter().epoch,
+    });
   }
 
   readonly records = null;
+  readonly caseKeys: CaseKeyTable;
 
   readonly snapshots: SnapshotCache = {
     load: (tree_id) => this.#contents.snapshot(tree_id),

@@ -117,6 +117,11 @@ export class PostgresWriter {
     return this.#session.mode;
   }
 
+  /** The epoch that it writes in; null before it has one. */
+  get epoch(): number | null {
+    return this.#epoch;
+  }
+
   /** The number of the performer; null before `join`. */
   get performer(): number | null {
     return this.#epoch === null ? null : this.#performer;

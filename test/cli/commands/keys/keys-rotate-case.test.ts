@@ -228,6 +228,8 @@ describe('a case key that was rotated, and', () => {
       expect([name, restored.code]).toEqual([name, 4]);
       const left = readdirSync(join(folder, home, 'keys/cases')).filter((one) => /^case-one.*key$/.test(one));
       expect([name, left]).toEqual([name, []]);
+      // The number of the erased key is not used again.
+      expect([name, existsSync(join(folder, home, 'keys/cases/case-one.2.erased'))]).toEqual([name, true]);
       expect([name, existsSync(join(folder, home, 'artifacts/case-one')) && name !== 'before']).toEqual([name, false]);
       const again = await turnpike(folder, ['replay', '--home', home]);
       expect([name, again.code, again.stdout]).toEqual([name, 4, expect.stringContaining('erased with case case-one')]);
