@@ -21,7 +21,7 @@ const CONTENTS_MAX = 500;
 const BYTES_MAX = 8 * 1_024 * 1_024;
 
 /** What the table uses of a store. */
-export interface CaseKeyTableParts {
+export interface PostgresCaseKeyParts {
   readonly contents: PostgresContents;
   /** Runs statements on the session of the writer. */
   readonly onSession: <T>(work: (send: SendStatement) => Promise<T>) => Promise<T>;
@@ -29,7 +29,7 @@ export interface CaseKeyTableParts {
   readonly epoch: () => number | null;
 }
 
-export const postgresCaseKeyTable = (parts: CaseKeyTableParts): CaseKeyTable => {
+export const postgresCaseKeyTable = (parts: PostgresCaseKeyParts): CaseKeyTable => {
   const { contents, onSession, epoch } = parts;
   const { keys } = contents;
   /** One transaction of the writer, whose epoch is not over. */

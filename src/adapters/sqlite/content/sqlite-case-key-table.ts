@@ -4,7 +4,7 @@ import type { SqliteWriter } from '../sqlite-writer.js';
 import { countCaseContents, removeResealed, resealPart } from './sqlite-reseal-contents.js';
 
 /** What the table uses of a store. */
-export interface CaseKeyTableParts {
+export interface SqliteCaseKeyParts {
   readonly keys: CaseKeys;
   readonly writer: () => SqliteWriter;
   /** Runs the work, and translates its errors. */
@@ -12,7 +12,7 @@ export interface CaseKeyTableParts {
 }
 
 /** The keys of the cases of an SQLite ledger. */
-export const sqliteCaseKeyTable = ({ keys, writer, attempt }: CaseKeyTableParts): CaseKeyTable => ({
+export const sqliteCaseKeyTable = ({ keys, writer, attempt }: SqliteCaseKeyParts): CaseKeyTable => ({
   cases: () => keys.cases().filter((case_id) => keys.has(case_id)),
   unfinished: () => keys.unfinishedReplacements(),
   begin: (case_id, by) =>

@@ -29,10 +29,10 @@ describe('rotateCaseKeys', () => {
     const turnpike = await open(folder);
     const agent = await turnpike.startAgent({ case: CASE });
     for (let at = 0; at < 30; at += 1) await agent.submit(write(`/sandbox/${at}.md`, `before ${at}`));
-    let isOver = false;
+    const over = new AbortController();
     let during = 0;
-    const rotation = turnpike.rotateCaseKeys({ case: CASE, ...BY }).finally(() => (isOver = true));
-    while (!isOver) {
+    const rotation = turnpike.rotateCaseKeys({ case: CASE, ...BY }).finally(() => over.abort());
+    while (!over.signal.aborted) {
       expect(await agent.submit(write(`/sandbox/during-${during % 20}.md`, `during ${during}`))).toMatchObject({
         outcome: 'SUCCESS',
       });
