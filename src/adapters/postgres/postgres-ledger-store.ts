@@ -297,7 +297,7 @@ class PostgresLedgerStore implements SharedLedgerStore {
   }
 
   async allowRotations(): Promise<void> {
-    await allowRotations((work) => this.#requireWriter().exclusively(work), this.#place);
+    await allowRotations((work) => this.#requireWriter().exclusively(work));
   }
 
   get rotation(): RotationGate {

@@ -30,6 +30,8 @@ const TRY_LOCK = {
   exclusive: `SELECT pg_try_advisory_lock(${LOCK_KEY}) AS locked`,
   shared: `SELECT pg_try_advisory_lock_shared(${LOCK_KEY}) AS locked`,
 } as const;
+/** Whether no other process writes: it holds until the end of the transaction. */
+export const TRY_TO_BE_ALONE = `SELECT pg_try_advisory_xact_lock(${LOCK_KEY}) AS locked`;
 const TRY_PERFORMER_LOCK = `SELECT pg_try_advisory_lock_shared(${PERFORMER_LOCK}, $1) AS locked`;
 const ADD_PERFORMER = `INSERT INTO performers (host, pid, started, backend_pid)
   VALUES ($1, $2, $3, pg_backend_pid()) RETURNING performer_id`;

@@ -56,7 +56,7 @@ export async function createPostgresCopyTarget(options: PostgresCopyTargetOption
   try {
     await session.exclusively(async (send) => {
       await emptyCopyTables(send, schema);
-      if (isRotated) await setRotatedFormat(send);
+      if (isRotated) await inTransaction(send, () => setRotatedFormat(send));
     });
     return new PostgresCopyTarget(session, keys);
   } catch (cause) {

@@ -10,7 +10,7 @@ import { usageError } from '../../../errors.js';
 import type { RotationGate } from '../../../ports/ledger/ledger-store.js';
 import type { PostgresPlace } from '../postgres-connection.js';
 import { FORMAT_ROTATED } from '../postgres-schema.js';
-import { inTransaction, type SendStatement } from '../writer-session.js';
+import { inTransaction, TRY_TO_BE_ALONE, type SendStatement } from '../writer-session.js';
 
 const COLUMNS_OF_FORMAT_5 = `ALTER TABLE meta ADD COLUMN IF NOT EXISTS rotations integer NOT NULL DEFAULT 0,
   ADD COLUMN IF NOT EXISTS is_rotating boolean NOT NULL DEFAULT false`;
@@ -35,24 +35,36 @@ export const rotationGate = (onSession: OnSession, place: PostgresPlace): Rotati
   },
 });
 
-/** Sets the format that earlier versions refuse. @throws UsageError for a worker that is not alone */
-export async function allowRotations(onSession: OnSession, place: PostgresPlace): Promise<void> {
+/**
+ * Sets the format that earlier versions refuse: a worker of such a version would not know the new keys. So no other process
+ * may write at that moment, and from then on workers may.
+ * @throws UsageError while another process writes
+ */
+export async function allowRotations(onSession: OnSession): Promise<void> {
   if (await onSession(hasRotatedFormat)) return;
-  requireAlone(place);
-  await onSession(setRotatedFormat);
+  const isSet = await onSession((send) =>
+    inTransaction(send, async () => {
+      const [row] = await send({ text: TRY_TO_BE_ALONE });
+      if (row?.['locked'] === 't') await setRotatedFormat(send);
+      return row?.['locked'] === 't';
+    }),
+  );
+  if (isSet) return;
+  throw usageError(
+    'before the first rotation of a key of this ledger no other process may write, because one of an earlier version ' +
+      'would not know the new key: stop all other workers, and try again',
+  );
 }
 
-/** Sets the format that earlier versions refuse. The writer lock must be held alone. */
-export function setRotatedFormat(send: SendStatement): Promise<void> {
-  return inTransaction(send, async () => {
-    await send({ text: COLUMNS_OF_FORMAT_5 });
-    await send({ text: SET_FORMAT, values: [FORMAT_ROTATED] });
-  });
+/** Sets the format that earlier versions refuse, in a transaction. No other process may write. */
+export async function setRotatedFormat(send: SendStatement): Promise<void> {
+  await send({ text: COLUMNS_OF_FORMAT_5 });
+  await send({ text: SET_FORMAT, values: [FORMAT_ROTATED] });
 }
 
 /** K2, K3. */
 async function beginRotation(send: SendStatement, { rotations }: PostgresPlace): Promise<void> {
-  await setRotatedFormat(send);
+  await inTransaction(send, () => setRotatedFormat(send));
   const [row] = await send({ text: BEGIN_ROTATION });
   if (rotations !== undefined) rotations.number = row?.['rotations'] ?? rotations.number;
 }
@@ -75,7 +87,7 @@ async function hasRotatedFormat(send: SendStatement): Promise<boolean> {
 function requireAlone({ isAlone }: PostgresPlace): void {
   if (isAlone === true) return;
   throw usageError(
-    'a key is rotated while no other process can write: stop all workers, and run `turnpike keys rotate --signing`, ' +
+    'this key is rotated while no other process can write: stop all workers, and run `turnpike keys rotate --signing`, ' +
       'or open the store with `alone: true`',
   );
 }

@@ -80,8 +80,9 @@ export async function rotateLedgerKey(parts: RotationParts, options: RotateKeyOp
   if (old === null || anchor.replaceSeal === undefined) throw unsignedError(ledgerKey.privateKey);
   const number = (old.history?.length ?? 0) + 1;
   if (number > ROTATIONS_MAX) throw usageError(`the key of a ledger can be rotated ${ROTATIONS_MAX} times`);
-  await store.allowRotations();
+  const allow = store.allowRotations.bind(store);
   await alone(parts, async () => {
+    await allow();
     await engine.exclusively(() => replaceKey(parts, old, { number, actor, role }));
     await finishAlone(parts, readHomeHistory(ledgerKey)?.rotations ?? []);
   });

@@ -1,9 +1,10 @@
-// `turnpike keys rotate --case` on a ledger in PostgreSQL: another worker that knows the old key goes on with the new one.
+// `turnpike keys rotate --case` on a ledger in PostgreSQL: another worker that knows the old key uses the new one.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { openPostgresStore } from '../../../../src/adapters/postgres/postgres-ledger-store.js';
+import { FORMAT_VERSION } from '../../../../src/adapters/postgres/postgres-schema.js';
 import { openTurnpike, winstonLog, type Turnpike } from '../../../../src/index.js';
 import { homePaths } from '../../../../src/runtime/home/home-paths.js';
 import { erasureSealOf } from '../../../../src/runtime/home/home.js';
@@ -39,6 +40,33 @@ afterAll(() => server?.stop());
     }
   }, 120_000);
 
+  const openWorker = async (): Promise<Turnpike> => {
+    const paths = homePaths(join(folder, 'home'));
+    return openTurnpike({
+      store: await openPostgresStore({
+        url,
+        caseKeysDir: paths.caseKeys,
+        erasureSeal: erasureSealOf(paths, { readOnly: false }),
+      }),
+      keys: paths.keys,
+      sandbox: paths.sandbox,
+      control: false,
+      log: winstonLog('silent'),
+    });
+  };
+
+  test('the first rotation is refused while another worker writes, which may be of an earlier version', async () => {
+    const [one, other] = [await openWorker(), await openWorker()];
+    await expect(one.rotateCaseKeys({ case: null, ...BY })).rejects.toMatchObject({
+      code: 'USAGE',
+      message: expect.stringContaining('stop all other workers'),
+    });
+    await one.close();
+    await other.close();
+    expect(keyFiles()).toEqual(['case-one.1.key', 'case-two.1.key']);
+    expect(await execute(url, 'SELECT format FROM turnpike.meta')).toEqual([{ format: FORMAT_VERSION }]);
+  }, 120_000);
+
   test('replaces the keys, and everything verifies and replays', async () => {
     expect(await rotate('--case', 'case-one')).toMatchObject({
       code: 0,
@@ -53,19 +81,6 @@ afterAll(() => server?.stop());
   }, 120_000);
 
   test('a worker that knows the old key stores nothing under it', async () => {
-    const paths = homePaths(join(folder, 'home'));
-    const openWorker = async (): Promise<Turnpike> =>
-      openTurnpike({
-        store: await openPostgresStore({
-          url,
-          caseKeysDir: paths.caseKeys,
-          erasureSeal: erasureSealOf(paths, { readOnly: false }),
-        }),
-        keys: paths.keys,
-        sandbox: paths.sandbox,
-        control: false,
-        log: winstonLog('silent'),
-      });
     const [one, other] = [await openWorker(), await openWorker()];
     const agent = await one.startAgent({ case: 'case-two' });
     const submit = (text: string) =>
