@@ -36,8 +36,8 @@ export const rotationGate = (onSession: OnSession, place: PostgresPlace): Rotati
 });
 
 /**
- * Sets the format that earlier versions refuse: a worker of such a version would not know the new keys. So no other process
- * may write at that moment, and from then on workers may.
+ * Sets the format that earlier versions refuse: a worker of such a version would not know the new keys. So no other
+ * process may write at that moment; from then on workers may.
  * @throws UsageError while another process writes
  */
 export async function allowRotations(onSession: OnSession): Promise<void> {
