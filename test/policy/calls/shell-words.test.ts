@@ -1,7 +1,7 @@
 // Commands as call rules read them (0061). The oracle is a real shell: what has a reading, it must read alike.
 
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -92,7 +92,8 @@ describe('0061: a real shell reads each command alike', () => {
     mkdirSync(join(folder, 'work'));
     // Files that globs and tildes could match.
     for (const name of ['.env', 'a', 'ab', 'b']) writeFileSync(join(folder, 'work', name), '');
-    const script = '#!/bin/sh\nprintf "%s\\0" "$0" "$@" >> "$WORDS"; printf "\\n\\0" >> "$WORDS"\n';
+    // A file for each process, because commands behind `&` and `|` run at the same time.
+    const script = '#!/bin/sh\nprintf "%s\\0" "$0" "$@" > "$WORDS/$$"\n';
     for (const name of ['p', 'q']) {
       writeFileSync(join(folder, 'bin', name), script);
       chmodSync(join(folder, 'bin', name), 0o755);
@@ -103,15 +104,22 @@ describe('0061: a real shell reads each command alike', () => {
   /** The words of every command that the shell has run. Only `p` and `q` exist. */
   function wordsOf(shell: string, text: string): string[][] {
     const words = join(folder, 'words');
-    writeFileSync(words, '');
+    mkdirSync(words);
     const env = { PATH: join(folder, 'bin'), WORDS: words, HOME: '~' };
     try {
-      execFileSync(shell, ['-c', text], { cwd: join(folder, 'work'), env, stdio: 'ignore', timeout: 10_000 });
+      // Waits for the commands behind `&`.
+      execFileSync(shell, ['-c', `${text}\nwait`], {
+        cwd: join(folder, 'work'),
+        env,
+        stdio: 'ignore',
+        timeout: 10_000,
+      });
     } catch {
       // A command that does not exist.
     }
-    const lines = readFileSync(words, 'utf8').split('\0\n\0').slice(0, -1);
-    return lines.map((line) => line.split('\0')).map(([name = '', ...rest]) => [name.slice(-1), ...rest]);
+    const lines = readdirSync(words).map((name) => readFileSync(join(words, name), 'utf8'));
+    rmSync(words, { recursive: true });
+    return lines.map((line) => line.split('\0').slice(0, -1)).map(([name = '', ...rest]) => [name.slice(-1), ...rest]);
   }
 
   const piece = fc.constantFrom(

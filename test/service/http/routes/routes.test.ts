@@ -36,6 +36,7 @@ const IDS: Readonly<Record<string, string>> = {
   digest: 'f'.repeat(64),
   hash: 'f'.repeat(64),
   step: '1',
+  client: 'claude-code',
 };
 const pathOf = ({ path }: Route): string => path.replace(/\{(\w+)\}/g, (_all, name: string) => IDS[name] ?? MARK);
 
