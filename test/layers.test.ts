@@ -144,6 +144,7 @@ describe('layers', () => {
   test('the page takes of the contract only what is written for it', () => {
     const written = [
       'canonical-json',
+      'inspection/call-coverage',
       'inspection/chart-text',
       'inspection/event-row',
       'inspection/field-author',

@@ -1,6 +1,7 @@
 // Access to a home directory for a command: in this process if it gets the writer lock, else through the process that
 // owns the lock (D13). Commands behave the same in both cases.
 
+import type { HookGate, HookReopening } from '../runtime/hooks/hook-gate.js';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -36,6 +37,8 @@ export interface HomeAccess extends Pick<
   Turnpike,
   'promote' | 'export' | 'approve' | 'readRequest' | 'resolve' | 'erase' | 'sessions' | 'remoteAgents'
 > {
+  /** Reopens a session of a coding agent. @throws UsageError if the process decides no calls of coding agents */
+  reopenHooks(reopening: HookReopening): Promise<void>;
   /** Starts an agent run that is attached to this command. */
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
   /** Null if another process owns the home: runs started there continue there. */
@@ -184,6 +187,7 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
     readRequest: (reading) => turnpike.readRequest(reading),
     resolve: (resolution) => turnpike.resolve(resolution),
     erase: (erasure) => turnpike.erase(erasure),
+    reopenHooks: async (reopening) => requireGate(turnpike).reopen(reopening),
     sessions: turnpike.sessions,
     remoteAgents: turnpike.remoteAgents,
     close: async () => {
@@ -192,6 +196,12 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
       await worker?.close();
     },
   };
+}
+
+/** @throws UsageError */
+function requireGate({ hooks }: Turnpike): HookGate {
+  if (hooks !== null) return hooks;
+  throw usageError('this process decides no calls of coding agents');
 }
 
 /** The reads of the engine advance the part that the command has begun. */
@@ -227,6 +237,7 @@ async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAcc
     readRequest: (reading) => client.readRequest(reading),
     resolve: (resolution) => client.resolve(resolution),
     erase: (erasure) => client.erase(erasure),
+    reopenHooks: (reopening) => client.reopenHooks(reopening),
     sessions: client.sessions(chosen),
     remoteAgents: client.remoteAgents(chosen),
     close: () => client.close(),

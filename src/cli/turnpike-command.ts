@@ -7,6 +7,8 @@ import { homeUseOf, type CliCommand, type CommandGroup, type ExitCode } from './
 import { actions } from './commands/policy/actions.js';
 import { agentsDoctor } from './commands/agents/agents-doctor.js';
 import { agentsInstall } from './commands/agents/agents-install.js';
+import { agentsReopen } from './commands/agents/agents-reopen.js';
+import { agentsSessions } from './commands/agents/agents-sessions.js';
 import { agentsUninstall } from './commands/agents/agents-uninstall.js';
 import { hook } from './commands/agents/hook.js';
 import { approvals } from './commands/runs/approvals.js';
@@ -67,7 +69,10 @@ import { nearestName } from '../runtime/configuration/nearest-name.js';
 export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { title: 'start', commands: [init, configPrint(() => COMMANDS), completion(() => COMMANDS), version] },
   { title: 'agents and runs', commands: [step, run, runs, runsResolve, promote, exportCase, exportVerify] },
-  { title: 'coding agents', commands: [hook, agentsInstall, agentsUninstall, agentsDoctor] },
+  {
+    title: 'coding agents',
+    commands: [hook, agentsInstall, agentsUninstall, agentsDoctor, agentsSessions, agentsReopen],
+  },
   { title: 'approvals', commands: [approvals, approve] },
   { title: 'sessions', commands: SESSION_COMMANDS },
   {

@@ -173,6 +173,8 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
     says: [/checking the files of the backup: \d+ of \d+ files/, /verifying the restored ledger: \d+ of \d+ entries/],
     differs: true,
   },
+  'agents sessions': { call: ['agents', 'sessions'], says: [LISTING] },
+  'agents reopen': { call: ['agents', 'reopen', 'RUN', ...PERSON], says: [OPENING], isRare: true, differs: true },
   doctor: { call: ['doctor'], says: [/examining the installation: \d+ entries/], differs: true },
 };
 

@@ -16,6 +16,10 @@ export const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['ledger', 'export', 'OUT'],
     ['ledger', 'export', 'OUT', '--entries'],
   ],
+  'agents sessions': [
+    ['agents', 'sessions'],
+    ['agents', 'sessions', '--json'],
+  ],
   'machines diff': [['machines', 'diff', 'RUN', 'current']],
   'policy simulate': [['policy', 'simulate']],
   'policy explain': [['policy', 'explain', 'RUN:1']],

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { AS_REPORTED, HOOK_CALL, UNGATED_CALL } from '../../src/contract/inspection/call-coverage.js';
 import { packRows } from '../../src/contract/inspection/event-row.js';
 import type { RunCreationFacts, Chart, Course, EventRow, Tone } from '../../src/contract/inspection/inspection.js';
 import { InlineFeed } from '../../src/inspector/data/inline-feed.js';
@@ -12,8 +13,9 @@ import { momentAfter, appendCourse, RunMarks, momentOfMark } from '../../src/ins
 import { NumberList } from '../../src/inspector/store/rows/number-list.js';
 import { ALL_MOVES, ChartIndex, movesOf, countMovesUntil, Path } from '../../src/inspector/store/path.js';
 import { ProofTracker } from '../../src/inspector/store/proof-tracker.js';
+import { countCoverage } from '../../src/inspector/store/rows/count-coverage.js';
 import { Rows } from '../../src/inspector/store/rows/rows.js';
-import { Runs, stateOf } from '../../src/inspector/store/rows/runs.js';
+import { Runs, stateOf, type Run } from '../../src/inspector/store/rows/runs.js';
 import { listSpans } from '../../src/inspector/store/rows/spans.js';
 import { Store } from '../../src/inspector/store/store.js';
 import { guessOutcome, listPhases, findRefusedPhase } from '../../src/inspector/store/steps.js';
@@ -35,6 +37,8 @@ const BORN: RunCreationFacts = {
   pins: { contract: 'v1', lanes: 'l', roles: 'r' },
   request: null,
   retry_of: null,
+  executor: null,
+  client: null,
 };
 
 const row = (log_index: number, of: Partial<EventRow>): EventRow => ({
@@ -537,4 +541,45 @@ test('the facts of a run come with the row that creates it, and no later row cha
   expect(rows.creations.get(rows.run(0))).toEqual(BORN);
   rows.addPage(packRows([row(2, { label: 'created', tone: 'created', state: 'created', creation: lie })]));
   expect(rows.creations.get(rows.run(0))).toEqual(BORN);
+});
+
+describe('the coverage of a session of a coding agent', () => {
+  const CALLED: RunCreationFacts = { ...BORN, kind: 'tool_gateway', parent: 'run_a.1', executor: 'caller' };
+  const agent = (at: number, of: Partial<EventRow>): EventRow => row(at, { run_id: 'run_a.1', ...of });
+  const called = (at: number, id: string, of: Partial<EventRow>): EventRow =>
+    row(at, { run_id: `run_a.1.${id}`, ...of });
+  const born = { label: 'created', tone: 'created', state: 'created' } as const;
+  const ROWS = [
+    row(0, { ...born, creation: { ...BORN, kind: 'orchestrator', parent: null } }),
+    agent(1, { ...born, creation: BORN }),
+    agent(2, { type: 'input', label: HOOK_CALL }),
+    called(3, '1', { ...born, creation: CALLED }),
+    called(4, '1', { label: 'running', tone: 'running', state: 'running' }),
+    agent(5, { type: 'step_trace', label: 'SUCCESS', tone: 'SUCCESS', step: 1 }),
+    called(6, '1', { label: `tool_call success${AS_REPORTED}`, state: 'completed' }),
+    agent(7, { type: 'input', label: HOOK_CALL }),
+    called(8, '2', { ...born, creation: CALLED }),
+    called(9, '2', { label: 'running', tone: 'running', state: 'running' }),
+    called(10, '2', { label: 'failed', tone: 'failed', state: 'failed' }),
+    agent(11, { type: 'input', label: HOOK_CALL }),
+    called(12, '3', { ...born, creation: CALLED }),
+    called(13, '3', { label: 'denied', tone: 'denied', state: 'denied' }),
+    agent(14, { type: 'input', label: UNGATED_CALL }),
+  ];
+
+  test('is counted up to the position', () => {
+    const { rows, runs } = loaded(ROWS);
+    const root = runs.byId('run_a') as Run;
+    const at = (end: number) => countCoverage(rows, runs, root, end);
+    expect(at(1)).toBe(null);
+    const one = { gated: 1, allowed: 1, denied: 0, approvals: 0, reported: 0, unknown: 0, open: 1, ungated: 0 };
+    expect(at(5)).toEqual(one);
+    expect(at(6)).toEqual({ ...one, open: 0, reported: 1 });
+    expect(at(14)).toEqual({ ...one, gated: 3, allowed: 2, denied: 1, open: 0, reported: 1, unknown: 1, ungated: 1 });
+  });
+
+  test('is null for a tree without calls of a coding agent', () => {
+    const { rows, runs } = loaded();
+    expect(countCoverage(rows, runs, runs.byId('run_a') as Run, 9)).toBe(null);
+  });
 });

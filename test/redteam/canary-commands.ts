@@ -113,6 +113,8 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   'agents install': ({ folder }) => [['claude-code', '--project', folder, '--yes', '--case', CASE]],
   'agents uninstall': ({ folder }) => [['claude-code', '--project', folder, '--yes']],
   'agents doctor': ({ folder }) => [['claude-code', '--project', folder]],
+  'agents sessions': none,
+  'agents reopen': () => [['run_none', '--actor', 'olga', '--role', 'ATTORNEY_ADMIN']],
   'keys list': none,
   'keys rotate': () =>
     [['--signing'], ['--cases']].map((kind) => [...kind, '--actor', 'olga', '--role', 'ATTORNEY_ADMIN']),

@@ -3,7 +3,8 @@
 // must be listed too: no text makes these functions throw.
 
 import type { Entry, RunCreated } from '../run/entry.js';
-import type { RunCreationFacts, EventRow, RowPage, RowTuple, Tone } from './inspection.js';
+import { AS_REPORTED, HOOK_CALL, UNGATED_CALL, UNGATED_INPUT } from './call-coverage.js';
+import type { ClientSession, RunCreationFacts, EventRow, RowPage, RowTuple, Tone } from './inspection.js';
 import { APPROVAL_RULE, NEEDS_APPROVAL, needsApproval } from './needs-approval.js';
 import { RUN_STATES, stateAfterEvent, type RunState } from '../run/run-state.js';
 
@@ -99,6 +100,9 @@ function inputLabel(body: EntryOf<'input'>['body']): string {
       return `session ${body.command.name}`;
     case 'start_run':
       return `start_run ${body.run_kind}`;
+    case 'proposal':
+      if (body.prompt?.artifact_kind !== 'hook_event') return body.kind;
+      return body.input_id.startsWith(UNGATED_INPUT) ? UNGATED_CALL : HOOK_CALL;
     case 'vote':
       return `vote ${body.decision}`;
     case 'resolve':
@@ -119,8 +123,7 @@ function auditLabel(event: EntryOf<'audit_event'>['body'], state: RunState | nul
   if (isWaitingDecision(event)) return `authz ${NEEDS_APPROVAL}`;
   if (isApprovalDenial(event)) return NEEDS_APPROVAL;
   if (action_type === 'authz_decision') return outcome === 'allow' ? 'authz allow' : 'authz deny';
-  if (action_type !== 'system')
-    return `${action_type} ${outcome}${event.reported === undefined ? '' : ', as reported'}`;
+  if (action_type !== 'system') return `${action_type} ${outcome}${event.reported === undefined ? '' : AS_REPORTED}`;
   // The caller gives the reason of a cancellation: only a reason in the form of the platform's codes is a label.
   return CODE.test(outcome_reason) ? outcome_reason : (state ?? outcome);
 }
@@ -167,7 +170,15 @@ const creationFactsOf = (run: RunCreated): RunCreationFacts => ({
   },
   request: run.request?.name ?? null,
   retry_of: run.retry?.of ?? null,
+  executor: run.executor ?? null,
+  client: run.run_kind === 'agent' ? clientOf(run.scope) : null,
 });
+
+/** The session of a coding agent that a scope names. */
+const clientOf = ({ client, client_session, client_version, project }: RunCreated['scope']): ClientSession | null =>
+  client === undefined || client_session === undefined || project === undefined
+    ? null
+    : { name: client, session: client_session, version: client_version ?? null };
 
 /** Builds one page, row by row, from consecutive rows. */
 export class RowPacker {

@@ -52,6 +52,18 @@ export interface RunCreationFacts {
   readonly request: string | null;
   /** The run that this one retries. */
   readonly retry_of: string | null;
+  /** `caller`: the caller of the agent executes the request and reports the outcome. Null: the platform executes it. */
+  readonly executor: 'caller' | null;
+  /** For an agent run: the session of a coding agent. */
+  readonly client: ClientSession | null;
+}
+
+/** A session of a coding agent, as its client names it. */
+export interface ClientSession {
+  readonly name: string;
+  /** The client's id of the session, or its hash. */
+  readonly session: string;
+  readonly version: string | null;
 }
 
 /** An entry as one row. */

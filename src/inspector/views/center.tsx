@@ -1,8 +1,11 @@
 // The selected run: its place in the tree, its state, and one of several views of it.
 
 import type { ComponentChildren } from 'preact';
+import { useMemo } from 'preact/hooks';
+import { coverageText } from '../../contract/inspection/call-coverage.js';
 import { useStore } from './common/context.js';
 import { Icon, ToneIcon } from './common/icons.js';
+import { VisibleText } from './common/text.js';
 import { Machine } from './chart/machine.js';
 import { PhaseRail } from './phase-rail.js';
 import { SessionPanel } from './session.js';
@@ -13,6 +16,7 @@ import { trackSignals } from '../store/track-signals.js';
 import type { Tab } from '../store/address.js';
 import { firstEntryOf, kindOf, shortId, displayStateOf, type Run } from '../store/rows/runs.js';
 import { hueOf } from '../store/rows/worst-tones.js';
+import { countCoverage } from '../store/rows/count-coverage.js';
 import { ancestorsOf } from '../store/rows/run-tree-lines.js';
 
 export function Center() {
@@ -23,6 +27,7 @@ export function Center() {
   return (
     <section class="center" aria-label="Run">
       <Crumbs run={run} />
+      <CoverageLine run={run} />
       <Tabs run={run} />
       {(tab === 'step' || tab === 'story') && <PhaseRail run={run} />}
       <div
@@ -85,6 +90,27 @@ function Crumbs({ run }: { readonly run: Run }) {
         </span>
       )}
     </div>
+  );
+}
+
+/** For a session of a coding agent: its client, its calls, what is known of their outcomes, and the gaps. */
+function CoverageLine({ run }: { readonly run: Run }) {
+  const store = useStore();
+  const { at } = store.cursor.value;
+  trackSignals(store.rev);
+  const root = store.runs.get(run.tree);
+  const main = root?.children.map((key) => store.rows.creations.get(key)).find((born) => born?.client);
+  const end = Math.min(at, store.runs.lastOfTree(run.tree));
+  const coverage = useMemo(
+    () => (root === null || main === undefined ? null : countCoverage(store.rows, store.runs, root, end)),
+    [store.rows, store.runs, root, main, end],
+  );
+  if (coverage === null || !main?.client) return null;
+  const { name, version, session } = main.client;
+  return (
+    <p class="coverage" role="note" data-revision={store.revision.value}>
+      <b>{name}</b> {version} session <VisibleText text={session} />: {coverageText(coverage)}
+    </p>
   );
 }
 

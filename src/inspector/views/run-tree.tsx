@@ -93,6 +93,7 @@ function RunLine({ line }: { readonly line: TreeLine | undefined }) {
       </span>
       <ToneIcon tone={state ?? 'plain'} />
       <span class="said">{state}</span>
+      {born?.executor === 'caller' && state !== 'denied' && <small class="by-caller">by client</small>}
       <b>{kind}</b>
       <code>{shortId(run.id)}</code>
       <span class="about">

@@ -87,7 +87,8 @@ function SpanLine({
   const { run, depth } = span;
   const state = displayStateOf(run, store.cursor.value.at);
   const kind = kindOf(store.rows, run);
-  const about = store.rows.creations.get(run.key)?.request ?? '';
+  const { request, executor } = store.rows.creations.get(run.key) ?? { request: null, executor: null };
+  const about = request ?? '';
   const selected = store.view.value.run === run.id;
   const [left, width] = [((span.from - from) / all) * 100, ((span.to - span.from) / all) * 100];
   // After the bar, or before it where the bar ends too late, or in it where the bar also begins too early.
@@ -112,7 +113,10 @@ function SpanLine({
         <span class="about">{about}</span>
       </span>
       <span class={`track h-${hueOf(state ?? 'plain')}`}>
-        <i class={span.ended ? 'bar' : 'bar open'} style={{ left: `${left}%`, width: `max(3px, ${width}%)` }} />
+        <i
+          class={`bar${span.ended ? '' : ' open'}${executor === 'caller' ? ' by-caller' : ''}`}
+          style={{ left: `${left}%`, width: `max(3px, ${width}%)` }}
+        />
         <small class={isInside ? 'inside' : ''} style={labelPlace}>
           {took}
         </small>

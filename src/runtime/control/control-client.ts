@@ -1,3 +1,4 @@
+import type { HookReopening } from '../hooks/hook-gate.js';
 import type { Static, TSchema } from 'typebox';
 import { connectTo, type SocketConnection } from '../../adapters/network/unix-socket.js';
 import type { StepResponse } from '../../contract/run/response.js';
@@ -158,6 +159,11 @@ export class ControlClient {
   /** @throws what `resolve` throws */
   async resolve(resolution: Resolution): Promise<void> {
     await this.#request({ op: 'resolve', resolution }, EmptyResult);
+  }
+
+  /** @throws what `HookGate.reopen` throws */
+  async reopenHooks(reopening: HookReopening): Promise<void> {
+    await this.#request({ op: 'reopen_hooks', reopening }, EmptyResult);
   }
 
   /** @throws what `readRequest` throws */

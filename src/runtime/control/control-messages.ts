@@ -223,6 +223,12 @@ const SessionEnvelope = Type.Object(
 /** One event of a coding agent. */
 const Hook = Type.Object({ id: Id, op: Type.Literal('hook'), ...HookQuestion.properties }, closed);
 
+/** A person reopens a session of a coding agent. */
+const ReopenHooks = Type.Object(
+  { id: Id, op: Type.Literal('reopen_hooks'), reopening: Type.Object({ run: RunId, actor: Text, role: Text }, closed) },
+  closed,
+);
+
 export const ControlRequest = Type.Union([
   StartAgent,
   Respond,
@@ -242,6 +248,7 @@ export const ControlRequest = Type.Union([
   Erase,
   SessionEnvelope,
   Hook,
+  ReopenHooks,
 ]);
 export type ControlRequest = Static<typeof ControlRequest>;
 /** Options of an agent run in another process: attached to the connection, or remote. */

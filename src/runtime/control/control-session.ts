@@ -49,7 +49,7 @@ export interface ControlHost {
   readonly remoteAgents: RemoteAgents;
   readonly sessions: Sessions;
   /** The gate for coding agents; null if this process has none. */
-  readonly hooks: Pick<HookGate, 'answer'> | null;
+  readonly hooks: Pick<HookGate, 'answer' | 'reopen'> | null;
   /** The contract folder of this process, or null if its policy does not come from a folder. */
   readonly contract: string | null;
   readonly log: Log;
@@ -152,6 +152,9 @@ export class ControlSession {
         return { answer: await runSessionRequest(this.#host.sessions, request.question) };
       case 'hook':
         return answerHook(requireGate(this.#host), request);
+      case 'reopen_hooks':
+        await requireGate(this.#host).reopen(request.reopening);
+        return {};
       case 'find_remote':
         return { found: await this.#host.remoteAgents.find(request.run_id) };
       case 'find_keyed':
@@ -230,7 +233,7 @@ export class ControlSession {
 }
 
 /** @throws UsageError */
-function requireGate({ hooks }: ControlHost): Pick<HookGate, 'answer'> {
+function requireGate({ hooks }: ControlHost): Pick<HookGate, 'answer' | 'reopen'> {
   if (hooks !== null) return hooks;
   throw usageError('the process that has this home decides no calls of coding agents: start it with --hooks');
 }

@@ -8,6 +8,7 @@ import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { ReportMatch } from '../../contract/run/report-origin.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { RunError } from '../../errors.js';
+import { UNGATED_INPUT } from '../../contract/inspection/call-coverage.js';
 import { proposalIdOf, type CallKey } from '../../hooks/call-id.js';
 import type { HookOrigin, NativeCall, ReportedOutcome, Client } from '../../hooks/hook-event.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
@@ -34,6 +35,9 @@ export interface SessionCall {
 export type CallVerdict =
   | { readonly decision: 'allow'; readonly run_id: string }
   | { readonly decision: 'pending' | 'deny'; readonly trace: StepTrace };
+
+/** `late`: its call has ended, or was denied. `ungated`: the client has executed a call without a decision. */
+export type OutcomeMatch = 'recorded' | 'late' | 'ungated';
 
 export interface HookCallsParts {
   readonly agents: Pick<Agents, 'respond' | 'findStep'>;
@@ -66,27 +70,34 @@ export class HookCalls {
     });
   }
 
-  /**
-   * Records the outcome of a call.
-   * @returns false if no allowed call waits for it
-   */
-  async report(of: SessionCall, outcome: ReportedOutcome): Promise<boolean> {
+  /** Records the outcome of a call, if an allowed call waits for it. */
+  async report(of: SessionCall, outcome: ReportedOutcome): Promise<OutcomeMatch> {
     // Of equal calls without ids, each report finds the oldest that waits: one report after another.
     return of.call.call_id === null
       ? this.#inTurn(issueKey(of), () => this.#reportOutcome(of, outcome))
       : this.#reportOutcome(of, outcome);
   }
 
-  async #reportOutcome(of: SessionCall, { status, result }: ReportedOutcome): Promise<boolean> {
+  /** Records a call that its client has executed without a decision, as a proposal that policy denies. */
+  async recordUngated(of: SessionCall, hookEvent: string): Promise<void> {
+    const key = { ...keyOf(of, of.call.call_id ?? sha256(hookEvent)), attempt: UNGATED_ATTEMPT };
+    const call = { ...of.call, tool: UNGATED_TOOL, input: { tool: of.call.tool, input: of.call.input } };
+    await this.#parts.agents.respond(of.run_id, payloadOf({ ...of, call }, key), {
+      inputId: `${UNGATED_INPUT}${proposalIdOf(key)}`,
+      hookEvent,
+    });
+  }
+
+  async #reportOutcome(of: SessionCall, { status, result }: ReportedOutcome): Promise<OutcomeMatch> {
     const found = await this.#findOpen(of);
-    if (found === null) return false;
+    if (found === null) return (await this.#isGated(of, status)) ? 'late' : 'ungated';
     const { run_id: run, match } = found;
     try {
       await this.#parts.report({ run, status, match, ...(result === null ? {} : { result }) });
-      return true;
+      return 'recorded';
     } catch (error) {
       // It has ended meanwhile, or the client has reported it differently before: the first report counts.
-      if (error instanceof RunError && error.code === 'INVALID_STATE_TRANSITION') return false;
+      if (error instanceof RunError && error.code === 'INVALID_STATE_TRANSITION') return 'late';
       throw error;
     }
   }
@@ -143,6 +154,14 @@ export class HookCalls {
     return first === undefined ? null : { run_id: first, match: waiting.length > 1 ? 'ambiguous' : 'exact' };
   }
 
+  /** Whether the call was decided. One that was denied and is reported as done was executed nevertheless. */
+  async #isGated(of: SessionCall, status: ReportedOutcome['status']): Promise<boolean> {
+    const { call_id } = of.call;
+    if (call_id === null) return (await this.#nextNumber(of, issueKey(of))) > 0;
+    const step = await this.#parts.agents.findStep(of.run_id, inputIdOf({ ...keyOf(of, call_id), attempt: 0 }));
+    return step !== null && status !== 'done';
+  }
+
   async #authorizedRunOf(of: SessionCall, call_id: string): Promise<string | null> {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       const step = await this.#parts.agents.findStep(of.run_id, inputIdOf({ ...keyOf(of, call_id), attempt }));
@@ -189,6 +208,9 @@ export class HookCalls {
 }
 
 const REMEMBERED_MAX = 16_384;
+/** No policy can name this tool. */
+const UNGATED_TOOL = 'native.ungated';
+const UNGATED_ATTEMPT = ATTEMPTS_MAX;
 /** How many of the newest equal calls may still wait for their outcomes. */
 const OPEN_SEARCHED_MAX = 64;
 

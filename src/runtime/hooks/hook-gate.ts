@@ -9,7 +9,7 @@ import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
 import type { Json, JsonObject } from '../../contract/json.js';
 import { DEFAULT_SECRETS, type SecretPattern } from '../../contract/policy/secret-patterns.js';
-import { RunError } from '../../errors.js';
+import { RunError, usageError } from '../../errors.js';
 import { DIALECTS } from '../../hooks/dialects.js';
 import type { Dialect, HookReply } from '../../hooks/dialect.js';
 import type { Client, HookAnswer, HookEvent, NativeCall } from '../../hooks/hook-event.js';
@@ -17,6 +17,8 @@ import { redactSecrets } from '../../hooks/redact-secrets.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
+import { validateActor } from '../agents/open-input.js';
+import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { HookCalls, type HookCallsParts } from './hook-calls.js';
 import { HookSessions, type HookCaller, type HookSessionsParts, type HookSessionState } from './hook-sessions.js';
 import {
@@ -85,9 +87,21 @@ export class HookGate {
     }
   }
 
-  /** Lets a session go on that policy has ended: a person does so, under a role of class human. */
-  async reopen(client: Client, session: string, caller: HookCaller): Promise<HookSessionState> {
-    return this.#sessions.open(client, { session }, { caller, safe: true, version: null, reopens: true });
+  /**
+   * Lets a session go on that policy has ended after too many denials.
+   * @throws RunError RUN_UNKNOWN for a run of no session; INVALID_STATE_TRANSITION if policy has not ended the session;
+   *   UsageError for a role that is not for people
+   */
+  async reopen({ run, actor, role }: HookReopening): Promise<void> {
+    const root = rootRunIdOf(run);
+    const policy = (await this.#parts.engine.peek(root))?.policy ?? null;
+    if (policy === null) throw unknownSession(run);
+    if (policy.roles.get(role)?.class !== 'human') throw usageError(`role: ${role} is not a role of people`);
+    const found = await this.#sessions.reopen(root, validateActor(actor));
+    if (found === null) throw unknownSession(run);
+    if (found.state === 'closed') return;
+    const message = `policy has not ended the session of run ${run}, so it cannot be reopened`;
+    throw new RunError({ code: 'INVALID_STATE_TRANSITION', message });
   }
 
   /** @returns null if the client must be checked first */
@@ -147,20 +161,17 @@ export class HookGate {
     const policy = await this.#policyOf(root);
     const run_id = await this.#sessions.knownAgentOf(root, read, caller);
     if (run_id === null) return;
-    const { call } = this.#recordable(incoming, read.call, policy);
+    const { call, event } = this.#recordable(incoming, read.call, policy);
     const result =
       read.outcome.result === null ? null : withinLimit(redactSecrets(read.outcome.result, secretsOf(policy)).value);
-    const known = await this.#calls.report(
-      { client, origin: read, call, run_id },
-      { status: read.outcome.status, result },
-    );
-    if (!known) {
-      this.#parts.log.warn('a client reports the outcome of a call that waits for none', {
-        client,
-        run_id,
-        tool: call.tool,
+    const of = { client, origin: read, call, run_id };
+    const match = await this.#calls.report(of, { status: read.outcome.status, result });
+    if (match !== 'recorded')
+      this.#parts.log.warn('a client reports an outcome that no allowed call waits for', {
+        ...{ client, run_id, tool: call.tool, match },
       });
-    }
+    // A client that executes what was not allowed is stopped by the denials of its run.
+    if (match === 'ungated') await this.#calls.recordUngated(of, event).catch(asEnded);
   }
 
   /** The call and its event as they may be recorded: without secrets, with canonical paths. */
@@ -208,6 +219,18 @@ interface Incoming {
 }
 type CallEvent = Extract<HookEvent, { kind: 'call' }>;
 type OutcomeEvent = Extract<HookEvent, { kind: 'outcome' }>;
+
+/** A person who reopens a session. */
+export interface HookReopening {
+  /** A run of the session's newest tree. */
+  readonly run: string;
+  readonly actor: string;
+  /** A role of class human. */
+  readonly role: string;
+}
+
+const unknownSession = (run: string): RunError =>
+  new RunError({ code: 'RUN_UNKNOWN', message: `${run} is no run of a session of a coding agent` });
 
 const NOTHING: HookAnswer = { decision: 'none' };
 

@@ -6,7 +6,7 @@ import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
 import { toRecordedScopeValue } from '../../contract/free-text.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import type { Client, HookOrigin } from '../../hooks/hook-event.js';
+import { CLIENTS, type Client, type HookOrigin } from '../../hooks/hook-event.js';
 import type { Agents } from '../agents/agents.js';
 import { keyedRoot, startKeyedRun } from '../agents/keyed-runs.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
@@ -90,7 +90,7 @@ export class HookSessions {
   /**
    * Opens the next tree of a session after its client was checked, unless it has a live one.
    * @param safe false if the client could act without asking: the tree ends at once, as a record of that
-   * @param reopens whether a person reopens a session that policy has ended
+   * @param reopened_by the person who reopens a session that policy has ended
    */
   async open(
     client: Client,
@@ -99,26 +99,48 @@ export class HookSessions {
       caller,
       safe,
       version,
-      reopens = false,
+      reopened_by = null,
     }: {
       readonly caller: HookCaller;
       readonly safe: boolean;
       readonly version: string | null;
-      readonly reopens?: boolean;
+      readonly reopened_by?: string | null;
     },
   ): Promise<HookSessionState> {
     const found = await this.find(client, origin, caller);
     if (found.state === 'open' || found.state === 'other_project') return found;
-    if (found.state === 'closed' && !reopens) return found;
+    if (found.state === 'closed' && reopened_by === null) return found;
     const name = nameOf(client, origin.session, caller);
     const key = keyOf(name, (await this.#newestTree(name)) + 1);
     const { actor, person, role, lane, case: case_id, project } = caller;
-    const scope = { client, project, ...(version === null ? {} : { client_version: version }) };
+    const scope = {
+      ...{ client, client_session: origin.session, project },
+      ...(version === null ? {} : { client_version: version }),
+      ...(reopened_by === null ? {} : { reopened_by }),
+    };
     const options = { actor, role, lane, case: case_id, ...(person === undefined ? {} : { person }) };
     const correlation = `cor_${name.slice(0, 32)}`;
     const run = await startKeyedRun(this.#parts, { ...options, key, scope, correlation, idleMs: IDLE_MS });
     if (!safe) await run.cancel('unsafe_client');
     return this.find(client, origin, caller);
+  }
+
+  /**
+   * Opens the next tree of a session that policy has ended. What identifies the session is in the scope of its trees.
+   * @returns the state of the session before
+   */
+  async reopen(root: string, reopened_by: string): Promise<HookSessionState | null> {
+    const main = (await this.#parts.engine.peek(root))?.run(mainAgentOf(root))?.context;
+    const client = CLIENTS.find((one) => one === main?.scope['client']);
+    const { client_session: session, project } = main?.scope ?? {};
+    if (main?.lane_id == null || main.case_id === null || client === undefined) return null;
+    if (session === undefined || project === undefined) return null;
+    const { actor, role_id: role, lane_id: lane, case_id } = main;
+    const caller = { actor: actor.actor_id, role, lane, case: case_id, project };
+    const found = await this.find(client, { session }, caller);
+    if (found.state === 'closed' && found.run_id.startsWith(root))
+      await this.open(client, { session }, { caller, safe: true, version: null, reopened_by });
+    return found;
   }
 
   /** The agent run of an event, which is started for a new subagent; null if policy denies it. */
@@ -171,6 +193,6 @@ const subagentOf = ({ actor }: HookCaller, agent: string): string =>
 
 /** Two callers never share a session, even if their clients use the same id. */
 const nameOf = (client: Client, session: string, { actor, role, lane, case: case_id }: HookCaller): string =>
-  sha256(canonicalJson([client, session, actor, role, lane, case_id]));
+  sha256(canonicalJson([client, toRecordedScopeValue(session), actor, role, lane, case_id]));
 
 const keyOf = (name: string, number: number): string => `hook:${name}:${number}`;

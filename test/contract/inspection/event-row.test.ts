@@ -145,6 +145,7 @@ test('runs in a browser: its only run-time imports are names', () => {
   const values = (path: string): string[] =>
     parse(path).statements.flatMap((node) => (/^import (?!type)/.test(node.getText()) ? [node.getText()] : []));
   expect(values('src/contract/inspection/event-row.ts').map((text) => /'(.+)'/.exec(text)?.[1])).toEqual([
+    './call-coverage.js',
     './needs-approval.js',
     '../run/run-state.js',
   ]);

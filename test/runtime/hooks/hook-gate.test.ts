@@ -3,6 +3,8 @@
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { CoverageCounter, coverageText } from '../../../src/contract/inspection/call-coverage.js';
+import { toEventRow } from '../../../src/contract/inspection/event-row.js';
 import type { JsonObject } from '../../../src/contract/json.js';
 import type { HookCaller, HookGate, HookResult } from '../../../src/runtime/hooks/hook-gate.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
@@ -53,6 +55,18 @@ const saidIn = (result: HookResult): string => {
   const { hookSpecificOutput } = (result.reply.body ?? {}) as Said;
   return `${hookSpecificOutput?.permissionDecision ?? 'nothing'}: ${hookSpecificOutput?.permissionDecisionReason ?? ''}`;
 };
+/** The coverage line of each tree. */
+async function coverage(): Promise<readonly string[]> {
+  const lines = [];
+  for await (const { root_run_id } of bench.turnpike.ledger.treesAfter(-1)) {
+    const counter = new CoverageCounter();
+    for await (const entry of bench.turnpike.ledger.entries(root_run_id))
+      counter.add(toEventRow(JSON.stringify(entry), entry.seq, ''));
+    const counts = counter.counts();
+    lines.push(counts === null ? 'no calls' : coverageText(counts));
+  }
+  return lines;
+}
 async function pending(): Promise<{ readonly run_id: string; readonly digest: string }> {
   for await (const found of bench.turnpike.ledger.approvals(new Date(bench.clock.now()).toISOString())) return found;
   throw new Error('nothing waits for an approval');
@@ -172,8 +186,36 @@ describe('0064: a session', () => {
     expect(saidIn(await ask(bash('git status')))).toContain('agents reopen');
     await nextProcess();
     expect(saidIn(await ask(bash('git status')))).toContain('agents reopen');
-    await gate().reopen('claude-code', 'session-1', caller);
+    const [run = ''] = (await runs()).map(({ run_id }) => run_id);
+    const reopen = (role: string, of = run): Promise<void> => gate().reopen({ run: of, actor: 'erika', role });
+    await expect(reopen('CODING_AGENT')).rejects.toMatchObject({ code: 'USAGE' });
+    await expect(reopen('ATTORNEY_ADMIN', 'run_none')).rejects.toMatchObject({ code: 'RUN_UNKNOWN' });
+    await reopen('ATTORNEY_ADMIN');
     expect(saidIn(await ask(bash('git status')))).toMatch(/^allow/);
+    await expect(reopen('ATTORNEY_ADMIN')).rejects.toMatchObject({ code: 'INVALID_STATE_TRANSITION' });
+    const created = (await bench.entries()).flatMap(({ type, body }) => (type === 'run_created' ? [body] : []));
+    expect(created.at(-1)?.scope).toMatchObject({ client_session: 'session-1', reopened_by: 'erika' });
+  });
+
+  test('records a call that its client has executed without a decision, as one that is denied', async () => {
+    const done = { hook_event_name: 'PostToolUse', tool_response: { stdout: '', stderr: '', interrupted: false } };
+    await ask({ ...bash('curl x'), ...done });
+    const denied = bash('rm -rf build');
+    await ask(denied);
+    await ask({ ...denied, ...done });
+    const allowed = bash('git status');
+    await ask(allowed);
+    await ask({ ...allowed, ...done });
+    await ask({ ...allowed, ...done });
+    await ask(bash('git status'));
+    await ask(bash('git push'));
+    expect((await coverage()).at(-1)).toEqual(
+      '6 calls seen · 4 gated (2 allowed, 1 denied, 1 for approval) · 1 outcomes reported, 1 open · ' +
+        'gaps: 2 not gated, 0 with an unknown outcome',
+    );
+    await ask(event('SessionEnd'));
+    expect((await coverage()).at(-1)).toContain('gaps: 2 not gated, 1 with an unknown outcome');
+    expect(await bench.turnpike.replay()).toMatchObject({ ok: true });
   });
 
   test('ends with its open calls, whose outcomes are unknown; a resumed one has another tree', async () => {
@@ -237,7 +279,8 @@ describe('0064: secrets', () => {
 
 test('S4-62: no text of a hook event is left after an erasure of its case', async () => {
   const canaries = new Canaries();
-  const session = canaries.word('session');
+  // An id that is no identifier. Others are recorded as they are.
+  const session = `session "${canaries.word('session')}"`;
   await gate().answer('claude-code', { ...event('SessionStart'), session_id: session }, caller, SAFE);
   const own = { session_id: session, agent_id: canaries.word('subagent') };
   const call = bash(`git status ${canaries.word('command')}`, { ...own, description: canaries.text('more') });

@@ -1,0 +1,80 @@
+import { CoverageCounter, coverageText, type CallCoverage } from '../../../contract/inspection/call-coverage.js';
+import { toEventRow } from '../../../contract/inspection/event-row.js';
+import type { ClientSession, EventRow } from '../../../contract/inspection/inspection.js';
+import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import type { RunTree } from '../../../runtime/ledger/run-tree.js';
+import { commandUsageError } from '../../arguments.js';
+import type { CliCommand, ExitCode } from '../../command.js';
+import { withLedger } from '../../options/folders.js';
+import { escapeText, jsonLine } from '../../text/terminal.js';
+
+const LIMIT_DEFAULT = 20;
+
+/** `turnpike agents sessions`: sessions of coding agents, each with a line of its coverage. */
+export const agentsSessions: CliCommand = {
+  name: 'agents sessions',
+  access: 'read',
+  summary: 'List sessions of coding agents: calls seen, decided and reported, and gaps',
+  operands: { usage: '', min: 0, max: 0 },
+  options: [{ name: 'limit', value: 'N', help: `list the last N sessions (default ${LIMIT_DEFAULT})` }],
+  notes: [
+    'The newest session comes last. A gap is a call that its client has executed without a decision, as far as it has',
+    'reported that, or an allowed call whose outcome stays unknown. Outcomes are what the client has reported.',
+  ],
+  async run(args, io) {
+    const limit = args.text('limit') ?? String(LIMIT_DEFAULT);
+    if (!/^[1-9]\d{0,8}$/u.test(limit)) throw commandUsageError(agentsSessions, '--limit takes a number of at least 1');
+    return withLedger(args, io, async ({ reader }): Promise<ExitCode> => {
+      let isEmpty = true;
+      for await (const tree of reader.trees(Number(limit), mayBeSession)) {
+        const session = await readSession(reader, tree);
+        if (session === null) continue;
+        isEmpty = false;
+        await io.stdout.write(args.flag('json') ? jsonLine(session) : sessionText(session));
+      }
+      if (isEmpty && !args.flag('json')) await io.stdout.write('no sessions of coding agents\n');
+      return 0;
+    });
+  },
+};
+
+interface SessionFacts extends ClientSession {
+  readonly run_id: string;
+  readonly state: string;
+  readonly subagents: readonly string[];
+  readonly coverage: CallCoverage | null;
+}
+
+/** Trees of sessions of coding agents have such ids. Others may have them too. */
+const mayBeSession = ({ root_run_id }: RunTree): boolean => /^run_[0-9a-f]{32}$/.test(root_run_id);
+
+async function readSession(reader: LedgerReader, { root_run_id, runs }: RunTree): Promise<SessionFacts | null> {
+  const counter = new CoverageCounter();
+  const agents: EventRow[] = [];
+  for await (const entry of reader.entries(root_run_id)) {
+    const row = toEventRow(JSON.stringify(entry), entry.seq, '');
+    counter.add(row);
+    if (row.creation?.kind === 'agent') agents.push(row);
+  }
+  const [main, ...others] = agents;
+  const client = main?.creation?.client;
+  if (main === undefined || client == null) return null;
+  const state = runs.find(({ run_id }) => run_id === main.run_id)?.outcome ?? 'running';
+  return {
+    ...client,
+    run_id: main.run_id,
+    state,
+    subagents: others.map(({ run_id }) => run_id),
+    coverage: counter.counts(),
+  };
+}
+
+function sessionText({ name, version, session, run_id, state, subagents, coverage }: SessionFacts): string {
+  const agents = subagents.length === 0 ? '' : `, subagents ${subagents.join(' ')}`;
+  const lines = [
+    `${name} ${version ?? '(unknown version)'}  session ${session}  ${state}`,
+    `  ${run_id}${agents}`,
+    `  ${coverage === null ? 'no calls' : coverageText(coverage)}`,
+  ];
+  return lines.map((line) => `${escapeText(line)}\n`).join('');
+}

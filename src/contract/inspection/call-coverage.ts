@@ -1,0 +1,77 @@
+// How well a session of a coding agent was covered: its calls that were decided, and what is known of their outcomes.
+// The page and the command count it from the same rows.
+
+import { isTerminal } from '../run/run-state.js';
+import { NEEDS_APPROVAL } from './needs-approval.js';
+import type { EventRow } from './inspection.js';
+
+/** The beginning of the id of an input that records a call without a decision. */
+export const UNGATED_INPUT = 'ungated:';
+
+/** The labels of inputs that record calls of coding agents. */
+export const HOOK_CALL = 'hook call';
+export const UNGATED_CALL = 'ungated call';
+/** The end of the label of an outcome that the client has reported, and the platform has not seen. */
+export const AS_REPORTED = ', as reported';
+
+/** Counts of the calls of one session. */
+export interface CallCoverage {
+  /** Calls that the client has asked about. A call that is repeated after an approval counts again. */
+  readonly gated: number;
+  readonly allowed: number;
+  readonly denied: number;
+  /** Calls whose request needed an approval. */
+  readonly approvals: number;
+  /** Allowed calls with a reported outcome, with an outcome that will never be known, and without one so far. */
+  readonly reported: number;
+  readonly unknown: number;
+  readonly open: number;
+  /** Calls that were executed without a decision, as far as the client has reported them. */
+  readonly ungated: number;
+}
+
+type CoverageRow = Pick<EventRow, 'run_id' | 'label' | 'tone' | 'type' | 'state' | 'creation'>;
+
+export class CoverageCounter {
+  readonly #outcomes = new Map<string, 'created' | 'open' | 'reported' | 'unknown'>();
+  #gated = 0;
+  #ungated = 0;
+  #approvals = 0;
+
+  /** Adds a row of the session's tree. Rows of one run come in their order. */
+  add({ run_id, label, tone, type, state, creation }: CoverageRow): void {
+    if (type === 'input' && label === HOOK_CALL) this.#gated += 1;
+    if (type === 'input' && label === UNGATED_CALL) this.#ungated += 1;
+    if (type === 'step_trace' && tone === NEEDS_APPROVAL) this.#approvals += 1;
+    if (creation?.executor === 'caller') this.#outcomes.set(run_id, 'created');
+    const known = this.#outcomes.get(run_id);
+    if (known === undefined) return;
+    if (state === 'running') this.#outcomes.set(run_id, 'open');
+    else if (known !== 'created' && label.endsWith(AS_REPORTED)) this.#outcomes.set(run_id, 'reported');
+    else if (known === 'open' && state !== null && isTerminal(state)) this.#outcomes.set(run_id, 'unknown');
+  }
+
+  /** @returns null for a tree without calls of a coding agent */
+  counts(): CallCoverage | null {
+    const [gated, approvals, ungated] = [this.#gated, this.#approvals, this.#ungated];
+    const of = { created: 0, open: 0, reported: 0, unknown: 0 };
+    for (const outcome of this.#outcomes.values()) of[outcome] += 1;
+    const { created, ...known } = of;
+    const allowed = this.#outcomes.size - created;
+    return gated + ungated === 0
+      ? null
+      : { gated, allowed, denied: gated - allowed - approvals, approvals, ...known, ungated };
+  }
+}
+
+/** One line: calls seen, gated, outcomes known, gaps. */
+export function coverageText({ gated, allowed, denied, approvals, ...of }: CallCoverage): string {
+  const { reported, unknown, open, ungated } = of;
+  const gaps = ungated + unknown;
+  return [
+    `${gated + ungated} calls seen`,
+    `${gated} gated (${allowed} allowed, ${denied} denied, ${approvals} for approval)`,
+    `${reported} outcomes reported, ${open} open`,
+    gaps === 0 ? 'no gaps' : `gaps: ${ungated} not gated, ${unknown} with an unknown outcome`,
+  ].join(' · ');
+}
