@@ -5,16 +5,28 @@
 // plugin that it cannot load, so check that the plugin is loaded.
 
 import { spawn } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 
-/** The hook command; an installer writes the absolute path of the program here. */
+/** `turnpike agents install` writes the hook command into this file, with the absolute path of the program. */
+const OPTIONS = new URL('turnpike.json', import.meta.url);
 const COMMAND = ['turnpike', 'hook', 'opencode'];
 const TIMEOUT_MS = 10_000;
 const ANSWER_CHARS_MAX = 65_536;
 const NESTED_MAX = 16;
 
+/** Read for each call and not at the start: opencode goes on without a plugin that fails then. */
+const commandOf = () => {
+  if (!existsSync(OPTIONS)) return COMMAND;
+  const { hook } = JSON.parse(readFileSync(OPTIONS, 'utf8'));
+  if (!Array.isArray(hook) || hook.length === 0 || !hook.every((word) => typeof word === 'string'))
+    throw new Error('Turnpike: turnpike.json has no hook command, so the call is denied');
+  return hook;
+};
+
 const ask = (event) =>
   new Promise((done, fail) => {
-    const child = spawn(COMMAND[0], COMMAND.slice(1), { stdio: ['pipe', 'pipe', 'ignore'] });
+    const [program, ...words] = commandOf();
+    const child = spawn(program, words, { stdio: ['pipe', 'pipe', 'ignore'] });
     let answer = '';
     const timer = setTimeout(() => {
       child.kill('SIGKILL');

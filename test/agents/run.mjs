@@ -13,10 +13,12 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { SCENARIOS } from './box/scenarios.mjs';
+import { SCENARIOS as DIALECT_SCENARIOS } from './box/scenarios.mjs';
+import { SERVICE_SCENARIOS } from './box/service-scenarios.mjs';
 import { cacheFolder, CLIENT_PACKAGES, installClient, versionOf } from './install-clients.mjs';
 import { writePage } from './tested-page.mjs';
 
+const SCENARIOS = { ...DIALECT_SCENARIOS, ...SERVICE_SCENARIOS };
 const ROOT = resolve(fileURLToPath(new URL('../..', import.meta.url)));
 const RUN_MS = 3_600_000;
 const { values } = parseArgs({

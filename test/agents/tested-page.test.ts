@@ -13,7 +13,9 @@ interface Clients {
 }
 
 const load = (path: string): Promise<unknown> => import(join(ROOT, 'test/agents', path));
-const { SCENARIOS } = (await load('box/scenarios.mjs')) as { readonly SCENARIOS: Scenarios };
+const { SCENARIOS: dialect } = (await load('box/scenarios.mjs')) as { readonly SCENARIOS: Scenarios };
+const { SERVICE_SCENARIOS } = (await load('box/service-scenarios.mjs')) as { readonly SERVICE_SCENARIOS: Scenarios };
+const SCENARIOS = { ...dialect, ...SERVICE_SCENARIOS };
 const { CLIENT_PACKAGES, versionOf } = (await load('install-clients.mjs')) as Clients;
 
 const page = readFileSync(join(ROOT, 'docs/coding-agents-tested.md'), 'utf8');

@@ -1,7 +1,7 @@
 // The opencode plugin without opencode: its hook command is a program that answers what the test says. `npm run agents`
 // runs the plugin in opencode.
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { beforeAll, describe, expect, test } from '@jest/globals';
@@ -30,15 +30,23 @@ const folder = tempFolder('plugin');
 const seen = join(folder, 'events.jsonl');
 let count = 0;
 
+const SOURCE = readFileSync(join(ROOT, 'packaging/opencode/turnpike.js'), 'utf8');
+
 /** The plugin with a hook command that writes the event to a file and then does `act`. */
-const load = async (act: string, command?: readonly string[]): Promise<Plugin> => {
-  const hook = join(folder, `hook-${++count}.sh`);
+const load = (act: string, command?: readonly string[]): Promise<Plugin> => {
+  const hook = join(folder, `hook-${count}.sh`);
   writeFileSync(hook, `cat >> ${seen}; echo >> ${seen}\n${act}\n`);
-  const words = JSON.stringify(command ?? ['/bin/sh', hook]);
-  const source = readFileSync(join(ROOT, 'packaging/opencode/turnpike.js'), 'utf8');
-  const file = join(folder, `plugin-${count}.mjs`);
-  writeFileSync(file, source.replace(/^const COMMAND = .*$/m, `const COMMAND = ${words};`));
-  const { Turnpike } = (await import(pathToFileURL(file).href)) as { Turnpike: (input: object) => Promise<Plugin> };
+  return loadWith(JSON.stringify({ hook: command ?? ['/bin/sh', hook] }));
+};
+
+/** The plugin with this text as its options. */
+const loadWith = async (options: string): Promise<Plugin> => {
+  const own = join(folder, `plugin-${++count}`);
+  mkdirSync(own);
+  writeFileSync(join(own, 'turnpike.json'), options);
+  writeFileSync(join(own, 'turnpike.mjs'), SOURCE);
+  const url = pathToFileURL(join(own, 'turnpike.mjs')).href;
+  const { Turnpike } = (await import(url)) as { Turnpike: (input: object) => Promise<Plugin> };
   return Turnpike({ client: API, directory: '/project' });
 };
 
@@ -95,6 +103,16 @@ describe('opencode plugin', () => {
     const plugin = await load(ALLOW);
     await expect(plugin['tool.execute.before'](call('unknown'), { args: {} })).rejects.toThrow(/does not know/);
     await expect(plugin['tool.execute.before'](call('loop'), { args: {} })).rejects.toThrow(/nested too deeply/);
+  });
+
+  test.each([
+    ['no JSON', '{', /JSON/],
+    ['no command', '{}', /no hook command/],
+    ['an empty command', '{"hook":[]}', /no hook command/],
+    ['a command that is no list of words', '{"hook":["a",1]}', /no hook command/],
+  ])('U-08: a call is stopped if turnpike.json has %s', async (_, options, reason) => {
+    const plugin = await loadWith(options);
+    await expect(plugin['tool.execute.before'](call(), { args: {} })).rejects.toThrow(reason);
   });
 
   test('U-08: a failure to report an outcome does not stop the client', async () => {

@@ -3,6 +3,7 @@
 import { sha256 } from '../../contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { note, opens, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
+import { commandLine, findHookCommand } from './hook-command.js';
 import { installRemedy, readSettings, versionFindings } from './findings.js';
 import { objectIn, textIn, type ReadSettings } from './hook-handlers.js';
 import { readCommentedObject, readJsonObject } from './read-json.js';
@@ -60,12 +61,20 @@ function judgePlugins({ plugin_sha256 }: ClientFacts, plugins: readonly Settings
     );
 }
 
-/** Without valid options the plugin denies every call. */
+/** The plugin runs the command that its options name, and believes it. */
 function judgeOptions({ files }: ClientFacts, plugin: SettingsFile): readonly ClientFinding[] {
   const options = files.find(({ kind, level }) => kind === 'plugin_options' && level === plugin.level);
   const found = options?.text == null ? null : readJsonObject(options.text);
-  const isValid = found !== null && textIn(found, 'home') !== '' && Array.isArray(found['hook']);
-  if (isValid) return [];
+  const words = found?.['hook'];
+  if (found !== null && Array.isArray(words) && textIn(found, 'home') !== '' && isHook(words)) return [];
+  if (Array.isArray(words))
+    return [
+      opens(
+        'opencode.hook_command',
+        `The command in ${options?.path ?? ''} is not in the form that the installation writes: it may allow every call.`,
+        installRemedy('opencode'),
+      ),
+    ];
   return [
     note(
       'opencode.plugin_options',
@@ -74,6 +83,9 @@ function judgeOptions({ files }: ClientFacts, plugin: SettingsFile): readonly Cl
     ),
   ];
 }
+
+const isHook = (words: readonly Json[]): boolean =>
+  words.every((word) => typeof word === 'string') && findHookCommand(commandLine(words), 'opencode') !== null;
 
 /** Without its package, opencode waits for the installation of it, without end where there is no network. */
 function judgeDependency({ files, version }: ClientFacts, plugin: SettingsFile): readonly ClientFinding[] {

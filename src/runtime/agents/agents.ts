@@ -18,7 +18,7 @@ import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import type { PolicyCache } from '../policy-cache.js';
 import type { EngineTelemetry } from '../telemetry/engine-telemetry.js';
 import { AgentQueue } from './agent-queue.js';
-import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
+import type { AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import {
   createProposalPrompt,
   createCancelInput,
@@ -26,7 +26,13 @@ import {
   inputKeysOf,
   toRecordedInputId,
 } from './notes.js';
-import { createStartAgentInput, checkInputId, checkTokens, createOpenInput } from './open-input.js';
+import {
+  createStartAgentInput,
+  checkInputId,
+  checkTokens,
+  createOpenInput,
+  type SharingAgentOptions,
+} from './open-input.js';
 import { payloadBytes } from './payload-bytes.js';
 
 /** Limit of live agent runs per process. */
@@ -69,7 +75,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   }
 
   /** @param keyedRoot the id of the run tree of a key: two workers that open it at once open one tree */
-  async start(options: AgentOptions, keyedRoot: string | null = null): Promise<AgentRun> {
+  async start(options: SharingAgentOptions, keyedRoot: string | null = null): Promise<AgentRun> {
     if (this.#live.size >= LIVE_AGENTS_MAX) {
       throw new RunError({ code: 'AGENT_BUSY', message: `${LIVE_AGENTS_MAX} agent runs are live: end some first` });
     }
@@ -99,7 +105,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
    * Starts another agent run in a live tree, once for each `name`, which is the end of its actor.
    * @returns its id; null if policy denies it, or if the tree has ended
    */
-  async startIn(root: string, name: string, options: AgentOptions): Promise<string | null> {
+  async startIn(root: string, name: string, options: SharingAgentOptions): Promise<string | null> {
     const policy = (await this.#attachedEngine.peek(root))?.policy ?? null;
     if (policy === null) return null;
     const input = { ...createStartAgentInput(root, options, policy), input_id: `${root}/agent/${name}` };

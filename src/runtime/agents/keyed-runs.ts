@@ -12,7 +12,7 @@ import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, AgentRun, RunEnding } from './agent-run.js';
 import { runEndedError, type Agents } from './agents.js';
-import { AGENT_DEFAULTS, asPerson } from './open-input.js';
+import { AGENT_DEFAULTS, asPerson, type SharingAgentOptions } from './open-input.js';
 
 interface KeyedRunsParts {
   readonly agents: Agents;
@@ -24,7 +24,10 @@ interface KeyedRunsParts {
  * Starts the run of a key, or attaches to it.
  * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, person, role, lane or case; UsageError
  */
-export async function startKeyedRun(parts: KeyedRunsParts, options: AgentOptions & { key: string }): Promise<AgentRun> {
+export async function startKeyedRun(
+  parts: KeyedRunsParts,
+  options: SharingAgentOptions & { key: string },
+): Promise<AgentRun> {
   const { agents, engine } = parts;
   if (options.link === 'attached') throw usageError('key: the run of a key is remote, because it outlives its caller');
   const root = keyedRoot(options.key);

@@ -60,7 +60,17 @@ export function createOpenInput(root: string, options: AgentOptions, pinned: Pin
   return { open, notes: materials };
 }
 
-export function createStartAgentInput(root: string, options: AgentOptions, policy: Policy): InputOf<'start_agent'> {
+/** For an agent that shares the budgets of its tree with others. */
+export interface SharingAgentOptions extends AgentOptions {
+  /** Its budget: this part of what the policy gives the tree, above 0 and at most 1. Default: all that is left. */
+  readonly budgetShare?: number;
+}
+
+export function createStartAgentInput(
+  root: string,
+  options: SharingAgentOptions,
+  policy: Policy,
+): InputOf<'start_agent'> {
   const link = requireOneOf('link', AGENT_LINKS, options.link ?? 'attached');
   return {
     kind: 'start_agent',
@@ -73,8 +83,18 @@ export function createStartAgentInput(root: string, options: AgentOptions, polic
     exposure: narrowExposure(policy.exposure, requireOneOf('exposure', EXPOSURES, options.exposure ?? policy.exposure)),
     link,
     idle_ms: link === 'remote' ? validateIdle(options.idleMs ?? IDLE_MS_DEFAULT) : null,
-    budget: options.budget === undefined ? null : validateBudget(options.budget),
+    budget: budgetOf(options, policy),
   };
+}
+
+function budgetOf({ budget, budgetShare }: SharingAgentOptions, { budgets }: Policy): BudgetLimits | null {
+  if (budget !== undefined) return validateBudget(budget);
+  if (budgetShare === undefined) return null;
+  const limited = BUDGET_KINDS.flatMap((kind) => {
+    const limit = budgets[kind];
+    return limit == null ? [] : [[kind, Math.ceil(limit * budgetShare)]];
+  });
+  return Object.fromEntries(limited) as BudgetLimits;
 }
 
 /**

@@ -23,6 +23,7 @@ import { HookCalls, type HookCallsParts } from './hook-calls.js';
 import { HookSessions, type HookCaller, type HookSessionsParts, type HookSessionState } from './hook-sessions.js';
 import {
   closedReason,
+  NO_SUBAGENT_REASON,
   denialReason,
   FAILURE_REASON,
   OTHER_PROJECT_REASON,
@@ -144,7 +145,8 @@ export class HookGate {
     const { client, caller } = incoming;
     const policy = await this.#policyOf(root);
     const run_id = await this.#sessions.agentOf(root, read, caller);
-    if (run_id === null) return { decision: 'deny', reason: closedReason(root) };
+    if (run_id === null)
+      return { decision: 'deny', reason: read.agent === null ? closedReason(root) : NO_SUBAGENT_REASON };
     const { call, event } = this.#recordable(incoming, read.call, policy);
     const verdict = await this.#calls.decide({ client, origin: read, call, run_id }, event).catch(asEnded);
     if (verdict === null) return { decision: 'deny', reason: closedReason(run_id) };

@@ -52,6 +52,10 @@ export const closedReason = (run_id: string): string =>
   `Turnpike: policy has ended this session (run ${run_id}), so every call is denied. ` +
   `A person may reopen it: \`turnpike agents reopen ${run_id}\`.`;
 
+export const NO_SUBAGENT_REASON =
+  'Turnpike: policy allows no further subagent while the others have its budgets, so the call is denied. ' +
+  'Wait until one of them has ended.';
+
 export const OTHER_PROJECT_REASON =
   'Turnpike: this session belongs to another project folder, so the call is denied. Start a new session here.';
 

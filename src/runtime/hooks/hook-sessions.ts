@@ -49,6 +49,10 @@ const REMEMBERED_MAX = 4_096;
 /** Thirty days: a session may rest before it is resumed. */
 const IDLE_MS = 2_592_000_000;
 
+/** The budgets of a tree are those of the session: without a part for each, the main agent would have them all. */
+const MAIN_BUDGET = { budgetShare: 1 / 2 } as const;
+const SUBAGENT_BUDGET = { budgetShare: 1 / 32 } as const;
+
 type Origin = Pick<HookOrigin, 'session'>;
 
 export class HookSessions {
@@ -120,7 +124,10 @@ export class HookSessions {
     };
     const options = { actor, role, lane, case: case_id, ...(person === undefined ? {} : { person }) };
     const correlation = `cor_${name.slice(0, 32)}`;
-    const run = await startKeyedRun(this.#parts, { ...options, key, scope, correlation, idleMs: IDLE_MS });
+    const run = await startKeyedRun(this.#parts, {
+      ...{ ...options, ...MAIN_BUDGET },
+      ...{ key, scope, correlation, idleMs: IDLE_MS },
+    });
     if (!safe) await run.cancel('unsafe_client');
     return this.find(client, origin, caller);
   }
@@ -149,7 +156,7 @@ export class HookSessions {
     if (known !== null || origin.agent === null) return known;
     const actor = subagentOf(caller, origin.agent);
     const { person = caller.actor, role, lane } = caller;
-    const options = { actor, person, role, lane, link: 'remote', idleMs: IDLE_MS } as const;
+    const options = { actor, person, role, lane, link: 'remote', idleMs: IDLE_MS, ...SUBAGENT_BUDGET } as const;
     return this.#parts.agents.startIn(root, sha256(origin.agent).slice(0, 16), options);
   }
 

@@ -17,6 +17,13 @@ const put = (path, content) => {
   writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
 };
 
+/** Changes a file that `turnpike agents install` has written. */
+const change = (path, from, to) => {
+  const text = readFileSync(path, 'utf8');
+  if (!text.includes(from)) throw new Error(`${path} has no ${from}`);
+  writeFileSync(path, text.replaceAll(from, to));
+};
+
 /** A command hook for each of some events. */
 const hooksOf = (names, hook, more = {}) =>
   Object.fromEntries(names.map((name) => [name, [{ ...more, hooks: [hook] }]]));
@@ -24,11 +31,15 @@ const hooksOf = (names, hook, more = {}) =>
 const CLAUDE_EVENTS = ['PreToolUse', 'PostToolUse', 'PostToolUseFailure', 'SessionStart', 'SessionEnd', 'SubagentStop'];
 
 const CLAUDE_CODE = {
-  configure({ home, hook, notes }) {
-    const handler = { type: 'command', command: `${hook} claude-code`, timeout: 20, onFailure: 'block' };
-    put(join(home, '.claude/settings.json'), { hooks: hooksOf(CLAUDE_EVENTS, handler) });
+  configure({ home, notes }) {
     put(join(home, 'mcp.json'), { mcpServers: { notes: { command: 'node', args: [notes] } } });
   },
+  addHooks({ home, hook }) {
+    const handler = { type: 'command', command: `${hook} claude-code`, timeout: 20, onFailure: 'block' };
+    put(join(home, '.claude/settings.json'), { hooks: hooksOf(CLAUDE_EVENTS, handler) });
+  },
+  /** Makes the installed hooks so that `turnpike agents doctor` finds them open. */
+  loosen: ({ home }) => change(join(home, '.claude/settings.json'), '"onFailure": "block"', '"onFailure": "continue"'),
   variables: {
     ANTHROPIC_BASE_URL: MODEL,
     ANTHROPIC_API_KEY: 'none',
@@ -49,16 +60,21 @@ const CLAUDE_CODE = {
 const CODEX_EVENTS = ['PreToolUse', 'PostToolUse', 'SessionStart', 'SessionEnd', 'SubagentStop'];
 
 const CODEX = {
-  configure({ home, hook, notes }) {
-    const command = `timeout 15 ${hook} codex || { echo the hook failed >&2; exit 2; }`;
-    put(join(home, '.codex/hooks.json'), { hooks: hooksOf(CODEX_EVENTS, { type: 'command', command, timeout: 20 }) });
+  configure({ home, notes }) {
     put(
       join(home, '.codex/config.toml'),
       readFileSync(new URL('codex.toml', import.meta.url), 'utf8').replace('NOTES', notes),
     );
   },
+  addHooks({ home, hook }) {
+    const command = `timeout 15 ${hook} codex || { echo the hook failed >&2; exit 2; }`;
+    put(join(home, '.codex/hooks.json'), { hooks: hooksOf(CODEX_EVENTS, { type: 'command', command, timeout: 20 }) });
+  },
+  loosen: ({ home }) => change(join(home, '.codex/config.toml'), 'shell_tool = false', 'shell_tool = true'),
   variables: { MODEL_KEY: 'none' },
-  start: (home, prompt) => ['exec', '--skip-git-repo-check', '--dangerously-bypass-hook-trust', prompt],
+  start: (home, prompt) => ['exec', '--skip-git-repo-check', prompt],
+  /** Hooks that no one has trusted run too. */
+  untrusted: ['--dangerously-bypass-hook-trust'],
   shell: (cmd) => ({ tool: 'exec_command', input: { cmd } }),
   // Codex writes files by patches only.
   write: (path, content) => ({
@@ -85,13 +101,17 @@ const CODEX = {
 const GEMINI_EVENTS = ['BeforeTool', 'AfterTool', 'SessionStart', 'SessionEnd'];
 
 const GEMINI_CLI = {
-  configure({ home, hook, notes }) {
-    const command = `timeout 15 ${hook} gemini-cli || { echo the hook failed >&2; exit 2; }`;
+  configure({ home, notes }) {
     const base = JSON.parse(readFileSync(new URL('gemini.json', import.meta.url), 'utf8'));
-    const hooks = hooksOf(GEMINI_EVENTS, { type: 'command', command, timeout: 20_000 }, { matcher: '*' });
-    const mcpServers = { notes: { command: 'node', args: [notes] } };
-    put(join(home, '.gemini/settings.json'), { ...base, mcpServers, hooks });
+    put(join(home, '.gemini/settings.json'), { ...base, mcpServers: { notes: { command: 'node', args: [notes] } } });
   },
+  addHooks({ home, hook }) {
+    const command = `timeout 15 ${hook} gemini-cli || { echo the hook failed >&2; exit 2; }`;
+    const path = join(home, '.gemini/settings.json');
+    const hooks = hooksOf(GEMINI_EVENTS, { type: 'command', command, timeout: 20_000 }, { matcher: '*' });
+    put(path, { ...JSON.parse(readFileSync(path, 'utf8')), hooks });
+  },
+  loosen: ({ home }) => change(join(home, '.gemini/settings.json'), 'exit 2; }', 'exit 1; }'),
   variables: { GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: MODEL, GEMINI_CLI_NO_RELAUNCH: 'true' },
   start: (home, prompt) => ['-p', prompt, '--approval-mode', 'yolo'],
   shell: shellOf('run_shell_command', 'command'),
@@ -101,18 +121,21 @@ const GEMINI_CLI = {
 };
 
 const OPENCODE = {
-  configure({ home, hook, notes }) {
+  configure({ home, notes }) {
     const folder = join(home, '.config/opencode');
     const base = JSON.parse(readFileSync(new URL('opencode.json', import.meta.url), 'utf8'));
     put(join(folder, 'opencode.json'), { ...base, mcp: { notes: { type: 'local', command: ['node', notes] } } });
-    const words = JSON.stringify([...hook.split(' '), 'opencode']);
-    const plugin = readFileSync(PLUGIN, 'utf8').replace(/^const COMMAND = .*$/m, `const COMMAND = ${words};`);
-    put(join(folder, 'plugins/turnpike.js'), plugin);
     // Its folder of plugins must hold the package of plugins, with its lock.
     for (const name of ['node_modules', 'package.json', 'package-lock.json']) {
       cpSync(join(pluginFolder(), name), join(folder, name), { recursive: true });
     }
   },
+  addHooks({ home, hook }) {
+    const folder = join(home, '.config/opencode/plugins');
+    put(join(folder, 'turnpike.js'), readFileSync(PLUGIN, 'utf8'));
+    put(join(folder, 'turnpike.json'), { home, hook: [...hook.split(' '), 'opencode'] });
+  },
+  loosen: ({ home }) => change(join(home, '.config/opencode/plugins/turnpike.js'), '\n', '\n\n'),
   variables: {
     OPENCODE_DISABLE_AUTOUPDATE: '1',
     OPENCODE_DISABLE_MODELS_FETCH: '1',
@@ -128,4 +151,4 @@ const OPENCODE = {
 const CLIENTS = { 'claude-code': CLAUDE_CODE, codex: CODEX, 'gemini-cli': GEMINI_CLI, opencode: OPENCODE };
 
 /** A client by its name, with the words that start it. */
-export const clientOf = (name) => ({ ...CLIENTS[name], name, command: commandOf(name), notes: NOTES });
+export const clientOf = (name) => ({ untrusted: [], ...CLIENTS[name], name, command: commandOf(name), notes: NOTES });

@@ -1,4 +1,9 @@
-// An MCP server over standard input and output with one tool, `note`.
+// An MCP server over standard input and output with one tool, `note`. The text `wait FOLDER` makes it write the file
+// FOLDER/entered, and wait for FOLDER/go.
+
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 
 import { createInterface } from 'node:readline';
 
@@ -16,7 +21,12 @@ const METHODS = {
     serverInfo: { name: 'notes', version: '1.0.0' },
   }),
   'tools/list': () => ({ tools: [NOTE] }),
-  'tools/call': ({ arguments: given }) => ({ content: [{ type: 'text', text: `noted: ${given?.text}` }] }),
+  'tools/call': async ({ arguments: given }) => {
+    const [, folder] = /^wait (.+)$/.exec(given?.text) ?? [];
+    if (folder !== undefined) writeFileSync(join(folder, 'entered'), '');
+    while (folder !== undefined && !existsSync(join(folder, 'go'))) await delay(20);
+    return { content: [{ type: 'text', text: `noted: ${given?.text}` }] };
+  },
   ping: () => ({}),
 };
 
@@ -25,6 +35,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params } = JSON.parse(line);
   if (id === undefined) continue;
   const answer = METHODS[method];
-  const reply = answer ? { result: answer(params ?? {}) } : { error: { code: -32601, message: 'Method not found' } };
+  const reply = answer
+    ? { result: await answer(params ?? {}) }
+    : { error: { code: -32601, message: 'Method not found' } };
   process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, ...reply })}\n`);
 }

@@ -10,24 +10,28 @@ import { versionOf } from '../install-clients.mjs';
 import { clientOf } from './clients.mjs';
 import { startDialectGate } from './dialect-gate.mjs';
 import { SCENARIOS } from './scenarios.mjs';
+import { SERVICE_SCENARIOS } from './service-scenarios.mjs';
+import { ServiceGate } from './service-gate.mjs';
 import { startModel } from './scripted-model.mjs';
 
 const [clientName, scenarioName, folder, calls] = process.argv.slice(2);
-const CLIENT_MS = SCENARIOS[scenarioName].clientMs ?? 240_000;
+const isService = Object.hasOwn(SERVICE_SCENARIOS, scenarioName);
+const { run, clientMs: CLIENT_MS = 240_000 } = { ...SCENARIOS, ...SERVICE_SCENARIOS }[scenarioName];
 const HOOK = `${process.execPath} ${fileURLToPath(new URL('hook-command.mjs', import.meta.url))}`;
 const ALLOW = { decision: 'allow', run_id: 'run_test.1' };
 
 const client = clientOf(clientName);
 const [home, project] = [join(folder, 'home'), join(folder, 'project')];
 for (const path of [home, project]) mkdirSync(path, { recursive: true });
-client.configure({ home, hook: HOOK, notes: client.notes });
+client.configure({ home, notes: client.notes });
 
 /** Starts the client on a prompt and waits for its end. Its output goes to FOLDER/client.log. */
 function runClient(prompt, { words = [], variables = {} } = {}) {
   const [program, ...first] = client.command;
-  const child = spawn(program, [...first, ...client.start(home, prompt), ...words], {
+  const trust = isService ? [] : client.untrusted;
+  const child = spawn(program, [...first, ...client.start(home, prompt), ...trust, ...words], {
     cwd: project,
-    env: { ...process.env, ...client.variables, ...variables },
+    env: { ...process.env, ...gate.environment, ...client.variables, ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -43,11 +47,15 @@ function runClient(prompt, { words = [], variables = {} } = {}) {
 }
 
 const model = await startModel(9321, [{ text: 'FINISHED' }]);
-const gate = await startDialectGate(9322, DIALECTS, () => ALLOW);
+const gate = isService
+  ? new ServiceGate({ folder, home, project, client })
+  : await startDialectGate(9322, DIALECTS, () => ALLOW);
 const scenario = {
   client,
   model,
   gate,
+  folder,
+  home,
   project,
   runClient,
   calls: Number(calls),
@@ -57,13 +65,17 @@ const scenario = {
 };
 let result;
 try {
-  result = await SCENARIOS[scenarioName].run(scenario);
+  if (isService) await gate.open();
+  else client.addHooks({ home, hook: HOOK });
+  result = await run(scenario);
 } catch (error) {
   result = { ok: false, did: `failed: ${error.stack}` };
 }
-const lines = gate.events.map((entry) => JSON.stringify(entry)).join('\n');
-writeFileSync(join(folder, 'events.jsonl'), `${lines}\n`);
+if (!isService) {
+  const lines = gate.events.map((entry) => JSON.stringify(entry)).join('\n');
+  writeFileSync(join(folder, 'events.jsonl'), `${lines}\n`);
+}
 writeFileSync(join(folder, 'model.json'), JSON.stringify(model.requests));
 writeFileSync(join(folder, 'result.json'), JSON.stringify({ version: versionOf(clientName), ...result }));
-await Promise.all([gate.close(), model.close()]);
+await Promise.all([gate.close(), model.close()]).catch(() => undefined);
 process.exit(0);

@@ -4,7 +4,7 @@
 // A script is a list of turns, `{ text }` or `{ calls: [{ tool, input }] }`, or an object of such lists: `default`, and
 // others by a word that stands in the first message of a user, for subagents. The server has no state: the calls that a
 // conversation holds already determine the next turn. A call with `capture` gets, in place of "$1" in its input, what
-// group 1 of that expression last matched in the request.
+// group 1 of that expression last matched in the request. `before` of a turn is awaited before its first answer.
 
 import { createServer } from 'node:http';
 import { CHAT, GEMINI, MESSAGES, RESPONSES } from './model-apis.mjs';
@@ -20,7 +20,7 @@ export async function startModel(port, firstScript) {
     const raw = Buffer.concat(parts).toString();
     const body = raw === '' ? {} : JSON.parse(raw);
     requests.push({ path, body });
-    respond(request.method, path, body, response, script);
+    await respond(request.method, path, body, response, script);
   });
   await new Promise((listening) => server.listen(port, '127.0.0.1', listening));
   return {
@@ -37,7 +37,16 @@ const APIS = [
   [/:(?:streamG|g)enerateContent$/, GEMINI],
 ];
 
-function respond(method, path, body, response, script) {
+/** The turns whose `before` was called. */
+const prepared = new WeakSet();
+
+async function prepare(turn) {
+  if (turn.before === undefined || prepared.has(turn)) return;
+  prepared.add(turn);
+  await turn.before();
+}
+
+async function respond(method, path, body, response, script) {
   if (method !== 'POST') return sendJson(response, { object: 'list', data: [], models: [] });
   if (path.endsWith('/count_tokens')) return sendJson(response, { input_tokens: 10 });
   if (path.endsWith(':countTokens')) return sendJson(response, { totalTokens: 10 });
@@ -45,6 +54,7 @@ function respond(method, path, body, response, script) {
   if (api === undefined) return sendJson(response, { error: { message: 'no such route', type: 'not_found' } }, 404);
   const conversation = api.read(body);
   const turn = conversation.hasTools ? turnFor(script, conversation) : { text: conversation.fallback ?? 'ok' };
+  await prepare(turn);
   const { whole, events } = api.write(filled(turn, body), body);
   return api.streams(body, path) ? sendEvents(response, events) : sendJson(response, whole);
 }

@@ -70,6 +70,7 @@ const CODEX = 'home/.codex/config.toml';
 const CODEX_HOOKS = 'home/.codex/hooks.json';
 const GEMINI = 'project/.gemini/settings.json';
 const PLUGIN = 'project/.opencode/plugins/turnpike.js';
+const OPTIONS = 'project/.opencode/plugins/turnpike.json';
 const CLINE = 'home/.cline/hooks/PreToolUse';
 const CURSOR = 'project/.cursor/hooks.json';
 
@@ -184,6 +185,8 @@ const GATE: Readonly<Record<Client, readonly Change[]>> = {
   opencode: [
     ['a changed plugin', replace(PLUGIN, /\n/, '\nthrow new Error();\n'), 'opencode.plugin_changed'],
     ['no plugin', remove(PLUGIN), 'opencode.plugin_missing'],
+    ['another command', replace(OPTIONS, '"hook",', '"hook", "|| true",'), 'opencode.hook_command'],
+    ['a command of another program', replace(OPTIONS, 'main.js', 'other.js'), 'opencode.hook_command'],
     ['a second, changed plugin', write('home/.config/opencode/plugins/turnpike.js', ''), 'opencode.plugin_changed'],
     [
       'a variable that keeps plugins from loading',

@@ -247,6 +247,24 @@ describe('0064: a session', () => {
     ]);
   });
 
+  test('gives each subagent a part of its budgets, and takes back what is left', async () => {
+    await bench.close();
+    await open((name, text) => `${codingEdit(name, text)}${name === 'actions' ? 'budgets: { tool_calls: 64 }\n' : ''}`);
+    const sub = (name: string): Promise<string> => ask(bash('git status', { agent_id: name })).then(saidIn);
+    const said = [await sub('one'), await sub('one'), await sub('one')];
+    expect(said.map((text) => text.replace(/:.*?(rule [\w.]+|$).*/, ' $1').trim())).toEqual([
+      'allow',
+      'allow',
+      'deny rule budget.tool_calls',
+    ]);
+    expect(saidIn(await ask(bash('git status')))).toMatch(/^allow/);
+    // Sixteen at once; what two that end have left is enough for another.
+    for (let n = 2; n <= 16; n += 1) expect(await sub(`agent ${n}`)).toMatch(/^allow/);
+    expect(await sub('agent 17')).toMatch(/^deny: .*no further subagent/);
+    for (const agent_id of ['agent 2', 'agent 3']) await ask(event('SubagentStop', { agent_id }));
+    expect(await sub('agent 18')).toMatch(/^allow/);
+  });
+
   test('of another project is refused', async () => {
     const elsewhere = { ...caller, project: '/elsewhere' };
     expect(saidIn(await gate().answer('claude-code', bash('git status'), elsewhere))).toContain('another project');
