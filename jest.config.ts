@@ -39,9 +39,20 @@ const config: Config = {
       ...suites,
       displayName: 'tests',
       testMatch: ['**/*.test.ts'],
-      testPathIgnorePatterns: ['\\.campaign\\.test\\.ts$'],
+      testPathIgnorePatterns: ['\\.campaign\\.test\\.ts$', '/test/sdk/separate/'],
     },
     { ...suites, displayName: 'campaigns', testMatch: ['**/*.campaign.test.ts'] },
+    // What needs packages that need a later Node: `npm run test:sdks`. The package `ai` is that version too.
+    {
+      ...suites,
+      displayName: 'sdks',
+      testMatch: ['<rootDir>/test/sdk/separate/*.test.ts'],
+      moduleNameMapper: {
+        '^ai$': `${process.env['TURNPIKE_SDKS'] ?? ''}/node_modules/ai7/dist/index.js`,
+        '^ai/test$': `${process.env['TURNPIKE_SDKS'] ?? ''}/node_modules/ai7/dist/test/index.js`,
+        ...suites.moduleNameMapper,
+      },
+    },
     // The same once more, with XState's own actors in place of the table-driven interpreter.
     {
       ...suites,

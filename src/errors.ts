@@ -121,6 +121,13 @@ export class AgentError extends CodedError<
   | 'AGENT_ABORTED' // the caller no longer waits for its answer
 > {}
 
+/** A call of a governed tool of an SDK has no output. The message is for the model. */
+export class GovernedCallError extends CodedError<
+  | 'CALL_DENIED' // by policy, by a person, or because the approval has expired
+  | 'CALL_PENDING' // a person has to approve it first
+  | 'CALL_FAILED' // it was refused, or not executed, or its outcome is not known
+> {}
+
 /** The service behind Restate refuses a call. Only the code travels. */
 export class RestateServiceError extends CodedError<
   | 'MESSAGE_INVALID' // the message is too long, not JSON, or not of its schema

@@ -14,6 +14,7 @@ export type { TraceCarrier } from './contract/trace-context.js';
 export type { RunState } from './contract/run/run-state.js';
 export {
   AgentError,
+  GovernedCallError,
   CapabilityError,
   CodedError,
   ActionFailedError,
@@ -47,7 +48,7 @@ export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/age
 export type { ContentRequest, ReadRequestOptions } from './runtime/content/read-content.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agents/agent-run.js';
 export type { ActionReport } from './runtime/agents/action-reports.js';
-export type { RunRequest } from './runtime/agents/run-requests.js';
+export type { ProposalApproval, RunRequest } from './runtime/agents/run-requests.js';
 export type { LedgerReader, RunTree } from './runtime/ledger/ledger-reader.js';
 export {
   defineAction,

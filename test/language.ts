@@ -66,6 +66,7 @@ export const BARE_WORDS = [
 
 /** File names whose words are neither in the glossary nor in the exports. */
 export const FILE_NAMES: Readonly<Record<string, string>> = {
+  'src/sdk/openai-agents.ts': 'the name of a package',
   'src/cli/main.ts': 'the file that the package starts',
   'src/inspector/main.tsx': 'the file that the page starts',
   'src/inspector/boot.tsx': 'the file that the page starts',

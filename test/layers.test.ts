@@ -29,6 +29,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   service: [...EVERYTHING, 'runtime'],
   cli: [...EVERYTHING, 'runtime', 'service'],
   index: [...EVERYTHING, 'runtime'],
+  sdk: [...EVERYTHING, 'runtime'],
   inspector: ['contract'],
 };
 
@@ -62,6 +63,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/adapters/restate/',
     'src/ledger/verification/check-entry.ts',
     'src/runtime/',
+    'src/sdk/sdk-tool.ts',
     'src/service/mcp/',
     'src/service/http/',
   ],
@@ -77,7 +79,9 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   yauzl: ['src/adapters/bag/bag-zip.ts'],
   'libphonenumber-js': ['src/runtime/high-risk/phone-numbers.ts'],
   ibantools: ['src/runtime/high-risk/account-numbers.ts'],
-  ai: ['src/adapters/ai-sdk-agent.ts'],
+  ai: ['src/adapters/ai-sdk-agent.ts', 'src/sdk/ai-sdk.ts'],
+  '@langchain/core': ['src/sdk/langchain.ts'],
+  '@langchain/langgraph': ['src/sdk/langchain.ts'],
   preact: ['src/inspector/'],
   '@preact/signals': ['src/inspector/'],
   elkjs: ['src/adapters/inspector/elk-layout.ts', 'src/adapters/inspector/layout-worker.ts'],

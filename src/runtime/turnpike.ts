@@ -17,7 +17,8 @@ import { agentSchemas } from './agent-loop/agent-schemas.js';
 import { reportAction, type ActionReport } from './agents/action-reports.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agents/agent-run.js';
 import { startKeyedRun } from './agents/keyed-runs.js';
-import { RunRequests, type RunRequest } from './agents/run-requests.js';
+import { payloadBytes } from './agents/payload-bytes.js';
+import { RunRequests, type ProposalApproval, type RunRequest } from './agents/run-requests.js';
 import {
   readContent,
   readRequest,
@@ -116,6 +117,8 @@ export interface Turnpike extends KeyRotations {
   runAgent(agent: Agent, run: AgentRun, options?: RunAgentOptions): Promise<AgentLoopReport>;
   /** The requests for approval of an agent run, each with what has become of it; none if the run has ended. */
   requests(run_id: string): Promise<readonly RunRequest[]>;
+  /** Whether policy asks for an approval of a proposal of a live agent run, and the request that it has made. */
+  approvalOf(run_id: string, raw: string | Uint8Array): Promise<ProposalApproval>;
   /** Submits a proposal to a live agent run by its id. */
   submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
   /** Like `submit`, but returns the response as the JSON text whose hash the ledger records. */
@@ -323,9 +326,10 @@ const agentActionsOf = (
 
 type LoopParts = TurnpikeComponents & Pick<RunHistorySource, 'store'> & { readonly reader: LedgerReader };
 
-const loopActionsOf = (parts: LoopParts): Pick<Turnpike, 'runAgent' | 'requests'> => ({
+const loopActionsOf = (parts: LoopParts): Pick<Turnpike, 'runAgent' | 'requests' | 'approvalOf'> => ({
   runAgent: (agent, run, options = {}) => parts.keepAlive(runAgentOn(parts, agent, run, options)),
   requests: (run_id) => new RunRequests(parts.engine, parts.clock).list(run_id),
+  approvalOf: (run_id, raw) => new RunRequests(parts.engine, parts.clock).approvalOf(run_id, payloadBytes(raw)),
 });
 
 async function runAgentOn(

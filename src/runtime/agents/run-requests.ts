@@ -6,7 +6,8 @@ import type { ApprovalEntry } from '../../contract/run/approval.js';
 import { approvalRuleFor, approvalStatus, type ApprovalStatus } from '../../policy/approval/approval.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Clock } from '../../ports/clock.js';
-import { requestIn } from '../ledger/request-content.js';
+import { approvalSubject } from '../../step/approval-subject.js';
+import { parseRequest, requestIn } from '../ledger/request-content.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 
 /** A request of a run for the approval of one exact proposal. */
@@ -20,6 +21,13 @@ export interface RunRequest {
   readonly requested_at: string;
   /** Until when votes count, or the approval can be used. */
   readonly expires_at: string;
+}
+
+/** Whether policy asks for the approval of a proposal. */
+export interface ProposalApproval {
+  readonly isNeeded: boolean;
+  /** The request that the proposal has made; null if it was not proposed yet. */
+  readonly request: RunRequest | null;
 }
 
 export class RunRequests {
@@ -47,6 +55,17 @@ export class RunRequests {
     const digest = requestIn(payload, { run, policy: tree.policy })?.digest;
     const entry = entries.find((known) => known.digest === digest);
     return entry === undefined ? null : this.#describe(tree, run_id, entry);
+  }
+
+  /** Whether policy asks for an approval of a proposal, and its request. */
+  async approvalOf(run_id: string, payload: Uint8Array): Promise<ProposalApproval> {
+    const tree = await this.#engine.peek(rootRunIdOf(run_id));
+    const agent = tree?.run(run_id)?.context;
+    const proposal = tree?.policy == null || agent === undefined ? null : parseRequest(payload);
+    if (tree?.policy == null || agent === undefined || proposal === null) return { isNeeded: false, request: null };
+    const subject = approvalSubject({ agent, ...proposal, mediated_run_id: `${run_id}.0` }, tree.policy);
+    const isNeeded = approvalRuleFor(tree.policy.approvals, subject) !== undefined;
+    return { isNeeded, request: isNeeded ? await this.find(run_id, payload) : null };
   }
 
   #describe(tree: Tree | null, run_id: string, entry: ApprovalEntry): RunRequest | null {

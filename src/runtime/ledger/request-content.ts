@@ -20,10 +20,16 @@ export function requestIn(
   bytes: Uint8Array,
   { run: { run_id, case_id }, policy }: RequestingRun,
 ): { readonly request: ApprovedRequest; readonly digest: string } | null {
-  const { action, args } = parseObject(bytes);
-  if (typeof action !== 'string' || !isJsonObject(args)) return null;
-  const request = { action, args: canonicalizeArgs(action, args, policy) };
+  const proposed = parseRequest(bytes);
+  if (proposed === null) return null;
+  const request = { ...proposed, args: canonicalizeArgs(proposed.action, proposed.args, policy) };
   return { request, digest: approvalDigest({ ...request, case_id, run_id }) };
+}
+
+/** The action and the arguments that content holds, as they were proposed; null if it holds none. */
+export function parseRequest(bytes: Uint8Array): ApprovedRequest | null {
+  const { action, args } = parseObject(bytes);
+  return typeof action === 'string' && isJsonObject(args) ? { action, args } : null;
 }
 
 function parseObject(bytes: Uint8Array): JsonObject {

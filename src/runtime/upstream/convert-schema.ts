@@ -70,6 +70,13 @@ export function encodeOutput(encoding: ValueEncoding, value: Json): Json {
   return Object.fromEntries(named.map(([name, member]) => [name, encodeOutput(member, value[name] ?? null)]));
 }
 
+/** The registered form of an input. Members that the schema does not name stay, so that the input is refused. */
+export function encodeInput({ encoding, whole }: ConvertedInput, input: JsonObject): JsonObject {
+  if (whole) return { [WHOLE_INPUT]: canonicalJson(input) };
+  const encoded = encodeOutput(encoding, input);
+  return isJsonObject(encoded) ? { ...input, ...encoded } : input;
+}
+
 /** @returns undefined if a string does not contain JSON */
 function decodeValue(encoding: ValueEncoding, value: Json): Json | undefined {
   if (encoding === 'as_is') return value;

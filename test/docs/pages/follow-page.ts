@@ -1,6 +1,17 @@
 // Follows a tutorial or a how-to guide as a reader would: writes its files, runs its commands, compares their output.
 
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
@@ -24,10 +35,22 @@ export class PageError extends Error {
 }
 
 /** A folder in which the packed package is installed; the folders of pages are in it. */
-export async function installPackage(): Promise<string> {
+export async function installPackage(others: readonly string[] = []): Promise<string> {
   const folder = tempFolder('pages');
-  symlinkSync(join(await installedPackage(), 'node_modules'), join(folder, 'node_modules'));
+  symlinkSync(join(await installedPackage(others), 'node_modules'), join(folder, 'node_modules'));
   return folder;
+}
+
+/** Puts the stand-in for Claude Code where `npm install -g` would put the program. */
+export function addClaude(packageFolder: string): void {
+  const modules = join(packageFolder, 'node_modules');
+  const own = join(modules, '@anthropic-ai/claude-code');
+  mkdirSync(own, { recursive: true });
+  writeFileSync(join(own, 'package.json'), '{ "name": "@anthropic-ai/claude-code", "version": "2.1.330" }');
+  copyFileSync(join(ROOT, 'test/docs/pages/claude-stand-in.mjs'), join(own, 'cli.mjs'));
+  chmodSync(join(own, 'cli.mjs'), 0o755);
+  rmSync(join(modules, '.bin/claude'), { force: true });
+  symlinkSync('../@anthropic-ai/claude-code/cli.mjs', join(modules, '.bin/claude'));
 }
 
 /**

@@ -2,12 +2,13 @@
 
 import { beforeAll, test } from '@jest/globals';
 import { MS_MAX } from '../programs.js';
-import { followFile, installPackage } from './follow-page.js';
+import { addClaude, followFile, installPackage } from './follow-page.js';
 import { TUTORIALS } from './pages.js';
 
 let packageFolder: string;
 beforeAll(async () => {
-  packageFolder = await installPackage();
+  packageFolder = await installPackage(['ai', 'zod']);
+  addClaude(packageFolder);
 }, 300_000);
 
 test.each(TUTORIALS)('%s prints what it shows', (path) => followFile(path, packageFolder), MS_MAX);

@@ -1,0 +1,140 @@
+// The calls of an SDK in one agent run: each is a proposal of CALL_TOOL, whose id follows from the SDK's id of the
+// call. So the same call, also after a restart, gets the recorded response, and executes nothing again (0066).
+
+import { Buffer } from 'node:buffer';
+import { canonicalJson } from '../contract/canonical-json.js';
+import type { Json, JsonObject } from '../contract/json.js';
+import { nameUuid } from '../contract/name-uuid.js';
+import type { StepResponse } from '../contract/run/response.js';
+import { GovernedCallError } from '../errors.js';
+import type { AgentRun } from '../runtime/agents/agent-run.js';
+import type { RunRequest } from '../runtime/agents/run-requests.js';
+import type { Turnpike } from '../runtime/turnpike.js';
+import { outputIn, type RegisteredTool, type WaitingCalls } from './sdk-tool.js';
+
+/** How often one call may be proposed again after its approval was decided. */
+const ATTEMPTS_MAX = 8;
+/** No SDK gives a reason for a call. */
+const REASONING = 'not given by client';
+
+/** One call of a tool, as the SDK has it. */
+export interface SdkToolCall {
+  /** The SDK's id of the call: the same after a restart, and another one for another call. */
+  readonly id: string;
+  readonly tool: RegisteredTool;
+  /** What the model has given, whether it is valid or not. */
+  readonly input: Json;
+}
+
+/** The run, and the instance that has it. */
+export interface GovernedRun {
+  readonly turnpike: Pick<Turnpike, 'approvalOf'>;
+  readonly run: Pick<AgentRun, 'run_id' | 'respond'>;
+}
+
+export class SdkCalls {
+  readonly #of: GovernedRun;
+  readonly #waiting: WaitingCalls;
+
+  constructor(of: GovernedRun, waiting: WaitingCalls) {
+    this.#of = of;
+    this.#waiting = waiting;
+  }
+
+  /**
+   * Whether a person has to approve the call. Then it is proposed, and the request is durable. This stays true after
+   * the vote: SDKs ask again before they execute an approved call, and drop one that needs no approval.
+   */
+  async needsApproval(call: SdkToolCall): Promise<boolean> {
+    const { run, turnpike } = this.#of;
+    const key = this.#key(call, 0);
+    const payload = payloadOf(call, key);
+    if (!(await turnpike.approvalOf(run.run_id, payload)).isNeeded) return false;
+    const response = JSON.parse(await run.respond(payload, { inputId: inputIdOf(key) })) as StepResponse;
+    return readResponse(response).isDenied && (await turnpike.approvalOf(run.run_id, payload)).request !== null;
+  }
+
+  /** The request that the call has made, for the people who vote on it; null if it has made none. */
+  async requestOf(call: SdkToolCall): Promise<RunRequest | null> {
+    const payload = payloadOf(call, this.#key(call, 0));
+    return (await this.#of.turnpike.approvalOf(this.#of.run.run_id, payload)).request;
+  }
+
+  /**
+   * Executes the call, or returns what it returned before.
+   * @param options what the SDK gives with the call
+   * @throws GovernedCallError
+   */
+  async execute(call: SdkToolCall, options: unknown): Promise<Json> {
+    const { response, pending } = await this.#propose(call, options);
+    if (pending !== null)
+      throw new GovernedCallError({
+        code: 'CALL_PENDING',
+        message: 'approval pending: a person has to approve this call. Repeat it after the approval.',
+      });
+    const { isSuccess, isDenied, message } = readResponse(response);
+    if (isSuccess) return outputIn(response.result as JsonObject | null);
+    throw new GovernedCallError({ code: isDenied ? 'CALL_DENIED' : 'CALL_FAILED', message });
+  }
+
+  /** Proposes the call until its response is not that of a request whose approval was decided meanwhile. */
+  async #propose(
+    call: SdkToolCall,
+    options: unknown,
+  ): Promise<{ readonly response: StepResponse; readonly pending: RunRequest | null }> {
+    const { run, turnpike } = this.#of;
+    const { tool, input } = call;
+    const waiting = { run_id: run.run_id, tool: tool.name, input: tool.encode(input) };
+    this.#waiting.add(waiting, options);
+    try {
+      for (let attempt = 0; ; attempt += 1) {
+        const key = this.#key(call, attempt);
+        const payload = payloadOf(call, key);
+        const text = await run.respond(payload, { inputId: inputIdOf(key) });
+        const response = JSON.parse(text) as StepResponse;
+        if (!readResponse(response).isDenied || attempt + 1 >= ATTEMPTS_MAX) return { response, pending: null };
+        const { request } = await turnpike.approvalOf(run.run_id, payload);
+        if (request?.status === 'open') return { response, pending: request };
+        // The approval of an equal call is used up by that call.
+        const isApproved = request?.status === 'granted' || (request?.status === 'consumed' && attempt === 0);
+        if (!isApproved) return { response, pending: null };
+      }
+    } finally {
+      this.#waiting.remove(waiting, options);
+    }
+  }
+
+  #key({ id }: SdkToolCall, attempt: number): string {
+    return nameUuid(canonicalJson(['sdk call', this.#of.run.run_id, id, attempt]));
+  }
+}
+
+/** The id of one request: a second one with it gets the recorded response. */
+const inputIdOf = (key: string): string => `sdk:${key}`;
+
+const payloadOf = ({ tool, input }: SdkToolCall, id: string): Uint8Array =>
+  Buffer.from(
+    canonicalJson({
+      schema_version: '1.0.0',
+      id,
+      reasoning: REASONING,
+      action: 'CALL_TOOL',
+      args: { tool: tool.name, input: tool.encode(input) },
+    }),
+  );
+
+/** What a response says, in any exposure. */
+function readResponse(response: StepResponse): {
+  readonly isSuccess: boolean;
+  readonly isDenied: boolean;
+  readonly message: string;
+} {
+  if ('decision' in response) {
+    const isSuccess = response.decision === 'ALLOW' && response.result !== null;
+    return { isSuccess, isDenied: response.decision === 'DENY', message: 'Turnpike: the call was not successful.' };
+  }
+  const { outcome, error } = response;
+  const explanation = error !== null && 'explanation' in error ? error.explanation : null;
+  const words = error === null ? '' : `${error.error_code}: ${explanation ?? error.message}`;
+  return { isSuccess: outcome === 'SUCCESS', isDenied: outcome === 'DENIED', message: `Turnpike: ${words}` };
+}

@@ -1,0 +1,160 @@
+// A tool of an SDK as a tool of Turnpike (0066). Its schema is converted, so that it can be registered; the tool's own
+// function is the code behind it, and only the gateway reaches it.
+
+import type { TObject } from 'typebox';
+import { canonicalJson } from '../contract/canonical-json.js';
+import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
+import { usageError, ActionNotExecutedError } from '../errors.js';
+import { defineTool, type Tool } from '../runtime/effects/define-effects.js';
+import {
+  convertInputSchema,
+  decodeInput,
+  encodeInput,
+  type ConvertedInput,
+} from '../runtime/upstream/convert-schema.js';
+import { printableText, weakenSchema } from '../runtime/upstream/weaken-schema.js';
+import { scanJson } from '../step/scan-json.js';
+
+/** What the policy of a service has to know about a tool, and no SDK says. */
+export interface ToolFacts {
+  /** The name that lanes list. Default: the name of the tool. */
+  readonly as?: string;
+  /** Whether its input leaves the platform. Default true. */
+  readonly outside?: boolean;
+  /** Whether two executions with one idempotency key have the effect of one. Default false. */
+  readonly idempotent?: boolean;
+  /** Timeout in milliseconds. Default 30 s. */
+  readonly timeout?: number;
+}
+
+/** A tool without the types of its SDK. */
+export interface SdkTool {
+  readonly name: string;
+  readonly description: string;
+  /** A JSON Schema. */
+  readonly inputSchema: JsonObject;
+  /** The input as the tool's function expects it. @throws if the tool's own schema refuses it */
+  readonly parse: (input: JsonObject) => Promise<unknown>;
+  /** The tool's own function. */
+  readonly execute: (input: unknown, call: SdkCall) => unknown;
+}
+
+/** What the tool's function gets besides its input. */
+export interface SdkCall {
+  /** Aborted at the timeout, or when the process ends. */
+  readonly signal: AbortSignal;
+  /** The same in every attempt of one call. */
+  readonly idempotency_key: string;
+  /** What the SDK has given with this call; null after a restart, when the SDK is not there. */
+  readonly options: unknown;
+}
+
+/** A tool that is registered. */
+export interface RegisteredTool {
+  /** The name that lanes list. */
+  readonly name: string;
+  readonly tool: Tool;
+  /** The input in its registered form. */
+  readonly encode: (input: Json) => Json;
+}
+
+/** The options of calls that are about to be executed, by agent run, tool and input. */
+export class WaitingCalls {
+  readonly #options = new Map<string, unknown[]>();
+
+  add(key: CallOfRun, options: unknown): void {
+    const text = textOf(key);
+    this.#options.set(text, [...(this.#options.get(text) ?? []), options]);
+  }
+
+  /** The options of the first such call. Equal calls of one run cannot be distinguished, and need not be. */
+  take(key: CallOfRun): unknown {
+    const [first = null] = this.#options.get(textOf(key)) ?? [];
+    return first;
+  }
+
+  remove(key: CallOfRun, options: unknown): void {
+    const text = textOf(key);
+    const left = (this.#options.get(text) ?? []).filter((one) => one !== options);
+    if (left.length === 0) this.#options.delete(text);
+    else this.#options.set(text, left);
+  }
+}
+
+interface CallOfRun {
+  readonly run_id: string;
+  readonly tool: string;
+  /** In its registered form. */
+  readonly input: Json;
+}
+
+const textOf = ({ run_id, tool, input }: CallOfRun): string => canonicalJson([run_id, tool, input]);
+
+/** @throws UsageError if the tool has a schema or a name that cannot be registered */
+export function registerSdkTool(sdkTool: SdkTool, facts: ToolFacts, waiting: WaitingCalls): RegisteredTool {
+  const { as: name = sdkTool.name, ...common } = facts;
+  const weakened = weakenSchema(sdkTool.inputSchema);
+  if (isProblem(weakened)) throw usageError(`the tool ${sdkTool.name} cannot be governed: ${weakened.problem}`);
+  const converted = convertInputSchema(weakened);
+  const tool = defineTool({
+    ...{ outside: true, ...common, name },
+    summary: printableText(sdkTool.description) || name,
+    // A plain JSON Schema; `openTurnpike` checks whether it can be registered.
+    input: converted.schema as unknown as TObject,
+    output: OUTPUT as unknown as TObject,
+    run: async (registered, { run_id, signal, idempotency_key }) => {
+      const input = registered as JsonObject;
+      const options = waiting.take({ run_id: agentOf(run_id), tool: name, input });
+      const output = await sdkTool.execute(await parsed(sdkTool, converted, input), {
+        signal,
+        idempotency_key,
+        options,
+      });
+      return { json: canonicalJson(plainJson(output)) };
+    },
+  });
+  return { name, tool, encode: (input) => (isJsonObject(input) ? encodeInput(converted, input) : input) };
+}
+
+/** The output of a tool is any JSON: the record has it as text. */
+const OUTPUT = {
+  type: 'object',
+  properties: { json: { type: 'string' } },
+  required: ['json'],
+  additionalProperties: false,
+};
+
+const OUTPUT_DEPTH_MAX = 64;
+
+/** The output of a tool in a recorded result. */
+export function outputIn(result: JsonObject | null): Json {
+  const text = result?.['json'];
+  const scanned = typeof text === 'string' ? scanJson(text, OUTPUT_DEPTH_MAX) : null;
+  return scanned?.ok === true ? scanned.value : null;
+}
+
+/** The input as the tool's function expects it. The function is not called with any other. */
+async function parsed(tool: SdkTool, converted: ConvertedInput, input: JsonObject): Promise<unknown> {
+  const decoded = decodeInput(converted, input);
+  if (decoded === null) throw refusedInput('a text in it does not hold the JSON that it should', null);
+  try {
+    return await tool.parse(decoded);
+  } catch (error) {
+    throw refusedInput('the schema of the tool refuses it', error);
+  }
+}
+
+const refusedInput = (why: string, cause: unknown): ActionNotExecutedError =>
+  new ActionNotExecutedError(`the tool was not called with this input: ${why}`, { retryable: false, cause });
+
+/** Functions may return anything; what JSON cannot say is left out, and nothing is null. */
+const plainJson = (output: unknown): Json => {
+  const text = JSON.stringify(output) as string | undefined;
+  return text === undefined ? null : (JSON.parse(text) as Json);
+};
+
+/** The agent run of a mediated run. */
+const agentOf = (run_id: string): string => run_id.slice(0, run_id.lastIndexOf('.'));
+
+const isProblem = (found: object): found is { readonly problem: string } =>
+  typeof (found as { readonly problem?: unknown }).problem === 'string';

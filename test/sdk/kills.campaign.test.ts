@@ -1,0 +1,79 @@
+// A service with tools of an SDK that is killed (SIGKILL) again and again: no call executes twice, and every
+// conversation that was finished has the outputs of its calls.
+
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { manifestPolicySource } from '../../src/adapters/policy/manifest-policy-source.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import { openTurnpike } from '../../src/runtime/turnpike.js';
+import { writeContract } from '../fixtures/bench.js';
+import { bundled } from '../fixtures/bundled.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
+import { aiSdkDriver } from './ai-sdk-driver.js';
+import { sdkPolicy, ToolWorld } from './sdk-scenarios.js';
+
+const KILLS = 50;
+/** From when it is ready. */
+const KILL_MS_MAX = 600;
+const PROGRAM = 'build/test/sdk/sdk-victim';
+
+const folders: string[] = [];
+const newFolder = (): string => {
+  const folder = diskFolder();
+  folders.push(folder);
+  return folder;
+};
+afterEach(() => folders.splice(0).forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+
+/** A linear congruential generator: the same seed kills at the same times. */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;
+}
+
+const linesOf = (file: string): readonly string[] => readFileSync(file, 'utf8').split('\n').slice(0, -1);
+
+describe.each(['ai-sdk', 'langchain'])('0066: %s', (sdk) => {
+  test(`killed ${KILLS} times: no call executes twice`, async () => {
+    const [programs, folder] = [newFolder(), newFolder()];
+    await bundled(programs, { [PROGRAM]: 'test/sdk/sdk-victim.ts' });
+    const [home, contract] = [join(folder, 'home'), join(folder, 'contract')];
+    writeContract(contract, { edit: sdkPolicy });
+    const random = randomFrom(sdk.length);
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const argv = [join(programs, `${PROGRAM}.js`), home, contract, folder, sdk];
+      const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
+      const ended = once(child, 'exit');
+      await Promise.race([once(child.stdout, 'data'), ended]);
+      await delay(random() * KILL_MS_MAX);
+      child.kill('SIGKILL');
+      expect(await ended).toEqual([null, 'SIGKILL']);
+    }
+    const effects = linesOf(join(folder, 'effects'));
+    expect(effects.length).toBeGreaterThan(KILLS);
+    expect(new Set(effects).size).toBe(effects.length);
+    for (const [n, line] of linesOf(join(folder, 'progress')).entries()) {
+      for (const [id, result] of Object.entries(JSON.parse(line) as Record<string, unknown>)) {
+        const text = `${n}.${id.slice(1)}`;
+        // A call that was executing at the kill has an unknown outcome, and stays so.
+        if (typeof result === 'string') expect(result).toMatch(/^error: /);
+        else expect([result, effects.includes(text)]).toEqual([{ noted: text }, true]);
+      }
+    }
+    const { definitions } = await aiSdkDriver(new ToolWorld());
+    const turnpike = await openTurnpike({
+      home,
+      policies: manifestPolicySource(contract),
+      tools: definitions,
+      log: winstonLog('silent'),
+    });
+    expect(await turnpike.ledger.verify()).toMatchObject({ ok: true });
+    expect(await turnpike.replay()).toMatchObject({ ok: true });
+    await turnpike.close();
+    process.stdout.write(`${sdk}: ${KILLS} kills, ${effects.length} effects, none twice\n`);
+  }, 600_000);
+});
