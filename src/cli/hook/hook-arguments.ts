@@ -11,10 +11,22 @@ export interface HookArguments {
   readonly lane: string;
   readonly case: string;
   readonly timeoutMs: number;
+  /** Whether a call that waits for an approval may end the process of the client, which is resumed later. */
+  readonly mayDefer: boolean;
 }
 
 /** The names of the options, each with a value. */
-export const HOOK_OPTIONS = ['home', 'project', 'actor', 'person', 'role', 'lane', 'case', 'timeout'] as const;
+export const HOOK_OPTIONS = [
+  'home',
+  'project',
+  'actor',
+  'person',
+  'role',
+  'lane',
+  'case',
+  'timeout',
+  'pending',
+] as const;
 type HookOption = (typeof HOOK_OPTIONS)[number];
 
 /** Shorter than the time that `turnpike agents install` gives each client. */
@@ -33,6 +45,9 @@ export function hookArguments([client = '', ...rest]: readonly string[]): HookAr
   const timeoutMs = Number(values.get('timeout') ?? HOOK_TIMEOUT_MS);
   if (!Number.isInteger(timeoutMs) || timeoutMs < 1 || timeoutMs > 600_000)
     throw new Error('--timeout: 1 to 600000 milliseconds');
+  const pending = values.get('pending') ?? 'deny';
+  if (pending !== 'deny' && (pending !== 'defer' || client !== 'claude-code'))
+    throw new Error('--pending: deny, or defer for claude-code');
   const person = values.get('person');
   return {
     client,
@@ -44,6 +59,7 @@ export function hookArguments([client = '', ...rest]: readonly string[]): HookAr
     lane: values.get('lane') ?? 'CODING',
     case: values.get('case') ?? 'case-local',
     timeoutMs,
+    mayDefer: pending === 'defer',
   };
 }
 

@@ -27,7 +27,7 @@ export async function runHook(argv: readonly string[]): Promise<never> {
   try {
     const given = hookArguments(argv);
     const timer = setTimeout(() => void fail('the service has not answered in time'), given.timeoutMs);
-    const event = await readInput();
+    const event = given.mayDefer ? withDeferral(await readInput()) : await readInput();
     let answer = await ask(given, event, null);
     if (answer.result?.unchecked === true) answer = await ask(given, event, await checkClient(given));
     clearTimeout(timer);
@@ -64,6 +64,10 @@ async function readInput(): Promise<string> {
   }
   return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(parts));
 }
+
+/** The event with the member by which the dialect of Claude Code knows that a call may be deferred. */
+const withDeferral = (event: string): string =>
+  JSON.stringify({ ...(JSON.parse(event) as object), turnpike_may_defer: true });
 
 /** One request on the control socket (`control-messages.ts`). */
 function ask(given: HookArguments, event: string, check: object | null): Promise<HookAnswerMessage> {

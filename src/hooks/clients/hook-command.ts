@@ -95,7 +95,7 @@ function isHook(words: readonly string[], client: Client): boolean {
   return at >= 1 && isProgram && words[at + 1] === client && isPairs;
 }
 
-const OPTION = /^--(?:home|project|case|actor|person|lane|role|timeout)$/;
+const OPTION = /^--(?:home|project|case|actor|person|lane|role|timeout|pending)$/;
 const PLAIN = /^[\w@%+=:,./-]+$/;
 const quoteWord = (word: string): string => (PLAIN.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`);
 

@@ -15,6 +15,7 @@ import type { Dialect, HookReply } from '../../hooks/dialect.js';
 import type { Client, HookAnswer, HookEvent, NativeCall } from '../../hooks/hook-event.js';
 import { redactSecrets } from '../../hooks/redact-secrets.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
+import type { RunRequests } from '../agents/run-requests.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
 import { validateActor } from '../agents/open-input.js';
@@ -47,6 +48,7 @@ export type HookResult = { readonly reply: HookReply; readonly unchecked?: never
 export interface HookGateParts extends HookSessionsParts, HookCallsParts {
   readonly agents: HookSessionsParts['agents'];
   readonly engine: Pick<TreeEngine, 'peek'>;
+  readonly requests: Pick<RunRequests, 'find' | 'list'>;
   readonly log: Log;
   /** The canonical form of a path of the client. */
   readonly projectPath: (path: string, project: string, cwd: string) => string;
@@ -129,7 +131,8 @@ export class HookGate {
         await this.#report({ client, read, caller, ...incoming }, read, root);
         return NOTHING;
       case 'session_end':
-        await this.#sessions.end(root);
+        // A session that waits for a vote may be resumed, and its request would end with it.
+        if (!(await this.#waitsForVote(root))) await this.#sessions.end(root);
         return NOTHING;
       case 'agent_end': {
         const run_id = read.agent === null ? null : await this.#sessions.knownAgentOf(root, read, caller);
@@ -139,6 +142,14 @@ export class HookGate {
       default:
         return NOTHING;
     }
+  }
+
+  async #waitsForVote(root: string): Promise<boolean> {
+    for (const { context } of (await this.#parts.engine.peek(root))?.runs ?? []) {
+      const requests = await this.#parts.requests.list(context.run_id);
+      if (requests.some(({ status }) => status === 'open' || status === 'granted')) return true;
+    }
+    return false;
   }
 
   async #answerCall(incoming: Incoming, read: CallEvent, root: string): Promise<HookAnswer> {

@@ -38,6 +38,9 @@ const CLAUDE_CODE = {
     const handler = { type: 'command', command: `${hook} claude-code`, timeout: 20, onFailure: 'block' };
     put(join(home, '.claude/settings.json'), { hooks: hooksOf(CLAUDE_EVENTS, handler) });
   },
+  /** Lets a call that waits for an approval end the process. */
+  mayDefer: ({ home }) =>
+    change(join(home, '.claude/settings.json'), '--case case-local', '--case case-local --pending defer'),
   /** Makes the installed hooks so that `turnpike agents doctor` finds them open. */
   loosen: ({ home }) => change(join(home, '.claude/settings.json'), '"onFailure": "block"', '"onFailure": "continue"'),
   variables: {

@@ -63,6 +63,26 @@ export const SERVICE_SCENARIOS = {
       };
     },
   },
+  'service: defer': {
+    title: 'service: a pending call ends the process, and runs after the approval when the session is resumed',
+    clients: ['claude-code'],
+    async run({ client, model, gate, project, home, runClient, exists }) {
+      client.mayDefer({ home });
+      model.setScript(turns(client.write(`${project}/reviewed/a.txt`, 'x')));
+      const { output } = await runClient('do it', { words: ['--output-format', 'json'] });
+      const { session_id, stop_reason } = JSON.parse(output);
+      const before = exists('reviewed/a.txt');
+      await gate.kill();
+      await gate.start();
+      const waiting = await gate.approveAll();
+      await runClient('', { words: ['--resume', session_id] });
+      const { reported, ungated } = await summary(gate);
+      return {
+        ok: !before && waiting === 1 && exists('reviewed/a.txt') && stop_reason === 'tool_deferred' && ungated === 0,
+        did: `ended with \`tool_deferred\`; ran when it was resumed, although the service was killed; ${reported} reported`,
+      };
+    },
+  },
   'service: killed before a call': {
     title: 'service: killed before a call: nothing runs; the next calls run when it is back',
     async run({ client, model, gate, project, runClient, exists }) {

@@ -213,6 +213,15 @@ describe('0064: a session', () => {
       '6 calls seen · 4 gated (2 allowed, 1 denied, 1 for approval) · 1 outcomes reported, 1 open · ' +
         'gaps: 2 not gated, 0 with an unknown outcome',
     );
+    const { run_id, digest } = await pending();
+    const vote = {
+      run: run_id,
+      digests: [digest],
+      decision: 'reject',
+      actor: 'erika',
+      role: 'ATTORNEY_ADMIN',
+    } as const;
+    await bench.turnpike.approve(vote);
     await ask(event('SessionEnd'));
     expect((await coverage()).at(-1)).toContain('gaps: 2 not gated, 1 with an unknown outcome');
     expect(await bench.turnpike.replay()).toMatchObject({ ok: true });
@@ -230,6 +239,26 @@ describe('0064: a session', () => {
     await gate().answer('claude-code', event('SessionStart'), caller, SAFE);
     expect(saidIn(await ask(bash('git status')))).toMatch(/^allow/);
     expect(new Set((await runs()).map(({ correlation_id }) => correlation_id)).size).toBe(1);
+  });
+
+  test('that waits for a vote stays open, and its resumed client gets the approval', async () => {
+    const push = bash('git push', { turnpike_may_defer: true });
+    expect(saidIn(await ask(push))).toMatch(/^defer/);
+    await ask(event('SessionEnd'));
+    expect(await states()).toEqual(['r running', 'r.1 running', 'r.1.1 denied:approval.required']);
+    const { run_id, digest } = await pending();
+    const vote = {
+      run: run_id,
+      digests: [digest],
+      decision: 'approve',
+      actor: 'erika',
+      role: 'ATTORNEY_ADMIN',
+    } as const;
+    await bench.turnpike.approve(vote);
+    await gate().answer('claude-code', event('SessionStart', { source: 'resume' }), caller, SAFE);
+    expect(saidIn(await ask(push))).toMatch(/^allow/);
+    await ask(event('SessionEnd'));
+    expect((await states()).slice(0, 2)).toEqual(['r completed:end_of_input', 'r.1 completed:end_of_input']);
   });
 
   test('has an agent run for each subagent', async () => {

@@ -18,11 +18,12 @@ export const hook: CliCommand = {
     { name: 'role', value: 'ID', help: 'the role of the session (default CODING_AGENT)' },
     { name: 'lane', value: 'ID', help: 'the lane of the session (default CODING)' },
     { name: 'timeout', value: 'MS', help: `how long to wait for the decision (default ${HOOK_TIMEOUT_MS})` },
+    { name: 'pending', value: 'HOW', help: 'a call that waits for approval: deny (default), or defer for `claude -p`' },
   ],
   notes: [
     `CLIENT is one of ${CLIENTS.join(', ')}.`,
     '`turnpike agents install` writes this command into the configuration of a client.',
-    'It denies whatever it cannot decide.',
+    'It denies whatever it cannot decide. A call that is deferred ends `claude -p`; it is asked again when that is resumed.',
   ],
   run: () => Promise.reject(usageError('hook is a program of its own: start it with `turnpike hook CLIENT`')),
 };
