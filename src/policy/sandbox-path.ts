@@ -80,7 +80,7 @@ export function canonicalizePath(raw: string, options: SandboxPathOptions): Chec
 
 /** C26: compares the exact ending of the canonical path. For `.txt`, `/sandbox/.txt` matches, `/sandbox/a.TXT` not. */
 export const isExtensionAllowed = (path: SandboxPath, endings: readonly string[]): boolean =>
-  endings.some((ending) => path.endsWith(ending));
+  endings.some((ending) => path.endsWith(ending.startsWith('.') ? ending : `/${ending}`));
 
 /** Returns the number of names below the root: 0 for `/sandbox/`, 2 for `/sandbox/a/b.txt`. */
 export const segmentCount = (path: SandboxPath): number => segmentsOf(path).length;

@@ -280,6 +280,17 @@ describe('properties of a canonical path', () => {
     expect(isExtensionAllowed(canonical(raw), TEXT)).toBe(allowed);
   });
 
+  test.each([
+    ['/sandbox/Makefile', true],
+    ['/sandbox/src/Makefile', true],
+    ['/sandbox/GNUMakefile', false],
+    ['/sandbox/Makefile/a', false],
+    ['/sandbox/makefile', false],
+    ['/sandbox/Makefile.am', false],
+  ])('S0-48: is %s a file of the listed name? %s', (raw, allowed) => {
+    expect(isExtensionAllowed(canonical(raw), ['.txt', 'Makefile'])).toBe(allowed);
+  });
+
   test('an empty list allows no extension', () => {
     expect(isExtensionAllowed(canonical('/sandbox/a.txt'), [])).toBe(false);
   });

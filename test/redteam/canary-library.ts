@@ -107,6 +107,8 @@ const OF_TURNPIKE: Readonly<Record<string, Read | string>> = {
   readiness: ({ bench }) => bench.turnpike.readiness.report(),
   vitals: ({ bench }) => Promise.resolve(bench.turnpike.vitals),
   requests: ({ bench, asked }) => Promise.all(asked.map(({ run_id }) => bench.turnpike.requests(run_id))),
+  approvalOf: ({ bench, asked }) =>
+    Promise.all(asked.map(({ run_id }) => bench.turnpike.approvalOf(run_id, '{"action":"CALL_TOOL","args":{}}'))),
   failed: ({ bench }) => Promise.resolve(bench.turnpike.failed),
   restart: ({ bench }) => bench.turnpike.restart(),
   upstreams: ({ bench }) => Promise.resolve(bench.turnpike.upstreams),

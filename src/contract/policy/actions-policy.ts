@@ -6,7 +6,8 @@ import { policyHeader } from './policy-header.js';
 import { EXPOSURES } from '../run/response.js';
 import { closed, Identifier, OneOf } from '../shapes.js';
 
-const Extension = Type.String({ pattern: '^\\.[A-Za-z0-9]{1,16}$' });
+/** An ending, or the whole name of a file that has none, such as Makefile. */
+const Extension = Type.String({ pattern: '^(?:\\.[A-Za-z0-9]{1,16}|[A-Za-z0-9][A-Za-z0-9_-]{0,63})$' });
 const Limit = (maximum: number) => Type.Integer({ minimum: 1, maximum });
 
 /**
@@ -25,7 +26,10 @@ export const ActionsPolicy = Type.Object(
       Type.Object(
         {
           action: Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
-          /** Allowed file extensions per path argument; an argument that is not listed is not restricted. */
+          /**
+           * Allowed file extensions per path argument, and names of files without one; an argument that is not listed is
+           * not restricted.
+           */
           extensions: Type.Optional(
             Type.Record(
               Type.String({ pattern: '^[a-z_]{1,40}$' }),

@@ -94,7 +94,10 @@ function* lintAction(
       );
       continue;
     }
-    const executable = endings.filter((ending) => EXECUTABLE_ENDINGS.has(ending.toLowerCase()));
+    const executable = endings.filter(
+      // Files without an ending are mostly read by programs: Makefile, Dockerfile, Jenkinsfile.
+      (ending) => !ending.startsWith('.') || EXECUTABLE_ENDINGS.has(ending.toLowerCase()),
+    );
     if (executable.length === 0) continue;
     const message = `${actionLabel} takes files as its ${path} that programs run or obey: ${executable.join(' ')}`;
     yield actionFinding('action.runs', `${at}/extensions/${path}`, message);

@@ -106,7 +106,7 @@ describe('actions', () => {
     },
   );
 
-  test.each(['.sh', '.Py', '.JSON', '.html', '.dll', '.swift', '.plist', '.lnk', '.com', '.js', '.css'])(
+  test.each(['.sh', '.Py', '.JSON', '.html', '.dll', '.swift', '.plist', '.lnk', '.com', '.js', '.css', 'Makefile'])(
     'that write %s files are reported',
     (ending) => {
       expect(writing('.txt', ending, '.md')).toEqual([
