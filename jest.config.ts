@@ -32,6 +32,24 @@ const WITHOUT_TREES = [
   'crash/mount-namespace',
 ];
 
+/** What needs packages that need a later Node: `npm run test:sdks`. The package `ai` is that version too. */
+const sdks = process.env['TURNPIKE_SDKS'];
+const separate: NonNullable<Config['projects']> =
+  sdks === undefined
+    ? []
+    : [
+        {
+          ...suites,
+          displayName: 'sdks',
+          testMatch: ['<rootDir>/test/sdk/separate/*.test.ts'],
+          moduleNameMapper: {
+            '^ai$': `${sdks}/node_modules/ai7/dist/index.js`,
+            '^ai/test$': `${sdks}/node_modules/ai7/dist/test/index.js`,
+            ...suites.moduleNameMapper,
+          },
+        },
+      ];
+
 const config: Config = {
   // `npm test` runs the first; `npm run test:campaigns` the others. The name of a suite's file says where it belongs.
   projects: [
@@ -42,17 +60,7 @@ const config: Config = {
       testPathIgnorePatterns: ['\\.campaign\\.test\\.ts$', '/test/sdk/separate/'],
     },
     { ...suites, displayName: 'campaigns', testMatch: ['**/*.campaign.test.ts'] },
-    // What needs packages that need a later Node: `npm run test:sdks`. The package `ai` is that version too.
-    {
-      ...suites,
-      displayName: 'sdks',
-      testMatch: ['<rootDir>/test/sdk/separate/*.test.ts'],
-      moduleNameMapper: {
-        '^ai$': `${process.env['TURNPIKE_SDKS'] ?? ''}/node_modules/ai7/dist/index.js`,
-        '^ai/test$': `${process.env['TURNPIKE_SDKS'] ?? ''}/node_modules/ai7/dist/test/index.js`,
-        ...suites.moduleNameMapper,
-      },
-    },
+    ...separate,
     // The same once more, with XState's own actors in place of the table-driven interpreter.
     {
       ...suites,

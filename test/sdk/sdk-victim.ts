@@ -20,6 +20,7 @@ const CALLS = [0, 1, 2, 3];
 class LastingWorld extends ToolWorld {
   override note = ({ text }: { readonly text: string }): { readonly noted: string } => {
     appendFileSync(join(folder, 'effects'), `${text}\n`);
+    process.stdout.write('effect\n');
     return { noted: text };
   };
 }
@@ -29,7 +30,6 @@ const policies = manifestPolicySource(contract);
 const turnpike = await openTurnpike({ home, policies, tools: governed.definitions, log: winstonLog('silent') });
 const progress = join(folder, 'progress');
 let conversation = existsSync(progress) ? readFileSync(progress, 'utf8').split('\n').length - 1 : 0;
-process.stdout.write('ready\n');
 
 for (;;) {
   const who = { actor: 'sdk-agent', role: 'SDK_AGENT', lane: 'SDK_WORK', case: 'case-1' } as const;

@@ -27,8 +27,8 @@ export const ActionsPolicy = Type.Object(
         {
           action: Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
           /**
-           * Allowed file extensions per path argument, and names of files without one; an argument that is not listed is
-           * not restricted.
+           * Allowed file extensions per path argument, and names of files without one; an argument that is not listed
+           * is not restricted.
            */
           extensions: Type.Optional(
             Type.Record(
