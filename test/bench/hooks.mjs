@@ -45,12 +45,12 @@ async function serve() {
     caller.actor,
     '--role',
     caller.role,
-    '--rights',
+    '--right',
     'act',
   ).match(/tp_[A-Za-z0-9_-]+|[A-Za-z0-9_-]{40,}/)[0];
   const argv = [main, 'serve', '--hooks', '--home', home, '--contract', contract, '--port', '0'];
   const child = spawn(process.execPath, argv, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
-  for await (const line of createInterface({ input: child.stdout })) {
+  for await (const line of createInterface({ input: child.stderr })) {
     const url = line.match(/http:\/\/[^\s/]+/)?.[0];
     if (url !== undefined) return { child, url, token };
   }

@@ -80,7 +80,8 @@ describe('0064: turnpike agents reopen', () => {
     await send('SessionStart');
     for (let denied = 0; denied < 10; denied += 1) await bash('rm x');
     expect(await bash('git status')).toContain('agents reopen');
-    const [{ run_id = '' } = {}] = jsonLines<{ run_id: string }>((await call('agents', 'sessions', '--json')).stdout);
+    const [first] = jsonLines<{ run_id: string }>((await call('agents', 'sessions', '--json')).stdout);
+    const run_id = first?.run_id ?? '';
     expect((await call('agents', 'reopen', run_id, ...person('CODING_AGENT'))).code).toBe(2);
     expect((await call('agents', 'reopen', 'run_none', ...person('ATTORNEY_ADMIN'))).code).toBe(1);
     expect(await bash('git status')).toContain('agents reopen');
