@@ -27,7 +27,7 @@ import { approvalSubject } from '../src/step/approval-subject.js';
 import { denialFault, executionFault, requireGatherRequest } from '../src/step/authorization.js';
 import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/step/step-draft.js';
 import { awaitedRequests, REQUEST_APPROVED } from '../src/policy/approval/finish-rule.js';
-import { firstAttempt, mediatedContext, mediatedRequest } from '../src/step/mediated-request.js';
+import { firstAttempt, mediatedContext, mediatedRequest } from '../src/step/requests/mediated-request.js';
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/step/concluded-step.js';
 import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step.js';
 import type { Emission } from './emission.js';

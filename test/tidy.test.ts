@@ -1,9 +1,11 @@
 // Style that a machine can judge. What it finds is listed as `file:line`, so that an editor can go there.
 
+import { dirname } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
 import { filesIn, nodesOf, parse, textOf } from './sources.js';
 
+const FOLDER_FILES_MAX = 20;
 const FILE_LINES_MAX = 400;
 const FUNCTION_LINES_MAX = 60;
 const COLUMNS_MAX = 120;
@@ -35,6 +37,12 @@ const nodesMatching = (paths: readonly string[], what: (node: ts.Node, path: str
   });
 
 describe('size', () => {
+  test(`a folder of sources has at most ${FOLDER_FILES_MAX} files`, () => {
+    const counts = new Map<string, number>();
+    for (const path of SOURCES) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
+    expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([]);
+  });
+
   test(`a file of sources or examples has at most ${FILE_LINES_MAX} lines`, () => {
     const long = [...SOURCES, ...EXAMPLES].filter((path) => linesOf(path).length > FILE_LINES_MAX);
     expect(long.map((path) => `${path} ${linesOf(path).length}`)).toEqual([]);

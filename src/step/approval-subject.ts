@@ -4,7 +4,7 @@ import { callApprovalSubject } from '../policy/calls/call-decision.js';
 import type { Policy } from '../policy/policy.js';
 import { isJsonObject } from '../contract/json.js';
 import type { AuthorizationSubject } from './authorization-subject.js';
-import { mediatedContext } from './mediated-request.js';
+import { mediatedContext } from './requests/mediated-request.js';
 
 type Requester = Pick<AuthorizationSubject, 'agent' | 'action' | 'args' | 'mediated_run_id'>;
 

@@ -17,8 +17,8 @@ import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization 
 import { approvalSubject } from './approval-subject.js';
 import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
 import { finishDenial } from '../policy/approval/finish-rule.js';
-import { mediatedContext, requestHash } from './mediated-request.js';
-import { privilegedRequest } from './privileged-request.js';
+import { mediatedContext, requestHash } from './requests/mediated-request.js';
+import { privilegedRequest } from './requests/privileged-request.js';
 
 export type { AuthorizationSubject, Authorization } from './authorization-subject.js';
 export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';

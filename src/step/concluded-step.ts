@@ -12,7 +12,7 @@ import type { Policy } from '../policy/policy.js';
 import { IDENTITY_PHASES, newStepDraft, runCheckPhases, type StepDraft } from './step-draft.js';
 import { FAULTS, type Fault } from '../contract/fault.js';
 import { unprivilegedResult } from './execute.js';
-import { recordedIdentity } from './recorded-names.js';
+import { recordedIdentity } from './requests/recorded-names.js';
 import { respond, responseParts } from './respond.js';
 
 /** A step whose decision and result are known. */

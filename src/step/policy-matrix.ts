@@ -18,7 +18,7 @@ import type { Policy } from '../policy/policy.js';
 import type { Verdict } from '../policy/verdict.js';
 import { isDecidedByInput } from '../policy/calls/call-decision.js';
 import { authorizeLane, UNDECIDED_AUTHORIZATION } from './authorization.js';
-import { mediatedContext } from './mediated-request.js';
+import { mediatedContext } from './requests/mediated-request.js';
 
 /** A row of the matrix: an action of the policy, with its target if the arguments name one, or a high-risk run. */
 export interface MatrixAction {

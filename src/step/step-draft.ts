@@ -16,7 +16,7 @@ import { parse } from './parse.js';
 import { receive, TOO_LARGE } from './receive.js';
 import { explainArgumentFault, explainProposalFault } from './explanation/explain-fault.js';
 import { summarizeArgs } from './summarize-args.js';
-import { argumentNameRecorder } from './recorded-names.js';
+import { argumentNameRecorder } from './requests/recorded-names.js';
 import type { ArgsSummary } from '../contract/run/step-trace.js';
 import { validateAction } from './validate-action.js';
 import { validateArgs } from './validate-args.js';

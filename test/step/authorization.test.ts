@@ -25,7 +25,7 @@ import {
   type AuthorizationSubject,
 } from '../../src/step/authorization.js';
 import { PATH_CHECKS } from '../../src/step/authorize-paths.js';
-import { mediatedContext, requestHash } from '../../src/step/mediated-request.js';
+import { mediatedContext, requestHash } from '../../src/step/requests/mediated-request.js';
 import { ANNA, REGISTERED } from '../fixtures/governed.js';
 import { SANDBOX_AGENT, SANDBOX_FILES, testPolicy } from '../fixtures/policy.js';
 import { RUN } from '../fixtures/privileged.js';

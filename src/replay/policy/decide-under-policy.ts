@@ -20,8 +20,8 @@ import { requireGatherRequest, type Authorization } from '../../step/authorizati
 import { approvalSubject } from '../../step/approval-subject.js';
 import { awaitedRequests } from '../../policy/approval/finish-rule.js';
 import { CHECK_PHASES, runCheckPhases } from '../../step/step-draft.js';
-import { mediatedContext } from '../../step/mediated-request.js';
-import { privilegedRequest } from '../../step/privileged-request.js';
+import { mediatedContext } from '../../step/requests/mediated-request.js';
+import { privilegedRequest } from '../../step/requests/privileged-request.js';
 import { InvariantError } from '../../errors.js';
 import { accountUnder, agentContextUnder, exhaustedBudgetUnder } from './agent-under-policy.js';
 import type {

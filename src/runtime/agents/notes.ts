@@ -6,7 +6,7 @@ import type { RunContext } from '../../contract/run/run-context.js';
 import { usageError } from '../../errors.js';
 import type { Policy } from '../../policy/policy.js';
 import type { SubmitOptions } from './agent-run.js';
-import { shouldHashNames } from '../../step/recorded-names.js';
+import { shouldHashNames } from '../../step/requests/recorded-names.js';
 import { toCancelReason, isIdentifier, toRecordedScopeValue } from '../../contract/free-text.js';
 
 /** The number of characters that are stored of one note. */

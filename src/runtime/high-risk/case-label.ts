@@ -12,7 +12,7 @@ import { contextOf } from '../../kernel/root-context.js';
 import { withheldContentError } from '../../ledger/require-content.js';
 import { EMPTY_LABEL, joinLabels } from '../../policy/labels.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
-import { resultLabel, privilegedRequest } from '../../step/privileged-request.js';
+import { resultLabel, privilegedRequest } from '../../step/requests/privileged-request.js';
 import type { CaseHistory } from '../case/case-history.js';
 
 /** The last action of an agent, and its proposal once it has succeeded: no later run was created with that label. */

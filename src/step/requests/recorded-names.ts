@@ -1,10 +1,10 @@
 // Names in a proposal: entries contain the names that the platform knows, and hashes of all others (S4-62, C90).
 
-import { FREE_TEXT } from '../contract/policy/flags.js';
-import { hashText } from '../contract/free-text.js';
-import type { Policy } from '../policy/policy.js';
-import type { PrivilegedRequest } from '../policy/privileged-request.js';
-import type { Identity } from './validate-schema.js';
+import { FREE_TEXT } from '../../contract/policy/flags.js';
+import { hashText } from '../../contract/free-text.js';
+import type { Policy } from '../../policy/policy.js';
+import type { PrivilegedRequest } from '../../policy/privileged-request.js';
+import type { Identity } from '../validate-schema.js';
 
 /** Whether names that are not registered are recorded as hashes. */
 export const shouldHashNames = ({ flags }: Policy): boolean => flags.has(FREE_TEXT);

@@ -1,22 +1,22 @@
 import { describe, expect, test } from '@jest/globals';
-import { ACTIONS, type ActionDefinition } from '../../src/contract/policy/actions.js';
+import { ACTIONS, type ActionDefinition } from '../../../src/contract/policy/actions.js';
 import {
   createCatalogue,
   type RegisteredAction,
   type TargetDefinition,
   type ToolDefinition,
-} from '../../src/contract/policy/catalogue.js';
-import { RECORD_ACTION_DEFINITIONS, type RecordActionName } from '../../src/contract/policy/record-actions.js';
-import type { Json, JsonObject } from '../../src/contract/json.js';
-import type { Label } from '../../src/contract/policy/labels.js';
+} from '../../../src/contract/policy/catalogue.js';
+import { RECORD_ACTION_DEFINITIONS, type RecordActionName } from '../../../src/contract/policy/record-actions.js';
+import type { Json, JsonObject } from '../../../src/contract/json.js';
+import type { Label } from '../../../src/contract/policy/labels.js';
 import {
   checkRegisteredArgs,
   isIdempotent,
   isInCommit,
   privilegedRequest,
   resultLabel,
-} from '../../src/step/privileged-request.js';
-import { REQUEST, RUN } from '../fixtures/privileged.js';
+} from '../../../src/step/requests/privileged-request.js';
+import { REQUEST, RUN } from '../../fixtures/privileged.js';
 
 const closed = (properties: Record<string, { type: string }>, required: readonly string[]) => ({
   type: 'object',

@@ -1,10 +1,14 @@
 import { describe, expect, test } from '@jest/globals';
-import { hashText } from '../../src/contract/free-text.js';
-import { FREE_TEXT } from '../../src/contract/policy/flags.js';
-import type { Policy } from '../../src/policy/policy.js';
-import { argumentNameRecorder, recordedIdentity, withRecordedNames } from '../../src/step/recorded-names.js';
-import { testPolicy } from '../fixtures/policy.js';
-import { REQUEST } from '../fixtures/privileged.js';
+import { hashText } from '../../../src/contract/free-text.js';
+import { FREE_TEXT } from '../../../src/contract/policy/flags.js';
+import type { Policy } from '../../../src/policy/policy.js';
+import {
+  argumentNameRecorder,
+  recordedIdentity,
+  withRecordedNames,
+} from '../../../src/step/requests/recorded-names.js';
+import { testPolicy } from '../../fixtures/policy.js';
+import { REQUEST } from '../../fixtures/privileged.js';
 
 const before = testPolicy();
 const policy: Policy = { ...before, flags: new Set([FREE_TEXT]) };

@@ -1,26 +1,26 @@
 // The run that carries an action, and its complete request.
 
 import { describe, expect, test } from '@jest/globals';
-import type { ArtifactRef } from '../../src/contract/artifact-ref.js';
-import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { sha256 } from '../../src/contract/hash.js';
-import { createCatalogue } from '../../src/contract/policy/catalogue.js';
-import type { Lane } from '../../src/contract/policy/lanes.js';
-import { InvariantError } from '../../src/errors.js';
-import { emptyBook } from '../../src/policy/approval/approval.js';
-import { EMPTY_LABEL } from '../../src/policy/labels.js';
-import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject } from '../../src/step/authorization-subject.js';
+import type { ArtifactRef } from '../../../src/contract/artifact-ref.js';
+import { canonicalJson } from '../../../src/contract/canonical-json.js';
+import { sha256 } from '../../../src/contract/hash.js';
+import { createCatalogue } from '../../../src/contract/policy/catalogue.js';
+import type { Lane } from '../../../src/contract/policy/lanes.js';
+import { InvariantError } from '../../../src/errors.js';
+import { emptyBook } from '../../../src/policy/approval/approval.js';
+import { EMPTY_LABEL } from '../../../src/policy/labels.js';
+import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject } from '../../../src/step/authorization-subject.js';
 import {
   canLeavePartialOutputs,
   firstAttempt,
   mediatedContext,
   mediatedRequest,
   retryAttempt,
-} from '../../src/step/mediated-request.js';
-import { REGISTERED } from '../fixtures/governed.js';
-import { SANDBOX_FILES, testPolicy } from '../fixtures/policy.js';
-import { RUN } from '../fixtures/privileged.js';
-import { fileFact } from './judge.js';
+} from '../../../src/step/requests/mediated-request.js';
+import { REGISTERED } from '../../fixtures/governed.js';
+import { SANDBOX_FILES, testPolicy } from '../../fixtures/policy.js';
+import { RUN } from '../../fixtures/privileged.js';
+import { fileFact } from '../judge.js';
 
 const lane = (lane_id: string, over: Partial<Lane> = {}): Lane => ({ ...SANDBOX_FILES, lane_id, ...over });
 const LANES = [

@@ -1,19 +1,19 @@
 // The complete request of a mediated run. No later component has to interpret the proposal again (S0-53).
 
-import type { ActionDefinition } from '../contract/policy/actions.js';
-import type { ArtifactRef } from '../contract/artifact-ref.js';
-import { canonicalJson } from '../contract/canonical-json.js';
-import type { Effect } from '../contract/run/effect.js';
-import type { RunCreated } from '../contract/run/entry.js';
-import { REPEATABLE_ACTIONS } from '../contract/policy/flags.js';
-import { sha256 } from '../contract/hash.js';
-import type { JsonObject } from '../contract/json.js';
-import { retryContext, childContext, contextInLane, type RunContext } from '../contract/run/run-context.js';
-import { InvariantError } from '../errors.js';
-import { laneContext } from '../policy/authorize-run.js';
-import type { Policy } from '../policy/policy.js';
-import type { AuthorizationSubject } from './authorization-subject.js';
-import { effectLimits } from './execute.js';
+import type { ActionDefinition } from '../../contract/policy/actions.js';
+import type { ArtifactRef } from '../../contract/artifact-ref.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import type { Effect } from '../../contract/run/effect.js';
+import type { RunCreated } from '../../contract/run/entry.js';
+import { REPEATABLE_ACTIONS } from '../../contract/policy/flags.js';
+import { sha256 } from '../../contract/hash.js';
+import type { JsonObject } from '../../contract/json.js';
+import { retryContext, childContext, contextInLane, type RunContext } from '../../contract/run/run-context.js';
+import { InvariantError } from '../../errors.js';
+import { laneContext } from '../../policy/authorize-run.js';
+import type { Policy } from '../../policy/policy.js';
+import type { AuthorizationSubject } from '../authorization-subject.js';
+import { effectLimits } from '../execute.js';
 import { isIdempotent, isInCommit, privilegedRequest } from './privileged-request.js';
 import { withRecordedNames } from './recorded-names.js';
 
