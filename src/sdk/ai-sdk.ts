@@ -6,7 +6,7 @@ import { usageError } from '../errors.js';
 import type { Tool } from '../runtime/effects/define-effects.js';
 import type { RunRequest } from '../runtime/agents/run-requests.js';
 import { SdkCalls, type GovernedRun, type SdkToolCall } from './sdk-calls.js';
-import { registerSdkTool, WaitingCalls, type RegisteredTool, type ToolFacts } from './sdk-tool.js';
+import { registerSdkTool, WaitingCalls, type RegisteredTool, type SdkTool, type ToolFacts } from './sdk-tool.js';
 
 export { GovernedCallError } from '../errors.js';
 export type { GovernedRun } from './sdk-calls.js';
@@ -19,7 +19,8 @@ export interface GovernedAiTools<TOOLS extends ToolSet> {
   /**
    * The same tools for one agent run, to pass to `generateText`, `streamText` or an agent. Every call is a proposal,
    * and the tool's own function runs only if policy allows that. A call that needs an approval is one for the SDK too
-   * (`tool-approval-request`); the SDK's answer counts only after the votes that Turnpike has recorded.
+   * (`tool-approval-request`); the SDK's answer counts only after the votes that Turnpike has recorded. What the tool
+   * itself wants to be asked about, the SDK asks as before.
    */
   for(of: GovernedRun): TOOLS;
   /** The request of a call that needs an approval, for the people who vote on it; null if it has made none. */
@@ -44,11 +45,11 @@ export async function governTools<TOOLS extends ToolSet>(
 ): Promise<GovernedAiTools<TOOLS>> {
   const waiting = new WaitingCalls();
   const registered = new Map<string, RegisteredTool>();
-  const schemas = new Map<string, JsonObject>();
+  const sdkTools = new Map<string, SdkTool>();
   for (const [name, tool] of Object.entries(tools)) {
-    const schema = (await asSchema(tool.inputSchema).jsonSchema) as JsonObject;
-    schemas.set(name, schema);
-    registered.set(name, registerSdkTool(sdkToolOf(name, tool, schema), facts[name] ?? {}, waiting));
+    const sdkTool = sdkToolOf(name, tool, (await asSchema(tool.inputSchema).jsonSchema) as JsonObject);
+    sdkTools.set(name, sdkTool);
+    registered.set(name, registerSdkTool(sdkTool, facts[name] ?? {}, waiting));
   }
   const callOf = (name: string, id: string, input: unknown): SdkToolCall => {
     const tool = registered.get(name);
@@ -64,9 +65,10 @@ export async function governTools<TOOLS extends ToolSet>(
         {
           ...tool,
           // What the schema of the tool refuses is proposed too, so that it is recorded.
-          inputSchema: jsonSchema(schemas.get(name) ?? {}),
-          needsApproval: (input: unknown, { toolCallId }: { readonly toolCallId: string }) =>
-            calls.needsApproval(callOf(name, toolCallId, input)),
+          inputSchema: jsonSchema(sdkTools.get(name)?.inputSchema ?? {}),
+          needsApproval: async (input: unknown, options: ApprovalOptions) =>
+            (await calls.needsApproval(callOf(name, options.toolCallId, input))) ||
+            asksItself(tool, sdkTools.get(name), input as JsonObject, options),
           execute: (input: unknown, options: { readonly toolCallId: string }) =>
             calls.execute(callOf(name, options.toolCallId, input), options),
         },
@@ -76,6 +78,23 @@ export async function governTools<TOOLS extends ToolSet>(
     requestOf: (of, { toolName, toolCallId, input }) =>
       new SdkCalls(of, waiting).requestOf(callOf(toolName, toolCallId, input)),
   };
+}
+
+type ApprovalOptions = Parameters<Extract<ToolSet[string]['needsApproval'], (...given: never) => unknown>>[1];
+
+/** Whether the tool itself wants an approval of the application. It gets valid input only; other input is refused. */
+async function asksItself(
+  { needsApproval = false }: ToolSet[string],
+  sdkTool: SdkTool | undefined,
+  input: JsonObject,
+  options: ApprovalOptions,
+): Promise<boolean> {
+  if (typeof needsApproval === 'boolean' || sdkTool === undefined) return needsApproval === true;
+  const parsed = await sdkTool.parse(input).then(
+    (value) => ({ value }),
+    () => null,
+  );
+  return parsed !== null && needsApproval(parsed.value, options);
 }
 
 function sdkToolOf(

@@ -99,9 +99,9 @@ class GovernedTool extends DynamicStructuredTool {
   readonly #calls: SdkCalls;
 
   constructor(tool: StructuredToolInterface, registered: RegisteredTool, { of, calls }: GovernedToolParts) {
-    const { name, description, schema, extras } = tool;
+    const { name, description, schema, extras, returnDirect } = tool;
     super({
-      ...{ name, description, schema },
+      ...{ name, description, schema, returnDirect },
       ...(extras === undefined ? {} : { extras }),
       func: async (_parsed: unknown, _manager: unknown, config?: ToolRunnableConfig): Promise<Json> => {
         const call = callIn(name, registered, config);

@@ -17,6 +17,8 @@ export interface MastraToolLike {
   readonly description: string;
   readonly inputSchema?: unknown;
   readonly execute?: unknown;
+  readonly requireApproval?: unknown;
+  readonly needsApprovalFn?: unknown;
 }
 
 /** Tools of Mastra, registered with Turnpike. */
@@ -98,6 +100,18 @@ interface CallContext {
   readonly agent?: { readonly toolCallId?: string };
 }
 
+type OwnApproval = (input: Json, context: object | undefined) => boolean | Promise<boolean>;
+
+/** Whether the tool itself wants an approval of the application. */
+async function asksItself(
+  { needsApprovalFn, requireApproval }: MastraToolLike,
+  input: Json,
+  context: object | undefined,
+): Promise<boolean> {
+  const own = typeof needsApprovalFn === 'function' ? needsApprovalFn : requireApproval;
+  return typeof own === 'function' ? (own as OwnApproval)(input, context) : own === true;
+}
+
 /** What the schema of the tool refuses is proposed too, so that it is recorded. */
 const withoutValidation = (schema: StandardSchema): StandardSchema => ({
   '~standard': { ...schema['~standard'], validate: (value: unknown) => ({ value }) },
@@ -105,8 +119,12 @@ const withoutValidation = (schema: StandardSchema): StandardSchema => ({
 
 function governedTool(tool: MastraToolLike, registered: RegisteredTool, calls: SdkCalls): MastraToolLike {
   // Mastra does not say which call it asks about: equal calls are one request, as for the people who vote.
-  const needsApproval = (input: Json): Promise<boolean> =>
-    calls.needsApproval({ id: JSON.stringify(['approval', registered.name, input]), tool: registered, input });
+  const needsApproval = async (input: Json, context?: object): Promise<boolean> =>
+    (await calls.needsApproval({
+      id: JSON.stringify(['approval', registered.name, input]),
+      tool: registered,
+      input,
+    })) || asksItself(tool, input, context);
   const execute = (input: Json, context: CallContext = {}): Promise<Json> => {
     const id = context.agent?.toolCallId;
     if (id === undefined) throw usageError(`call the tool ${registered.name} with a tool call that has an id`);

@@ -100,7 +100,8 @@ function governedTool(tool: FunctionToolLike, registered: RegisteredTool, calls:
   };
   return {
     ...tool,
-    needsApproval: (_runContext, input, callId) => calls.needsApproval(callOf(callId, input)),
+    needsApproval: async (runContext, input, callId) =>
+      (await calls.needsApproval(callOf(callId, input))) || tool.needsApproval(runContext, input, callId),
     invoke: async (runContext, text, details) => {
       const options: InvokeOptions = { runContext, details: { ...(details as InvokeOptions['details'] | undefined) } };
       try {

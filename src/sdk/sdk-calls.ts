@@ -1,21 +1,20 @@
 // The calls of an SDK in one agent run: each is a proposal of CALL_TOOL, whose id follows from the SDK's id of the
 // call. So the same call, also after a restart, gets the recorded response, and executes nothing again (0066).
 
-import { Buffer } from 'node:buffer';
 import { canonicalJson } from '../contract/canonical-json.js';
 import type { Json, JsonObject } from '../contract/json.js';
 import { nameUuid } from '../contract/name-uuid.js';
 import type { StepResponse } from '../contract/run/response.js';
-import { GovernedCallError } from '../errors.js';
+import { GovernedCallError, RunError } from '../errors.js';
 import type { AgentRun } from '../runtime/agents/agent-run.js';
 import type { RunRequest } from '../runtime/agents/run-requests.js';
+import { toolCallPayload } from '../runtime/agents/tool-call-payload.js';
 import type { Turnpike } from '../runtime/turnpike.js';
 import { outputIn, type RegisteredTool, type WaitingCalls } from './sdk-tool.js';
 
 /** How often one call may be proposed again after its approval was decided. */
 const ATTEMPTS_MAX = 8;
-/** No SDK gives a reason for a call. */
-const REASONING = 'not given by client';
+const RUN_ENDED = 'Turnpike: the run of this agent has ended, so no call is executed.';
 
 /** One call of a tool, as the SDK has it. */
 export interface SdkToolCall {
@@ -50,8 +49,9 @@ export class SdkCalls {
     const key = this.#key(call, 0);
     const payload = payloadOf(call, key);
     if (!(await turnpike.approvalOf(run.run_id, payload)).isNeeded) return false;
-    const response = JSON.parse(await run.respond(payload, { inputId: inputIdOf(key) })) as StepResponse;
-    return readResponse(response).isDenied && (await turnpike.approvalOf(run.run_id, payload)).request !== null;
+    const response = await this.#respond(payload, key);
+    if (response === null || !readResponse(response).isDenied) return false;
+    return (await turnpike.approvalOf(run.run_id, payload)).request !== null;
   }
 
   /** The request that the call has made, for the people who vote on it; null if it has made none. */
@@ -90,8 +90,8 @@ export class SdkCalls {
       for (let attempt = 0; ; attempt += 1) {
         const key = this.#key(call, attempt);
         const payload = payloadOf(call, key);
-        const text = await run.respond(payload, { inputId: inputIdOf(key) });
-        const response = JSON.parse(text) as StepResponse;
+        const response = await this.#respond(payload, key);
+        if (response === null) throw new GovernedCallError({ code: 'CALL_DENIED', message: RUN_ENDED });
         if (!readResponse(response).isDenied || attempt + 1 >= ATTEMPTS_MAX) return { response, pending: null };
         const { request } = await turnpike.approvalOf(run.run_id, payload);
         if (request?.status === 'open') return { response, pending: request };
@@ -104,24 +104,23 @@ export class SdkCalls {
     }
   }
 
+  /** The response, which is the recorded one for a repeated request; null if the run has ended. */
+  async #respond(payload: Uint8Array, key: string): Promise<StepResponse | null> {
+    try {
+      return JSON.parse(await this.#of.run.respond(payload, { inputId: `sdk:${key}` })) as StepResponse;
+    } catch (error) {
+      if (error instanceof RunError && error.code === 'RUN_ENDED') return null;
+      throw error;
+    }
+  }
+
   #key({ id }: SdkToolCall, attempt: number): string {
     return nameUuid(canonicalJson(['sdk call', this.#of.run.run_id, id, attempt]));
   }
 }
 
-/** The id of one request: a second one with it gets the recorded response. */
-const inputIdOf = (key: string): string => `sdk:${key}`;
-
 const payloadOf = ({ tool, input }: SdkToolCall, id: string): Uint8Array =>
-  Buffer.from(
-    canonicalJson({
-      schema_version: '1.0.0',
-      id,
-      reasoning: REASONING,
-      action: 'CALL_TOOL',
-      args: { tool: tool.name, input: tool.encode(input) },
-    }),
-  );
+  toolCallPayload(id, tool.name, tool.encode(input));
 
 /** What a response says, in any exposure. */
 function readResponse(response: StepResponse): {

@@ -4,7 +4,7 @@
 import type { TObject } from 'typebox';
 import { canonicalJson } from '../contract/canonical-json.js';
 import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
-import { usageError, ActionNotExecutedError } from '../errors.js';
+import { ActionNotExecutedError, InvariantError, usageError } from '../errors.js';
 import { defineTool, type Tool } from '../runtime/effects/define-effects.js';
 import {
   convertInputSchema,
@@ -13,7 +13,6 @@ import {
   type ConvertedInput,
 } from '../runtime/upstream/convert-schema.js';
 import { printableText, weakenSchema } from '../runtime/upstream/weaken-schema.js';
-import { scanJson } from '../step/scan-json.js';
 
 /** What the policy of a service has to know about a tool, and no SDK says. */
 export interface ToolFacts {
@@ -110,10 +109,27 @@ export function registerSdkTool(sdkTool: SdkTool, facts: ToolFacts, waiting: Wai
         idempotency_key,
         options,
       });
-      return { json: canonicalJson(plainJson(output)) };
+      return { json: textOfOutput(output) };
     },
   });
-  return { name, tool, encode: (input) => (isJsonObject(input) ? encodeInput(converted, input) : input) };
+  return { name, tool, encode: (input) => encoded(converted, input) };
+}
+
+/** What has no registered form is proposed as the text of its JSON, which the schema refuses. */
+function encoded(converted: ConvertedInput, input: Json): Json {
+  if (isJsonObject(input) && hasCanonicalForm(input)) return encodeInput(converted, input);
+  return JSON.stringify(input);
+}
+
+/** A model may write lone surrogates, or JSON that is too deep. */
+function hasCanonicalForm(input: Json): boolean {
+  try {
+    canonicalJson(input);
+    return true;
+  } catch (error) {
+    if (error instanceof InvariantError) return false;
+    throw error;
+  }
 }
 
 /** The output of a tool is any JSON: the record has it as text. */
@@ -124,14 +140,11 @@ const OUTPUT = {
   additionalProperties: false,
 };
 
-const OUTPUT_DEPTH_MAX = 64;
-
 /** The output of a tool in a recorded result. */
-export function outputIn(result: JsonObject | null): Json {
+export const outputIn = (result: JsonObject | null): Json => {
   const text = result?.['json'];
-  const scanned = typeof text === 'string' ? scanJson(text, OUTPUT_DEPTH_MAX) : null;
-  return scanned?.ok === true ? scanned.value : null;
-}
+  return typeof text === 'string' ? (JSON.parse(text) as Json) : null;
+};
 
 /** The input as the tool's function expects it. The function is not called with any other. */
 async function parsed(tool: SdkTool, converted: ConvertedInput, input: JsonObject): Promise<unknown> {
@@ -148,10 +161,7 @@ const refusedInput = (why: string, cause: unknown): ActionNotExecutedError =>
   new ActionNotExecutedError(`the tool was not called with this input: ${why}`, { retryable: false, cause });
 
 /** Functions may return anything; what JSON cannot say is left out, and nothing is null. */
-const plainJson = (output: unknown): Json => {
-  const text = JSON.stringify(output) as string | undefined;
-  return text === undefined ? null : (JSON.parse(text) as Json);
-};
+const textOfOutput = (output: unknown): string => (JSON.stringify(output)) ?? 'null';
 
 /** The agent run of a mediated run. */
 const agentOf = (run_id: string): string => run_id.slice(0, run_id.lastIndexOf('.'));

@@ -58,6 +58,7 @@ export const aiSdkDriver: SdkDriver = async (world) => {
     fail: tool({ inputSchema: SCHEMAS.fail, execute: world.fail }),
     hang: tool({ inputSchema: SCHEMAS.hang, execute: world.hang }),
     hidden: tool({ inputSchema: SCHEMAS.hidden, execute: world.note }),
+    asking: tool({ inputSchema: SCHEMAS.asking, execute: world.note, needsApproval: ({ text }) => text !== '' }),
   };
   const governed = await governTools(tools, { pay: { outside: false } });
   return {

@@ -6,8 +6,11 @@ import { call, SdkBench, type SdkDriver } from './sdk-scenarios.js';
 const AGENT = ['created orchestrator', 'created agent'];
 const EXPIRY_MS = 61 * 60_000;
 
-/** Runs every scenario with one SDK. */
-export function testGovernedTools(name: string, driver: SdkDriver): void {
+/**
+ * Runs every scenario with one SDK.
+ * @param asksItself whether a tool of the SDK may want an approval of its own
+ */
+export function testGovernedTools(name: string, driver: SdkDriver, { asksItself = true } = {}): void {
   describe(`0066: tools of ${name}`, () => {
     let sdk: SdkBench;
     beforeEach(() => {
@@ -34,6 +37,26 @@ export function testGovernedTools(name: string, driver: SdkDriver): void {
       expect(results).toEqual({ c1: expect.stringMatching(/^error: /) });
       expect(sdk.world.effects).toEqual([]);
       expect(await sdk.shape()).toEqual([...AGENT, 'step VALIDATION_ERROR']);
+    });
+
+    test.each([
+      ['a lone surrogate', { text: '\ud800' }],
+      ['text for an object', 'text'],
+    ])('input that no schema can accept does not run: %s', async (_, input) => {
+      const { results, pending } = await (await sdk.open()).ask([call('c1', 'note', input as object)]);
+      // Of input that is no object, the OpenAI Agents SDK asks the application before it asks the tool.
+      if (!pending.includes('c1')) expect(results).toEqual({ c1: expect.stringMatching(/^error: /) });
+      expect(sdk.world.effects).toEqual([]);
+    });
+
+    test('the calls of a run that has ended are denied', async () => {
+      const conversation = await sdk.open();
+      await sdk.end();
+      const { results } = await conversation.ask([call('c1', 'note', { text: 'a' })]);
+      expect(results).toEqual({ c1: expect.stringMatching(/^error: .*has ended/) });
+      const paid = await conversation.ask([call('c2', 'pay', { amount: 1 })]);
+      expect(paid.results['c2']).toMatch(/^error: .*has ended/);
+      expect(sdk.world.effects).toEqual([]);
     });
 
     test('a tool that throws has an unknown outcome', async () => {
@@ -67,6 +90,15 @@ export function testGovernedTools(name: string, driver: SdkDriver): void {
         'step SUCCESS',
       ]);
     });
+
+    if (asksItself)
+      test('a call for which the tool itself wants an approval waits for it', async () => {
+        const conversation = await sdk.open();
+        expect(await conversation.ask([call('c1', 'asking', { text: 'a' })])).toEqual({ results: {}, pending: ['c1'] });
+        expect(sdk.world.effects).toEqual([]);
+        expect(await conversation.resume(true)).toEqual({ results: { c1: { noted: 'a' } }, pending: [] });
+        expect(sdk.world.effects).toEqual(['note a']);
+      });
 
     test("the SDK's own approval does not replace the vote", async () => {
       const conversation = await sdk.open();

@@ -25,6 +25,7 @@ export const langchainDriver: SdkDriver = (world) => {
     tool(world.fail, { name: 'fail', description: 'Fails.', schema: SCHEMAS.fail }),
     tool(world.hang, { name: 'hang', description: 'Hangs.', schema: SCHEMAS.hang }),
     tool(world.note, { name: 'hidden', description: 'Hidden.', schema: SCHEMAS.hidden }),
+    tool(world.note, { name: 'asking', description: 'Asks.', schema: SCHEMAS.asking }),
   ] as const;
   const governed = governTools(tools, { pay: { outside: false } });
   return {

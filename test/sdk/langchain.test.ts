@@ -3,4 +3,4 @@
 import { langchainDriver } from './langchain-driver.js';
 import { testGovernedTools } from './govern-tools.js';
 
-testGovernedTools('LangGraph.js', langchainDriver);
+testGovernedTools('LangGraph.js', langchainDriver, { asksItself: false });

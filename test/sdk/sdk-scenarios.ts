@@ -38,6 +38,8 @@ export const SCHEMAS = {
   fail: z.object({}),
   hang: z.object({}),
   hidden: z.object({ text: z.string() }),
+  /** The tool itself wants an approval, and policy does not. */
+  asking: z.object({ text: z.string() }),
 } as const;
 
 export type ToolName = keyof typeof SCHEMAS;
@@ -82,9 +84,9 @@ export const sdkPolicy: NonNullable<BenchOptions['edit']> = (name, text) => {
   - lane_id: SDK_WORK
     purpose: Tools of an SDK.
     allowed_callers: { roles: [SDK_AGENT] }
-    allowed_actions: { tools: [note, pay, fail, hang] }
+    allowed_actions: { tools: [note, pay, fail, hang, asking] }
     calls:
-      - { id: free, tools: [note, fail, hang], decision: allow }
+      - { id: free, tools: [note, fail, hang, asking], decision: allow }
       - { id: pay, tools: [pay], decision: approval }
     scope: { requires: [case_id, run_id], prohibits: [] }
     audit: { required: true, level: full }
@@ -137,6 +139,11 @@ export class SdkBench {
     const of = { actor: 'sdk-agent', role: 'SDK_AGENT', lane: 'SDK_WORK', case: 'case-1' } as const;
     this.#run = await this.bench.turnpike.startAgent({ ...of, key: 'chat-1' });
     return this.#governed.converse({ turnpike: this.bench.turnpike, run: this.#run }, state);
+  }
+
+  /** Ends the run of the agent. */
+  async end(): Promise<void> {
+    await this.#run?.end();
   }
 
   async vote(decision: 'approve' | 'reject'): Promise<void> {

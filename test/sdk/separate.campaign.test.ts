@@ -13,5 +13,8 @@ test('0066: tools of the AI SDK 7, the OpenAI Agents SDK and Mastra on Node 22',
   });
   if (status === UNAVAILABLE) process.stdout.write(stderr);
   else
-    expect({ status, stderr }).toEqual({ status: 0, stderr: expect.stringMatching(/^Tests: +41 passed, 41 total$/m) });
+    expect({ status, stderr }).toEqual({
+      status: 0,
+      stderr: expect.stringMatching(/^Tests: +(\d+) passed, \1 total$/m),
+    });
 }, 600_000);

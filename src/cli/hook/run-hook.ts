@@ -65,9 +65,11 @@ async function readInput(): Promise<string> {
   return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(parts));
 }
 
-/** The event with the member by which the dialect of Claude Code knows that a call may be deferred. */
-const withDeferral = (event: string): string =>
-  JSON.stringify({ ...(JSON.parse(event) as object), turnpike_may_defer: true });
+/**
+ * The event with the member by which the dialect of Claude Code knows that a call may be deferred. The text is not
+ * parsed here: the service refuses what is not strict JSON, such as an event that has the member already.
+ */
+const withDeferral = (event: string): string => event.replace(/^\s*\{/, '{"turnpike_may_defer":true,');
 
 /** One request on the control socket (`control-messages.ts`). */
 function ask(given: HookArguments, event: string, check: object | null): Promise<HookAnswerMessage> {

@@ -15,9 +15,8 @@ import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import type { ActionReport } from '../agents/action-reports.js';
 import type { Agents } from '../agents/agents.js';
 import type { RunRequests } from '../agents/run-requests.js';
+import { toolCallPayload } from '../agents/tool-call-payload.js';
 
-/** No client gives a reason for a call. */
-const REASONING = 'not given by client';
 /** How often one call may be requested again after its approval was decided. */
 const ATTEMPTS_MAX = 8;
 /** How many equal calls without an id of the client one agent run may make. */
@@ -225,15 +224,7 @@ const keyOf = ({ client, origin: { session, agent } }: SessionCall, call_id: str
 const inputIdOf = (key: CallKey): string => `hook:${proposalIdOf(key)}`;
 
 const payloadOf = ({ call: { tool, input } }: SessionCall, key: CallKey): Uint8Array =>
-  Buffer.from(
-    canonicalJson({
-      schema_version: '1.0.0',
-      id: proposalIdOf(key),
-      reasoning: REASONING,
-      action: 'CALL_TOOL',
-      args: { tool, input },
-    }),
-  );
+  toolCallPayload(proposalIdOf(key), tool, input);
 
 /** Equal calls of one agent run have one key. */
 const issueKey = ({ run_id, call: { tool, input } }: SessionCall): string =>

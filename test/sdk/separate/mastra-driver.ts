@@ -93,8 +93,9 @@ const valueOf = (output: Message['content'][number]['output']): unknown =>
   output?.type === 'json' ? output.value : `error: ${String(output?.value)}`;
 
 export const mastraDriver: SdkDriver = (world) => {
-  const toolOf = (id: ToolName, execute: (input: never) => unknown): MastraToolLike =>
+  const toolOf = (id: ToolName, execute: (input: never) => unknown, more = {}): MastraToolLike =>
     createTool({
+      ...more,
       id,
       description: id,
       inputSchema: SCHEMAS[id],
@@ -106,6 +107,7 @@ export const mastraDriver: SdkDriver = (world) => {
     fail: toolOf('fail', world.fail),
     hang: toolOf('hang', world.hang),
     hidden: toolOf('hidden', world.note),
+    asking: toolOf('asking', world.note, { requireApproval: true }),
   };
   const governed = governTools(tools, { pay: { outside: false } });
   return {

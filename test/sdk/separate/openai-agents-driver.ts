@@ -58,14 +58,15 @@ function modelOf(calls: () => readonly ModelCall[]): object {
 }
 
 export const openaiAgentsDriver: SdkDriver = async (world) => {
-  const toolOf = (name: ToolName, execute: (input: never) => unknown): FunctionToolLike =>
-    sdk.tool({ name, description: name, parameters: SCHEMAS[name], execute, errorFunction: null });
+  const toolOf = (name: ToolName, execute: (input: never) => unknown, more = {}): FunctionToolLike =>
+    sdk.tool({ ...more, name, description: name, parameters: SCHEMAS[name], execute, errorFunction: null });
   const tools = [
     toolOf('note', world.note),
     toolOf('pay', world.pay),
     toolOf('fail', world.fail),
     toolOf('hang', world.hang),
     toolOf('hidden', world.note),
+    toolOf('asking', world.note, { needsApproval: true }),
   ];
   const governed = await governTools(tools, { pay: { outside: false } });
   return {
