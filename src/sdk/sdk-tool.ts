@@ -161,7 +161,10 @@ const refusedInput = (why: string, cause: unknown): ActionNotExecutedError =>
   new ActionNotExecutedError(`the tool was not called with this input: ${why}`, { retryable: false, cause });
 
 /** Functions may return anything; what JSON cannot say is left out, and nothing is null. */
-const textOfOutput = (output: unknown): string => (JSON.stringify(output)) ?? 'null';
+const textOfOutput = (output: unknown): string => {
+  const text: unknown = JSON.stringify(output);
+  return typeof text === 'string' ? text : 'null';
+};
 
 /** The agent run of a mediated run. */
 const agentOf = (run_id: string): string => run_id.slice(0, run_id.lastIndexOf('.'));

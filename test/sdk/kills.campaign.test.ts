@@ -39,22 +39,41 @@ function randomFrom(seed: number): () => number {
 
 const linesOf = (file: string): readonly string[] => readFileSync(file, 'utf8').split('\n').slice(0, -1);
 
-describe.each(['ai-sdk', 'langchain'])('0066: %s', (sdk) => {
-  test(`killed ${KILLS} times: no call executes twice`, async () => {
-    const [programs, folder] = [newFolder(), newFolder()];
-    await bundled(programs, { [PROGRAM]: 'test/sdk/sdk-victim.ts' });
-    const [home, contract] = [join(folder, 'home'), join(folder, 'contract')];
-    writeContract(contract, { edit: sdkPolicy });
-    const random = randomFrom(sdk.length);
-    for (let kill = 0; kill < KILLS; kill += 1) {
-      const argv = [join(programs, `${PROGRAM}.js`), home, contract, folder, sdk];
-      const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
-      const ended = once(child, 'exit');
-      const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-      for (let left = 1 + Math.floor(random() * EFFECTS_MAX); left > 0; left -= 1) await lines.next();
-      await delay(random() * LATER_MS_MAX);
+/** A home with the tools, and the program that has them. */
+async function place(sdk: string, task: string) {
+  const [programs, folder] = [newFolder(), newFolder()];
+  await bundled(programs, { [PROGRAM]: 'test/sdk/sdk-victim.ts' });
+  const [home, contract] = [join(folder, 'home'), join(folder, 'contract')];
+  writeContract(contract, { edit: sdkPolicy });
+  const argv = [join(programs, `${PROGRAM}.js`), home, contract, folder, sdk, task];
+  const start = () => {
+    const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    const ended = once(child, 'exit');
+    const next = async (): Promise<unknown> => (await lines.next()).value;
+    const kill = async (): Promise<void> => {
       child.kill('SIGKILL');
       expect(await ended).toEqual([null, 'SIGKILL']);
+    };
+    return { next, kill, ended };
+  };
+  const open = async () => {
+    const { definitions } = await aiSdkDriver(new ToolWorld());
+    const policies = manifestPolicySource(contract);
+    return openTurnpike({ home, policies, tools: definitions, log: winstonLog('silent') });
+  };
+  return { folder, start, open };
+}
+
+describe.each(['ai-sdk', 'langchain'])('0066: %s', (sdk) => {
+  test(`killed ${KILLS} times: no call executes twice`, async () => {
+    const { folder, start, open } = await place(sdk, 'notes');
+    const random = randomFrom(sdk.length);
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const victim = start();
+      for (let left = 1 + Math.floor(random() * EFFECTS_MAX); left > 0; left -= 1) await victim.next();
+      await delay(random() * LATER_MS_MAX);
+      await victim.kill();
     }
     const effects = linesOf(join(folder, 'effects'));
     expect(effects.length).toBeGreaterThanOrEqual(KILLS);
@@ -67,16 +86,25 @@ describe.each(['ai-sdk', 'langchain'])('0066: %s', (sdk) => {
         else expect([result, effects.includes(text)]).toEqual([{ noted: text }, true]);
       }
     }
-    const { definitions } = await aiSdkDriver(new ToolWorld());
-    const turnpike = await openTurnpike({
-      home,
-      policies: manifestPolicySource(contract),
-      tools: definitions,
-      log: winstonLog('silent'),
-    });
+    const turnpike = await open();
     expect(await turnpike.ledger.verify()).toMatchObject({ ok: true });
     expect(await turnpike.replay()).toMatchObject({ ok: true });
     await turnpike.close();
     process.stdout.write(`${sdk}: ${KILLS} kills, ${effects.length} effects, none twice\n`);
   }, 600_000);
+
+  test('killed between a request and its vote: the next process executes the call once', async () => {
+    const { folder, start, open } = await place(sdk, 'payment');
+    const first = start();
+    expect(await first.next()).toBe('["c1"]');
+    await first.kill();
+    const turnpike = await open();
+    for await (const { run_id: run, digest } of turnpike.ledger.approvals(new Date().toISOString()))
+      await turnpike.approve({ run, digests: [digest], decision: 'approve', actor: 'erika', role: 'ATTORNEY_ADMIN' });
+    await turnpike.close();
+    const second = start();
+    expect(await second.next()).toBe('{"c1":{"paid":5}}');
+    expect(await second.ended).toEqual([0, null]);
+    expect(linesOf(join(folder, 'effects'))).toEqual(['pay 5']);
+  }, 120_000);
 });
