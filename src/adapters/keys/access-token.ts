@@ -6,8 +6,14 @@ import { replaceFile } from '../files/small-file.js';
 
 const TOKEN_BYTES = 32;
 
-/** Generates a token of 256 random bits, in base64url. */
-export const drawToken = (): string => randomBytes(TOKEN_BYTES).toString('base64url');
+/**
+ * Generates a token of 32 random bytes, in base64url. It never begins with `-`, so that a command that gets it as an
+ * argument does not read it as an option.
+ */
+export function drawToken(): string {
+  const token = randomBytes(TOKEN_BYTES).toString('base64url');
+  return token.startsWith('-') ? drawToken() : token;
+}
 
 /** Writes the token with mode 0600 and replaces an earlier one. @returns a function that removes the file */
 export function storeToken(path: string, token: string): () => void {
