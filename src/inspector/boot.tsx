@@ -32,7 +32,10 @@ export function openPage(feed: Feed, prover: ProverFactory): void {
 
 /** Keeps the address and the view in step: editing the address, or going back, changes the view. */
 function followAddress(store: Store): void {
+  /** The address that the page has read or written last. */
+  let known = '';
   const read = (): void => {
+    known = location.hash;
     // A page that is already open was given the address that a service printed. Setting it loads nothing.
     if (takeToken(location.hash).token !== null) {
       reloadOnNewToken();
@@ -51,9 +54,11 @@ function followAddress(store: Store): void {
     // rests.
     clearTimeout(addressTimer);
     addressTimer = setTimeout(() => {
+      // Another address is one that somebody has just set, whose event has not come yet.
+      if (location.hash !== known) return;
       const address = toAddress(store.view.value);
-      if (`#${address}` !== location.hash)
-        history.replaceState(null, '', address === '' ? location.pathname : `#${address}`);
+      history.replaceState(null, '', address === '' ? location.pathname : `#${address}`);
+      known = location.hash;
     }, 150);
   });
 }

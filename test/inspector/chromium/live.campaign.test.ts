@@ -226,6 +226,19 @@ inChromium('the page while agents work', () => {
       await tab.see('[role="alert"]', 'The service refused this page’s token');
       await went(`/#token=${token}`);
       await tab.see('.connection', 'Live');
+      // Set while the page is about to write the address of its view: the new one stays until its event comes.
+      const reloaded = tab.page.waitForEvent('load');
+      await tab.page.evaluate((to) => {
+        const later = globalThis.setTimeout;
+        const due: (() => void)[] = [];
+        const capture = (work: () => void, ms: number) => (ms === 150 ? due.push(work) : later(work, ms));
+        globalThis.setTimeout = capture as typeof setTimeout;
+        addEventListener('hashchange', () => ((location.hash = to), due.at(-1)?.()), { once: true });
+        location.hash = '#problems=1';
+      }, `#token=${token}&list=all`);
+      await reloaded;
+      await tab.see('.connection', 'Live');
+      expect(tab.address).toContain('list=all');
       const approvals = await open('', { path: '/approvals', token: 'x'.repeat(43), allowed: GONE });
       await approvals.see('[role="alert"]');
       const loaded = approvals.page.waitForEvent('load');
