@@ -54,7 +54,7 @@ function followAddress(store: Store): void {
     // rests.
     clearTimeout(addressTimer);
     addressTimer = setTimeout(() => {
-      // Another address is one that somebody has just set, whose event has not come yet.
+      // Another address was set just now, and its event has not come yet.
       if (location.hash !== known) return;
       const address = toAddress(store.view.value);
       history.replaceState(null, '', address === '' ? location.pathname : `#${address}`);
