@@ -90,8 +90,6 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20',
   minify: true,
-  // Errors are known by the names of their classes.
-  keepNames: true,
   external: OUTSIDE.flatMap((name) => [name, `${name}/*`]),
   plugins: [withSdk],
   banner: { js: REQUIRE },

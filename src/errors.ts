@@ -2,10 +2,11 @@
 
 /** Base of every error this library throws. `code` is stable; `message` is for people. */
 export abstract class CodedError<Code extends string = string> extends Error {
+  /** The name of the class: the bundle shortens those of its classes. */
+  abstract override readonly name: string;
   readonly code: Code;
   constructor({ code, message, cause }: { readonly code: Code; readonly message: string; readonly cause?: unknown }) {
     super(message, cause === undefined ? undefined : { cause });
-    this.name = new.target.name;
     this.code = code;
   }
 }
@@ -22,10 +23,14 @@ export class LedgerError extends CodedError<
   | 'LEDGER_OF_LATER_VERSION' // a later version of the program started this run tree, and only it can continue it
   | 'LEDGER_ERASED' // the required content was erased with its case
   | 'LEDGER_ARCHIVED' // the requested data was moved to an archive file
-> {}
+> {
+  override readonly name = 'LedgerError';
+}
 
 /** A policy file, or the pin of one, cannot be used. */
-export class PolicyError extends CodedError<'POLICY_UNREADABLE' | 'POLICY_INVALID'> {}
+export class PolicyError extends CodedError<'POLICY_UNREADABLE' | 'POLICY_INVALID'> {
+  override readonly name = 'PolicyError';
+}
 
 /** A run cannot do what was requested. No step was made and nothing was executed. */
 export class RunError extends CodedError<
@@ -41,13 +46,16 @@ export class RunError extends CodedError<
   | 'VOLUME_ELSEWHERE' // the sandbox of the case is on a volume that this process does not have
   | 'EXECUTION_SUSPENDED' // the ledger was restored from a backup, and no operator has acknowledged it
   | 'CLOSED' // the engine was closed
-> {}
+> {
+  override readonly name = 'RunError';
+}
 
 /**
  * A step is durable and has its response, but the log does not include it within the time that a caller with
  * `integrated` waits. It will include it.
  */
 export class IntegrationError extends CodedError<'NOT_INTEGRATED'> {
+  override readonly name = 'IntegrationError';
   /** The response of the step, as `respond` returns it. */
   readonly response: string;
   constructor(response: string) {
@@ -57,20 +65,27 @@ export class IntegrationError extends CodedError<'NOT_INTEGRATED'> {
 }
 
 /** The caller passed an invalid argument or option. */
-export class UsageError extends CodedError<'USAGE'> {}
+export class UsageError extends CodedError<'USAGE'> {
+  override readonly name = 'UsageError';
+}
 export const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
 
 /** The sandbox cannot be secured on this platform, or its directory is not usable. */
-export class SandboxError extends CodedError<'UNSUPPORTED_PLATFORM' | 'SANDBOX_UNUSABLE'> {}
+export class SandboxError extends CodedError<'UNSUPPORTED_PLATFORM' | 'SANDBOX_UNUSABLE'> {
+  override readonly name = 'SandboxError';
+}
 
 /** A caller tried to run an effect outside a mediated run. Nothing was executed. */
-export class CapabilityError extends CodedError<'NO_CAPABILITY'> {}
+export class CapabilityError extends CodedError<'NO_CAPABILITY'> {
+  override readonly name = 'CapabilityError';
+}
 
 /**
  * An action or tool of a service throws this if it certainly has not happened. After any other error it may have
  * happened.
  */
 export class ActionNotExecutedError extends CodedError<'NOT_EXECUTED'> {
+  override readonly name = 'ActionNotExecutedError';
   /** Whether a retry may help. */
   readonly retryable: boolean;
   constructor(message: string, options: { readonly retryable?: boolean; readonly cause?: unknown } = {}) {
@@ -84,6 +99,7 @@ export class ActionNotExecutedError extends CodedError<'NOT_EXECUTED'> {
  * which is stored only if the lane permits it (S4-65).
  */
 export class ActionFailedError extends CodedError<'FAILED'> {
+  override readonly name = 'ActionFailedError';
   readonly retryable: boolean;
   readonly partial: object | null;
   constructor(message: string, options: ActionFailedOptions = {}) {
@@ -104,14 +120,18 @@ export class BagError extends CodedError<
   | 'BAG_HOSTILE' // the content contradicts the announced sizes or names
   | 'BAG_EXISTS' // the name is taken: existing files are never overwritten
   | 'BAG_UNWRITABLE' // the disk failed or is full; files written so far are removed
-> {}
+> {
+  override readonly name = 'BagError';
+}
 
 /** The database of a target's records cannot be used. A problem with one record is a value, not an error. */
 export class RecordsError extends CodedError<
   | 'RECORDS_UNREACHABLE' // the database cannot be opened or queried
   | 'RECORDS_MISMATCH' // a table lacks a column or the unique constraint that its target needs
   | 'RECORDS_TARGET' // no table can hold a target with this definition
-> {}
+> {
+  override readonly name = 'RecordsError';
+}
 
 /** An agent could not be called, or gave no usable answer. Nothing was proposed. */
 export class AgentError extends CodedError<
@@ -119,14 +139,18 @@ export class AgentError extends CodedError<
   | 'AGENT_TIMEOUT' // it did not answer in time
   | 'AGENT_OUTPUT_TOO_LARGE' // its answer exceeds the size limit
   | 'AGENT_ABORTED' // the caller no longer waits for its answer
-> {}
+> {
+  override readonly name = 'AgentError';
+}
 
 /** A call of a governed tool of an SDK has no output. The message is for the model. */
 export class GovernedCallError extends CodedError<
   | 'CALL_DENIED' // by policy, by a person, or because the approval has expired
   | 'CALL_PENDING' // a person has to approve it first
   | 'CALL_FAILED' // it was refused, or not executed, or its outcome is not known
-> {}
+> {
+  override readonly name = 'GovernedCallError';
+}
 
 /** The service behind Restate refuses a call. Only the code travels. */
 export class RestateServiceError extends CodedError<
@@ -136,13 +160,18 @@ export class RestateServiceError extends CodedError<
   | 'PAYLOAD_UNKNOWN' // the exchange has no payload of this hash and length
   | 'IDEMPOTENCY_CONFLICT' // the input id was used for another payload
   | 'STEP_PENDING' // the step is recorded and has no response yet: retried
-> {}
+> {
+  override readonly name = 'RestateServiceError';
+}
 
 /** A call through Restate failed. The code is that of the service, or UNAVAILABLE: then repeat it, same input id. */
-export class RestateClientError extends CodedError {}
+export class RestateClientError extends CodedError {
+  override readonly name = 'RestateClientError';
+}
 
 /** The machines contradict themselves: a bug in this library, never the caller's mistake. */
 export class InvariantError extends CodedError<'INVARIANT'> {
+  override readonly name = 'InvariantError';
   constructor(message: string, cause?: unknown) {
     super({ code: 'INVARIANT', message, cause });
   }
