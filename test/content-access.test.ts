@@ -31,6 +31,7 @@ const READERS: Readonly<Record<string, string>> = {
   'src/replay/history.ts': 'folds',
   'src/replay/policy/entry-decisions.ts': 'folds',
   'src/replay/policy/decision-fold.ts': 'folds',
+  'src/replay/policy/policy-coverage.ts': 'folds, and hashes pinned policies',
   'src/replay/check-replay.ts': 'folds',
   'src/replay/replay.ts': 'folds',
   'src/replay/jest-matchers.ts': 'folds',

@@ -38,6 +38,7 @@ import { ledgerVerify } from './commands/ledger/ledger-verify.js';
 import { machinesDiff } from './commands/ledger/machines-diff.js';
 import { mcp } from './commands/service/mcp.js';
 import { policyCheck } from './commands/policy/policy-check.js';
+import { policyCoverage } from './commands/policy/policy-coverage.js';
 import { policyDeny } from './commands/policy/policy-deny.js';
 import { policyExplain } from './commands/policy/policy-explain.js';
 import { policyPin } from './commands/policy/policy-pin.js';
@@ -84,6 +85,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
       policyDeny,
       policySimulate,
       policyExplain,
+      policyCoverage,
       registrations,
       upstreamList,
       upstreamPin,

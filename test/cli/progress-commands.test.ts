@@ -84,6 +84,7 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
   'session waive': session('waive', 'first', '--reason', 'testing'),
   'session rebase': session('rebase', 'plain.json'),
   'policy simulate': { call: ['policy', 'simulate'], says: [READING] },
+  'policy coverage': { call: ['policy', 'coverage'], says: [READING] },
   'policy explain': { call: ['policy', 'explain', 'RUN:1'], says: [LISTING] },
   replay: [
     { call: ['replay'], says: [READING] },

@@ -23,6 +23,11 @@ export const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   'machines diff': [['machines', 'diff', 'RUN', 'current']],
   'policy simulate': [['policy', 'simulate']],
   'policy explain': [['policy', 'explain', 'RUN:1']],
+  'policy coverage': [
+    ['policy', 'coverage'],
+    ['policy', 'coverage', '--json'],
+    ['policy', 'coverage', '--sign', 'OUT'],
+  ],
   'policy deny': [['policy', 'deny', '--list']],
   'session status': [['session', 'status']],
   'session list': [['session', 'list', '--json']],

@@ -28,8 +28,10 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** The options of commands that name a file or folder to write. Of these, a checkpoint and registrations are public. */
-const OUTPUTS = ['out', 'html', 'to'];
+const OUTPUTS = ['out', 'html', 'to', 'sign'];
 const PUBLIC = ['ledger checkpoint --out', 'registrations --out'];
+/** An option with such a name that reads a file. */
+const READ = ['policy coverage --to'];
 
 interface Writing {
   /** Writes into `path`. */
@@ -71,6 +73,7 @@ const WRITINGS: Readonly<Record<string, Writing>> = {
     run: (path) => run('ledger', 'prove', '--from', 'older', '--out', path),
     replaces: true,
   },
+  'policy coverage --sign': { run: (path) => run('policy', 'coverage', '--sign', path), replaces: true },
   'inspect --html': { run: (path) => run('inspect', 'bundle', '--html', path), replaces: false },
   'export --to': { run: exportTo([]), replaces: false, target: inExports },
   'export --to --zip': { run: exportTo(['--zip']), replaces: false, target: inExports },
@@ -80,7 +83,7 @@ test('every command that writes a file for its caller is tested here', () => {
   const written = COMMANDS.flatMap(({ name, options }) =>
     options.filter((option) => OUTPUTS.includes(option.name)).map((option) => `${name} --${option.name}`),
   );
-  const known = [...Object.keys(WRITINGS), ...PUBLIC, 'home copy --to'];
+  const known = [...Object.keys(WRITINGS), ...PUBLIC, ...READ, 'home copy --to'];
   expect(written.filter((one) => !known.includes(one))).toEqual([]);
   expect(written.length).toBeGreaterThan(3);
 });

@@ -62,6 +62,7 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   'policy pin': none,
   'policy deny': () => [['--list']],
   'policy simulate': ({ runs }) => [[], [runs[0] ?? '']],
+  'policy coverage': ({ folder }) => [[], ['--sign', join(folder, 'coverage.json')]],
   'policy explain': ({ entries }) => Array.from({ length: entries }, (_, at) => [String(at)]),
   'session start': OF_AGENT,
   'session next': OF_AGENT,

@@ -5,13 +5,21 @@ import { basename, resolve } from 'node:path';
 import { hashFile } from '../../adapters/ledger/archive-file.js';
 import { openLineFile } from '../../adapters/files/line-file.js';
 import { LedgerError, usageError } from '../../errors.js';
+import { integratedLog } from '../../ledger/integrated-log.js';
+import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
 import type { LineFile } from '../../ports/ledger/line-file.js';
-import type { OpenedArchive } from '../../runtime/evidence/joined-log.js';
+import {
+  checkArchiveChain,
+  joinLogs,
+  sortArchives,
+  type JoinedLog,
+  type OpenedArchive,
+} from '../../runtime/evidence/joined-log.js';
 import { openEvidence } from '../../runtime/evidence/open-evidence.js';
 import { countLines } from '../../runtime/ledger/count-reads.js';
 import { readLedgerVerifier } from '../../runtime/home/ledger-key.js';
 import type { CommandArguments, CommandOption } from '../command.js';
-import { homeOf } from './folders.js';
+import { homeOf, type OpenLedger } from './folders.js';
 import { type Io } from '../io.js';
 import { progressFor } from '../progress-bar.js';
 import { escapeText } from '../text/terminal.js';
@@ -56,4 +64,20 @@ export async function withOpenArchives<T>(
   } finally {
     for (const file of files) await file.close();
   }
+}
+
+/**
+ * The log together with its named archives.
+ * @throws LedgerError LEDGER_TAMPERED for archives of another log
+ */
+export async function joinWholeLog(
+  { store }: Pick<OpenLedger, 'store'>,
+  archives: readonly OpenedArchive[],
+): Promise<JoinedLog> {
+  const parts = await store.archives.parts();
+  const chain = sortArchives(archives);
+  for await (const { message } of checkArchiveChain(chain, parts)) {
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  }
+  return joinLogs(chain, integratedLog(store), parts.at(-1) ?? EMPTY_HEAD);
 }

@@ -1,13 +1,16 @@
 // Proof files that anyone can check with only a public key. An inclusion proof of an entry is a C2SP tlog-proof with
-// the entry as its extra data; a consistency proof from an earlier checkpoint is JSON.
+// the entry as its extra data; a consistency proof from an earlier checkpoint is JSON, and so is the signed statement
+// about the coverage of policies.
 
 import { isUtf8 } from 'node:buffer';
 import { ConsistencyProof, PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
+import { SignedStatement } from '../../contract/evidence/evidence.js';
 import { isConforming } from '../../contract/validators.js';
 import { openSignedHead, type Checkpoint } from './checkpoint.js';
 import { followKeys, readRotation } from './key-history.js';
 import { leafHash } from './merkle.js';
 import { verifyConsistency, verifyInclusion } from './merkle-proof.js';
+import { openCoverage, type SignedCoverage } from './open-coverage.js';
 import type { NoteVerifier } from './signed-note.js';
 
 /** Limit of a proof file; an entry has a few kilobytes. */
@@ -34,6 +37,7 @@ export type ProofVerdict =
       readonly at: Checkpoint;
     }
   | { readonly ok: true; readonly kind: 'consistency'; readonly from: Checkpoint; readonly at: Checkpoint }
+  | ({ readonly ok: true; readonly kind: 'coverage' } & Omit<SignedCoverage, 'key'>)
   | { readonly ok: false; readonly why: string };
 
 export function entryProofFile({ text, index, proof, note }: EntryProof): string {
@@ -61,7 +65,9 @@ export function verifyProofFile(
     if (kept !== null) return invalidVerdict('the proof of an entry begins at no checkpoint: make one with --from');
     return verifyEntryProof(readEntryProof(text), verifier);
   }
-  const consistency = readConsistencyProof(text);
+  const value = parseJson(text);
+  if (isConforming(SignedStatement, value)) return verifyCoverage(value as SignedStatement, verifier, kept);
+  const consistency = isConforming(ConsistencyProof, value) ? (value as ConsistencyProof) : null;
   if (consistency === null) return invalidVerdict('this is no proof file');
   return verifyConsistencyProof(consistency, verifier, kept);
 }
@@ -102,6 +108,16 @@ function verifyConsistencyProof(
   return { ok: true, kind: 'consistency', from: from.checkpoint, at: at.checkpoint };
 }
 
+function verifyCoverage(envelope: SignedStatement, trusted: NoteVerifier, kept: Uint8Array | null): ProofVerdict {
+  const opened = openCoverage(envelope, trusted);
+  if (typeof opened === 'string') return invalidVerdict(opened);
+  const { key, ...coverage } = opened;
+  const { from } = coverage;
+  if (kept !== null && from === null) return invalidVerdict('it begins at no checkpoint, but at the first entry');
+  const difference = kept === null || from === null ? null : differenceFromKept(kept, from, key);
+  return difference === null ? { ok: true, kind: 'coverage', ...coverage } : invalidVerdict(difference);
+}
+
 function differenceFromKept(kept: Uint8Array, from: Checkpoint, verifier: NoteVerifier): string | null {
   const opened = openSignedHead(kept, verifier);
   if (typeof opened === 'string') return `the kept checkpoint ${opened}`;
@@ -126,10 +142,9 @@ function readEntryProof(file: string): EntryProof | null {
   };
 }
 
-function readConsistencyProof(text: string): ConsistencyProof | null {
+function parseJson(text: string): unknown {
   try {
-    const value = JSON.parse(text) as unknown;
-    return isConforming(ConsistencyProof, value) ? (value as ConsistencyProof) : null;
+    return JSON.parse(text) as unknown;
   } catch {
     return null;
   }

@@ -38,6 +38,13 @@ export function decideCall({ calls }: Pick<Lane, 'calls'>, { tool, input }: Judg
   return approval === undefined ? ALLOWED : { decision: 'approval', rule: approval };
 }
 
+/** The rules that grant the parts of a call, each once. */
+export function grantingRules({ calls = [] }: Pick<Lane, 'calls'>, { tool, input }: JudgedCall): readonly CallRule[] {
+  const rules = calls.filter(({ tools }) => tools.includes(tool));
+  const parts = rules.length === 0 ? null : callParts(tool, input);
+  return [...new Set((parts ?? []).flatMap((part) => grantingRule(rules, part) ?? []))];
+}
+
 /** The subject of the approval that a call needs by these rules; null if it needs none. */
 export function callApprovalSubject(lane: Pick<Lane, 'calls'>, call: JudgedCall): string | null {
   const decided = decideCall(lane, call);

@@ -5,27 +5,24 @@ import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from '../../../machine
 import { applyBallot, approvalPolicyFor } from '../../../machines/approval-ballot.js';
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
 import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
-import { newChildContext } from '../../../machines/orchestrator.js';
 import { newStepMemory, type StepMemory } from '../../../machines/step-memory.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { GatherRequest } from '../../contract/run/effect.js';
 import { stepDecisionOf } from '../../contract/run/phase.js';
-import { retryContext, childContext, type RunContext } from '../../contract/run/run-context.js';
+import { retryContext, childContext } from '../../contract/run/run-context.js';
 import { approvalRuleFor, countBallot } from '../../policy/approval/approval.js';
 import { authorizeAgentStart, authorizeWithOverlay } from '../../policy/authorize-with-overlay.js';
-import { authorizeOrchestrator, type PrivilegedRequest } from '../../policy/authorize-run.js';
+import { authorizeOrchestrator } from '../../policy/authorize-run.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Verdict } from '../../policy/verdict.js';
 import { requireGatherRequest, type Authorization } from '../../step/authorization.js';
 import { approvalSubject } from '../../step/approval-subject.js';
 import { awaitedRequests } from '../../policy/approval/finish-rule.js';
 import { CHECK_PHASES, runCheckPhases } from '../../step/step-draft.js';
-import { mediatedContext } from '../../step/requests/mediated-request.js';
-import { privilegedRequest } from '../../step/requests/privileged-request.js';
 import { InvariantError } from '../../errors.js';
+import { requestOf, resolveDelegation, runOf, startedRunContext } from './decided-request.js';
 import { accountUnder, agentContextUnder, exhaustedBudgetUnder } from './agent-under-policy.js';
 import type {
-  MediatedAct,
   PolicyAnswer,
   ApprovalFacts,
   BallotFacts,
@@ -162,16 +159,6 @@ const hasSameApprovalRule = (name: string, recordedPolicy: Policy, policy: Polic
 const ruleText = (name: string, { approvals }: Policy): string =>
   canonicalJson(approvalRuleFor(approvals, name) ?? null);
 
-/** The context of the first attempt's run, in the lane of the action under this policy. */
-const runOf = ({ start, action, run_id }: MediatedAct, policy: Policy): RunContext =>
-  mediatedContext({ agent: agentContextUnder(start, policy), action, mediated_run_id: run_id }, policy);
-
-function requestOf({ action, args, label }: MediatedAct, run: RunContext, { catalogue }: Policy): PrivilegedRequest {
-  const definition = catalogue.action(action);
-  if (definition === undefined) throw new InvariantError(`a run was mediated for ${action}, which does not exist`);
-  return privilegedRequest(definition, args, run, catalogue, label);
-}
-
 function decideRetryUnder({ act, run_id, overlay }: RetryFacts, policy: Policy): Verdict {
   const run = retryContext(runOf(act, policy), run_id);
   return authorizeWithOverlay(run, { action: act.action, privileged: requestOf(act, run, policy), overlay }, policy);
@@ -186,21 +173,6 @@ function decideWriteUnder({ of, run_id, parent_run_id, overlay }: WriteFacts, po
     policy,
   );
 }
-
-function resolveDelegation(of: WriteFacts['of'], run_id: string, policy: Policy) {
-  if (of.kind === 'run') {
-    const { run, request } = prepareHighRiskRun(startedRunContext(of, policy), of.event, policy).input;
-    return { run, privileged: request.privileged, action: of.event.act.action };
-  }
-  const { act } = of;
-  if (act === null) throw new InvariantError('a step without a run has delegated a write');
-  const first = runOf(act, policy);
-  const run = of.kind === 'step' ? first : retryContext(first, run_id);
-  return { run, privileged: requestOf(act, run, policy), action: act.action };
-}
-
-const startedRunContext = ({ from, event }: StartedRun, policy: Policy): RunContext =>
-  newChildContext(from, event, event.run_kind, policy);
 
 function decideRunUnder(started: StartedRun, policy: Policy): PolicyAnswer {
   const { input, verdict } = prepareHighRiskRun(startedRunContext(started, policy), started.event, policy);

@@ -99,11 +99,15 @@ export interface ReadCount {
   not_recomputed: number;
 }
 
-/** Yields every decision of a ledger, or of one of its trees, in log order. Memory grows with the number of trees. */
+/**
+ * Yields every decision of a ledger, or of one of its trees, in log order. Memory grows with the number of trees.
+ * @param onIncomplete receives each tree whose later decisions are not read
+ */
 export async function* decisionsIn(
-  source: ReplaySource,
+  source: Pick<ReplaySource, 'log' | 'tree' | 'artifactsOf'>,
   tree_id: string | undefined,
   count: ReadCount,
+  onIncomplete: (tree_id: string) => void = () => undefined,
 ): AsyncGenerator<RecordedDecision> {
   const folds = new Map<string, DecisionFold | null>();
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
@@ -119,6 +123,7 @@ export async function* decisionsIn(
     if ('withheld' in artifacts) {
       folds.set(entry.tree_id, null);
       count.not_recomputed += 1;
+      onIncomplete(entry.tree_id);
       continue;
     }
     const decision = fold.take(entry, artifacts);

@@ -15,7 +15,7 @@ import {
 import { keyNotesOf } from '../../ledger/proof/key-history.js';
 import { consistencyProofFile, entryProofFile } from '../../ledger/proof/proof-file.js';
 import type { NoteVerifier } from '../../ledger/proof/signed-note.js';
-import type { ExternalHead } from '../../ports/ledger/ledger-store.js';
+import type { ExternalHead, LogHead } from '../../ports/ledger/ledger-store.js';
 import type { JoinedLog } from '../evidence/joined-log.js';
 
 type ProofLog = Pick<JoinedLog, 'begin' | 'log'>;
@@ -50,11 +50,21 @@ export async function proveConsistency(
   key: NoteVerifier,
 ): Promise<string> {
   const newer = requireSignedHead(head);
+  const proof = await proveExtension(log, older, newer);
+  return consistencyProofFile({ older: older.note, newer: newer.note, ...keyNotesOf(key), proof: [...proof] });
+}
+
+/** The consistency proof between two heads of one log. @throws LedgerError if the log does not lead to both */
+export async function proveExtension(
+  log: ProofLog,
+  older: Pick<LogHead, 'size' | 'root'>,
+  newer: Pick<LogHead, 'size' | 'root'>,
+): Promise<readonly string[]> {
   if (older.size > newer.size) throw mismatchError();
   refuseArchived(log, older.size, `the checkpoint at size ${older.size}`);
   const proof = await proveRanges(log, newer, consistencyRanges(older.size, newer.size));
   if (!verifyConsistency({ older, newer, proof })) throw mismatchError();
-  return consistencyProofFile({ older: older.note, newer: newer.note, ...keyNotesOf(key), proof: [...proof] });
+  return proof;
 }
 
 /**
@@ -92,7 +102,8 @@ async function readEntryText(log: ProofLog, index: number): Promise<string> {
   throw mismatchError();
 }
 
-const mismatchError = (): LedgerError =>
+/** The log does not lead to the root of a signed checkpoint. */
+export const mismatchError = (): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
     message: 'the ledger is not the one that the checkpoint vouches for: run `turnpike ledger verify`',

@@ -1,0 +1,127 @@
+// Counts how often each element of the pinned policies decided between two sizes of a log. The trees are folded from
+// their first entries; only decisions of the range count.
+
+import type {
+  ElementCoverage,
+  OtherRuleCount,
+  PolicyCoverage as PolicyCoverageReport,
+} from '../../contract/evidence/coverage-proof.js';
+import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
+import { sha256 } from '../../contract/hash.js';
+import { InvariantError } from '../../errors.js';
+import type { Policy } from '../../policy/policy.js';
+import type { ReplayEntry, ReplaySource } from '../replay.js';
+import { decidingElements } from './deciding-elements.js';
+import { decisionsIn } from './decision-fold.js';
+import { elementKey, elementsOf, type PolicyElement } from './policy-elements.js';
+import type { RecordedDecision, RecordedVerdict } from './recorded-decision.js';
+
+/** The entries with `from` <= index < `to`. */
+export interface LogRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Coverage {
+  /** Trees of the range that were counted only in part: content that decisions depend on is not available. */
+  readonly not_recomputed: number;
+  /** One report for each version of the policy that decided in the range, in the order of their first decisions. */
+  readonly policies: readonly PolicyCoverageReport[];
+}
+
+type CoverageSource = Pick<ReplaySource, 'log' | 'tree' | 'artifactsOf'>;
+
+/**
+ * Counts the decisions of a range.
+ * @throws LedgerError LEDGER_TAMPERED for a ledger that the machines would not have written
+ */
+export async function coverageOf(source: CoverageSource, range: LogRange): Promise<Coverage> {
+  const files = new Map<string, PolicyCoverageReport['files']>();
+  const touched = new Set<string>();
+  const incomplete = new Set<string>();
+  const log = async function* (): AsyncIterable<ReplayEntry> {
+    if (range.to === 0) return;
+    for await (const entry of source.log()) {
+      if (entry.log_index >= range.from) touched.add(entry.tree_id);
+      yield entry;
+      if (entry.log_index === range.to - 1) return;
+    }
+  };
+  // The files are hashed from the same bytes that the fold decides by.
+  const artifactsOf: CoverageSource['artifactsOf'] = async (place) => {
+    const artifacts = await source.artifactsOf(place);
+    if (!files.has(place.tree_id)) files.set(place.tree_id, hashFiles(artifacts));
+    return artifacts;
+  };
+  const policies = new Map<string, VersionCoverage>();
+  const count = { trees: 0, entries: 0, not_recomputed: 0 };
+  const onIncomplete = (tree_id: string): void => void incomplete.add(tree_id);
+  for await (const decision of decisionsIn({ ...source, log, artifactsOf }, undefined, count, onIncomplete)) {
+    if (decision.log_index < range.from) continue;
+    const pinned = files.get(decision.tree_id);
+    if (pinned === undefined) throw new InvariantError('a decision in a tree that is not open');
+    const version = `${pinned.lanes} ${pinned.roles} ${pinned.actions}`;
+    const coverage = policies.get(version) ?? new VersionCoverage(pinned, decision.policy);
+    policies.set(version, coverage);
+    coverage.add(decision);
+  }
+  const not_recomputed = [...incomplete].filter((tree_id) => touched.has(tree_id)).length;
+  return { not_recomputed, policies: [...policies.values()].map((coverage) => coverage.report) };
+}
+
+/** The hashes of the policies that the first input of a tree brings: lanes, roles and actions, in this order. */
+function hashFiles(artifacts: readonly StoredArtifact[]): PolicyCoverageReport['files'] {
+  const [lanes = '', roles = '', actions = ''] = artifacts.map((artifact) =>
+    isWithheld(artifact) ? artifact.sha256 : sha256(artifact.bytes),
+  );
+  return { lanes, roles, actions };
+}
+
+interface Counted {
+  allowed: number;
+  denied: number;
+}
+
+const addVerdict = (counted: Counted, { decision }: RecordedVerdict): void => {
+  if (decision === 'allow') counted.allowed += 1;
+  else counted.denied += 1;
+};
+
+/** The counts of one version of the policy. */
+class VersionCoverage {
+  readonly #files: PolicyCoverageReport['files'];
+  readonly #elements: ReadonlyMap<string, PolicyElement & Counted>;
+  readonly #other = new Map<string | null, OtherRuleCount & Counted>();
+  readonly #trees = new Set<string>();
+  #decisions = 0;
+
+  constructor(files: PolicyCoverageReport['files'], policy: Policy) {
+    this.#files = files;
+    this.#elements = new Map(
+      elementsOf(policy).map((element) => [elementKey(element), { ...element, allowed: 0, denied: 0 }]),
+    );
+  }
+
+  add(decision: RecordedDecision): void {
+    const { tree_id, said } = decision;
+    this.#decisions += 1;
+    this.#trees.add(tree_id);
+    const keys = new Set(decidingElements(decision).map(elementKey));
+    const elements = [...keys].flatMap((key) => this.#elements.get(key) ?? []);
+    for (const element of elements) addVerdict(element, said);
+    if (elements.length > 0) return;
+    const other = this.#other.get(said.rule_id) ?? { rule_id: said.rule_id, allowed: 0, denied: 0 };
+    this.#other.set(said.rule_id, other);
+    addVerdict(other, said);
+  }
+
+  get report(): PolicyCoverageReport {
+    return {
+      files: this.#files,
+      decisions: this.#decisions,
+      trees: this.#trees.size,
+      elements: [...this.#elements.values()] satisfies ElementCoverage[],
+      other: [...this.#other.values()],
+    };
+  }
+}
