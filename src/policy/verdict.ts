@@ -75,5 +75,8 @@ export const allow = (rule_id: RuleId): Verdict => ({ decision: 'allow', rule_id
 /** All rules of lanes and roles have the cause LANE; the rule id names the exact reason. */
 export const deny = (rule_id: RuleId): Verdict => ({ decision: 'deny', rule_id, cause: 'LANE' });
 
+/** The denial by a condition, whose id is the rule id. */
+export const denyCondition = (rule_id: string): Verdict => ({ decision: 'deny', rule_id, cause: 'CONDITION' });
+
 /** The denial of a start or step for which the budget of `kind` is exhausted. */
 export const denyBudget = (kind: string): Verdict => ({ decision: 'deny', rule_id: `budget.${kind}`, cause: 'BUDGET' });

@@ -4,6 +4,7 @@ import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { ApprovalEntry } from '../../contract/run/approval.js';
 import { approvalRuleFor, approvalStatus, type ApprovalStatus } from '../../policy/approval/approval.js';
+import { ruleOfEntry } from '../../policy/approval/obligation.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Clock } from '../../ports/clock.js';
 import { approvalSubject } from '../../step/approval-subject.js';
@@ -70,7 +71,7 @@ export class RunRequests {
 
   #describe(tree: Tree | null, run_id: string, entry: ApprovalEntry): RunRequest | null {
     const policy: Policy | null = tree?.policy ?? null;
-    const rule = approvalRuleFor(policy?.approvals ?? [], entry.name);
+    const rule = ruleOfEntry(policy?.approvals ?? [], entry);
     if (rule === undefined) return null;
     const now = new Date(this.#clock.now()).toISOString();
     const status = approvalStatus({ run_id, entries: [entry] }, entry.digest, now, rule);

@@ -14,7 +14,8 @@ import { personOf } from '../../identity/person.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
 import { readIntegrated } from '../../ledger/integrated-log.js';
 import type { Tree } from '../../kernel/tree.js';
-import { approvalRuleFor, countBallot } from '../../policy/approval/approval.js';
+import { countBallot } from '../../policy/approval/approval.js';
+import { ruleOfEntry } from '../../policy/approval/obligation.js';
 import type { Policy } from '../../policy/policy.js';
 import type { EntryPlace, LedgerStore, TreeEntry } from '../../ports/ledger/ledger-store.js';
 import type { ReadControl } from '../../ports/pace.js';
@@ -293,11 +294,12 @@ function isApprover(
 
 function toPendingApproval(
   { run_id, case_id }: RunContext,
-  { digest, name, requested_by, requested_at, expires_at, votes }: ApprovalEntry,
+  entry: ApprovalEntry,
   found: Pick<PendingApproval, 'request' | 'withheld'> | null,
   { approvals }: Policy,
 ): PendingApproval {
-  const rule = approvalRuleFor(approvals, name);
+  const { digest, name, requested_by, requested_at, expires_at, votes } = entry;
+  const rule = ruleOfEntry(approvals, entry);
   const { quorum = 0, approver_roles = [] } = rule ?? {};
   const { request, withheld } = found ?? { request: null, withheld: null };
   const requested = { digest, name, request, withheld, requested_by, requested_at, expires_at, votes };
