@@ -1,4 +1,4 @@
-import { POLICY_FILES } from '../../../contract/policy/pins.js';
+import { valuesOf } from '../../../contract/policy/pins.js';
 import { formatLintMessage } from '../../../policy/lint/lint-rules.js';
 import { formatFinding, type PolicyCheck } from '../../../policy/files/check-policy.js';
 import { buildPolicyMatrix, type MatrixCell } from '../../../step/policy-matrix.js';
@@ -51,7 +51,7 @@ export const policyCheck: CliCommand = {
     } else {
       await printFindings({ ...check, cautions }, json, displayPath(contract.path, io), io);
     }
-    const all = [...POLICY_FILES.map((name) => files[name]), ...(identities === null ? [] : [identities])];
+    const all = [...valuesOf(files), ...(identities === null ? [] : [identities])];
     for (const { path, pin } of all) {
       if (!('problem' in pin)) continue;
       await io.stderr.writeLine(
