@@ -148,7 +148,7 @@ export const requestedApproval = (step: StepMemory, policy: Policy) => {
   const { verdict, digest, obligation } = step.authorization;
   if (verdict?.cause !== 'APPROVAL_REQUIRED' || digest === null) return null;
   const requested = { digest, name: approvalSubject(step, policy), at: step.received_at };
-  return obligation === null ? requested : { ...requested, obligation };
+  return obligation === undefined ? requested : { ...requested, obligation };
 };
 
 export const markEmission = ({ agent, identity, step_index, payload }: StepMemory): Emission => ({

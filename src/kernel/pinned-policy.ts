@@ -6,6 +6,7 @@ import { createMachines, type Machines } from '../../machines/index.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import { createCatalogue, NO_REGISTRATIONS, parseRegistrations, type Catalogue } from '../contract/policy/catalogue.js';
 import { sha256 } from '../contract/hash.js';
+import type { OpenInput } from '../contract/run/entry.js';
 import { isJsonObject } from '../contract/json.js';
 import { InvariantError, PolicyError } from '../errors.js';
 import { engineVersion } from '../policy/conditions/cedar.js';
@@ -42,6 +43,11 @@ export function policyOf([lanes, roles, actions, definitions, conditions]: reado
   policies.set(key, policy);
   return policy;
 }
+
+/** The policies and machine definitions of an opening input, which are the first of its materials. */
+export const pinnedArtifacts = <T>({ policies }: Pick<OpenInput, 'policies'>, materials: readonly T[]): readonly T[] =>
+  materials.slice(0, policies.conditions === undefined ? PINS : PINS + 1);
+const PINS = 4;
 
 /** New trees share the artifacts of one loaded policy, and hashing the definitions costs more than opening a tree. */
 const hashes = new WeakMap<Artifact, string>();

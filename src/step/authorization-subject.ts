@@ -19,12 +19,12 @@ export interface Authorization {
   readonly before: readonly PathFact[];
   /** The digest that approvers vote on; null if the action needs no approval (D7). */
   readonly digest: string | null;
-  /** What conditions ask of the approvers, with the policy's own rule; null if no condition asks for an approval. */
-  readonly obligation: ApprovalObligation | null;
+  /** What conditions ask of the approvers, with the policy's own rule; absent if no condition asks for an approval. */
+  readonly obligation?: ApprovalObligation;
 }
 
 /** The initial state. */
-export const UNDECIDED_AUTHORIZATION: Authorization = { verdict: null, args: null, before: [], digest: null, obligation: null };
+export const UNDECIDED_AUTHORIZATION: Authorization = { verdict: null, args: null, before: [], digest: null };
 
 /** The part of a step that AUTHORIZE reads; reasoning is not part of it (S0-67). */
 export interface AuthorizationSubject {

@@ -92,7 +92,7 @@ export function authorizeWithFacts(
   }
   const args = checked.value;
   if (step.unsettled.length > 0 && isUnsettled(step, definition, args, policy)) return deniedAuthorization(UNSETTLED);
-  const allowed: Authorization = { verdict: GRANTED, args, before: facts?.paths ?? [], digest: null, obligation: null };
+  const allowed: Authorization = { verdict: GRANTED, args, before: facts?.paths ?? [], digest: null };
   const asked = conditionVerdict(conditionedRequest(step, definition, allowed, policy), policy);
   if (asked.kind === 'deny') return deniedAuthorization(denyCondition(asked.rule_id));
   return requireApproval(step, definition.name, allowed, asked.kind === 'none' ? null : asked, policy);
@@ -145,9 +145,10 @@ function requireApproval(
   const args = allowed.args ?? {};
   const digest = approvalDigest({ action, args, case_id: agent.case_id, run_id: agent.run_id });
   const status = approvalStatus(approvals, digest, received_at, rule);
-  if (status === 'granted') return { verdict: GRANTED, args, before: allowed.before, digest, obligation };
+  const asking = obligation === null ? {} : { obligation };
+  if (status === 'granted') return { verdict: GRANTED, args, before: allowed.before, digest, ...asking };
   const rule_id = status === 'missing' ? APPROVAL_STATUS_RULES.open : APPROVAL_STATUS_RULES[status];
-  return { verdict: { decision: 'deny', rule_id, cause: 'APPROVAL_REQUIRED' }, args: null, before: [], digest, obligation };
+  return { verdict: { decision: 'deny', rule_id, cause: 'APPROVAL_REQUIRED' }, args: null, before: [], digest, ...asking };
 }
 
 /** At most once: an effect with an unknown outcome must not run again before it is settled (D8). */
@@ -163,13 +164,7 @@ const isUnsettled = (
   step.unsettled.length >= UNSETTLED_MAX ||
   step.unsettled.includes(requestHash(definition, args, mediatedContext(step, policy)));
 
-const deniedAuthorization = (verdict: Verdict): Authorization => ({
-  verdict,
-  args: null,
-  before: [],
-  digest: null,
-  obligation: null,
-});
+const deniedAuthorization = (verdict: Verdict): Authorization => ({ verdict, args: null, before: [], digest: null });
 
 export const denialFault = ({ rule_id, cause }: Verdict): Fault => ({ code: 'POLICY_VIOLATION', rule_id, cause });
 
