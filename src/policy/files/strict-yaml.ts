@@ -142,7 +142,7 @@ function checkLexemes(text: string, parts_max: number): YamlProblem | null {
     const refused = REFUSED_LEXEMES.get(type);
     if (refused !== undefined) return { line, ...refused };
     const lines = lexeme.split('\n').length - 1;
-    budget -= type === 'newline' ? 1 : lines + (type === 'double-quoted-scalar' ? lexeme.split('\\').length : 1);
+    budget -= type === 'newline' ? 1 : lines + (type === 'double-quoted-scalar' ? weighEscapes(lexeme) : 1);
     if (FLOW_OPENS.includes(type)) flowDepth += 1;
     if (FLOW_CLOSES.includes(type)) flowDepth -= 1;
     // After this error, lexer, parser and this count would disagree about the nesting.
@@ -162,6 +162,17 @@ function checkLexemes(text: string, parts_max: number): YamlProblem | null {
     line += lines;
   }
   return null;
+}
+
+const ESCAPES = /\\(?:[0abtnvfre "/\\N_LP\t\r\n]|x[\dA-Fa-f]{2}|u[\dA-Fa-f]{4}|U[\dA-Fa-f]{8}|([^]))/gu;
+/** The parser creates an error for each invalid escape, which costs far more than an escape. */
+const INVALID_ESCAPE_PARTS = 500;
+
+/** The parts of a quoted scalar: one, and its escapes. */
+function weighEscapes(lexeme: string): number {
+  let parts = 1;
+  for (const [, invalid] of lexeme.matchAll(ESCAPES)) parts += invalid === undefined ? 1 : INVALID_ESCAPE_PARTS;
+  return parts;
 }
 
 function parse(text: string, numbers: YamlNumbers): YamlReadResult {

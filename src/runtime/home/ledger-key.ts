@@ -147,7 +147,9 @@ export function refuseLostKey(paths: LedgerKeyPaths): void {
 
 /** A key that has not taken effect: until the first signed head is durable, heads may be unsigned. */
 export function readDraftedSigner(paths: LedgerKeyPaths): NoteSigner | null {
-  return hasFile(paths.privateKey) ? null : readLedgerSigner({ ...paths, privateKey: draftOf(paths) });
+  // The draft is read first: after the key has taken effect, a late process may create another draft.
+  const drafted = readLedgerSigner({ ...paths, privateKey: draftOf(paths) });
+  return hasFile(paths.privateKey) ? null : drafted;
 }
 
 /**
@@ -168,10 +170,12 @@ export function draftLedgerKey(paths: LedgerKeyPaths): { readonly signer: NoteSi
 function draftSigner(paths: LedgerKeyPaths): NoteSigner {
   const draft = draftOf(paths);
   const isOurs = createPrivateLine(draft, generateLedgerKey());
-  // Looked up after the draft was created: a process that makes its draft take effect removes it only then.
+  // The draft is read before the key: a draft is removed only after a key has taken effect, and what a late process
+  // creates then is not the draft that counts.
+  const drafted = readLedgerSigner({ ...paths, privateKey: draft });
   const settled = readLedgerSigner(paths);
   if (settled !== null && isOurs) removeDraft(draft);
-  const signer = settled ?? readLedgerSigner({ ...paths, privateKey: draft }) ?? readLedgerSigner(paths);
+  const signer = settled ?? drafted;
   if (signer === null) throw damagedKeyError(draft);
   return signer;
 }

@@ -87,6 +87,14 @@ describe('each limit holds, and nothing below it is rejected', () => {
     expect(problemsOf(text, { parts_max: parts - 1 })[0]).toMatch(/^[123] yaml.too_complex: /);
   });
 
+  test('an invalid escape counts as 500 parts, because the parser creates an error for it', () => {
+    for (const escape of ['\\q', '\\xg0', '\\u00g0', '\\U0000000g']) {
+      const text = `a: "b${escape}c"\n`;
+      expect(problemsOf(text, { parts_max: 507 })[0]).toMatch(/^1 yaml.syntax: /);
+      expect(problemsOf(text, { parts_max: 506 })).toEqual([`1 yaml.too_complex: ${COMPLEX}`]);
+    }
+  });
+
   test('the nesting of brackets', () => {
     const nested = (depth: number): string => `a: ${'['.repeat(depth)}${']'.repeat(depth)}`;
     expect(read(nested(16)).problems).toEqual([]);
