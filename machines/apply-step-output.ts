@@ -5,6 +5,7 @@ import type { ApprovalBook } from '../src/contract/run/approval.js';
 import type { Account } from '../src/contract/run/budget.js';
 import type { TerminalState } from '../src/contract/run/run-state.js';
 import { approvalRuleFor, consume, requestApproval, approvalStatus } from '../src/policy/approval/approval.js';
+import { effectiveRule, ruleOfEntry } from '../src/policy/approval/obligation.js';
 import { joinLabels } from '../src/policy/labels.js';
 import type { Policy } from '../src/policy/policy.js';
 import { invalidMax } from '../src/policy/limits.js';
@@ -60,7 +61,10 @@ function mergeStepOutput(context: AgentMemory, step: StepOutput, policy: Policy)
   const { run, approvals } = context;
   const requester = { requested_by: run.actor.actor_id, requester: context.person ?? undefined };
   const { requested } = step;
-  const rule = requested === null ? undefined : approvalRuleFor(policy.approvals, requested.name);
+  const rule =
+    requested === null
+      ? undefined
+      : effectiveRule(requested.name, approvalRuleFor(policy.approvals, requested.name), requested.obligation);
   return {
     account: charge(context.account, step.spent),
     label: step.read === null ? context.label : joinLabels(context.label, step.read),
@@ -91,7 +95,8 @@ export function consumeGrantedApproval(
   { digest, name, at }: ApprovalUsedEvent,
   policy: Policy,
 ): ApprovalBook {
-  const rule = approvalRuleFor(policy.approvals, name);
+  const entry = book.entries.find((known) => known.digest === digest);
+  const rule = ruleOfEntry(policy.approvals, entry ?? { name });
   const granted = rule !== undefined && approvalStatus(book, digest, at, rule) === 'granted';
   return granted ? consume(book, digest, at, rule) : book;
 }

@@ -1,7 +1,7 @@
 // Counts votes for a promotion or export run that waits in `created` for approval (D7), and emits their audit events.
 
 import { COMPARED_LOOKS, COMPARED_PERSONS } from './flags.js';
-import type { ApprovalBallot, ApprovalBook } from '../src/contract/run/approval.js';
+import type { ApprovalBallot, ApprovalBook, ApprovalObligation } from '../src/contract/run/approval.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
 import { personUnder } from '../src/contract/person.js';
 import {
@@ -9,16 +9,18 @@ import {
   approvalStatus,
   APPROVAL_STATUS_RULES,
   countBallot,
+  tightenRequest,
   withoutVotes,
   type ApprovalPolicy,
   type ApprovalVerdict,
   type SuspensionCheck,
 } from '../src/policy/approval/approval.js';
+import { ruleOfEntry } from '../src/policy/approval/obligation.js';
 import type { AuditTarget } from '../src/contract/run/audit-event.js';
 import type { RunContext } from '../src/contract/run/run-context.js';
 import { overlayVerdict } from '../src/policy/overlay.js';
 import type { Policy } from '../src/policy/policy.js';
-import type { Verdict } from '../src/policy/verdict.js';
+import { denyCondition, type Verdict } from '../src/policy/verdict.js';
 import { authzEvent, voteEvent } from '../src/run/audit-events.js';
 import type { Emission } from './emission.js';
 import {
@@ -28,6 +30,7 @@ import {
   type MediatedRequest,
   type VoteEvent,
 } from './mediated-memory.js';
+import { askConditions } from '../src/step/conditions/run-conditions.js';
 
 interface BallotOutcome {
   readonly update: Partial<MediatedMemory>;
@@ -36,25 +39,51 @@ interface BallotOutcome {
 
 /**
  * Counts a ballot. If it decides the request, the run is judged: a rejection denies it. A granted approval is consumed,
- * and lane, role and overlay are checked again, because days may have passed.
+ * and lane, role, overlay and conditions are checked again, because days may have passed.
  */
 export function applyBallot(context: MediatedMemory, { ballot, overlay }: VoteEvent, policy: Policy): BallotOutcome {
   const { approval, run } = context;
   if (approval === null) return { update: {}, verdicts: [] };
-  const { digest, rule } = approval;
-  const { book, verdicts } = countBallot(approval.book, ballot, approvalPolicyFor(policy, ballot, overlay));
-  const status = approvalStatus(book, digest, ballot.at, rule);
+  const { digest } = approval;
   const request: MediatedRequest = { ...context.request, overlay };
+  const conditions = askConditions(run, request.privileged, ballot.at, policy);
+  const { rule, book: waiting } =
+    conditions.kind === 'deny' ? approval : withStricterRule(approval, conditions.obligation, policy);
+  const { book, verdicts } = countBallot(waiting, ballot, approvalPolicyFor(policy, ballot, overlay));
+  const status = approvalStatus(book, digest, ballot.at, rule);
   if (status === 'open') return { update: { approval: { digest, rule, book }, request }, verdicts };
   const verdict: Verdict =
     status === 'granted'
-      ? authorizeRequest(run, request, policy)
+      ? authorizeApproved(run, request, conditions, policy)
       : { decision: 'deny', rule_id: APPROVAL_STATUS_RULES[status], cause: 'APPROVAL_REQUIRED' };
   const consumed = verdict.decision === 'allow' ? consume(book, digest, ballot.at, rule) : book;
   return {
     update: { approval: { digest, rule, book: consumed }, request: withApprovals(request, consumed), verdict },
     verdicts,
   };
+}
+
+function authorizeApproved(
+  run: RunContext,
+  request: MediatedRequest,
+  conditions: ReturnType<typeof askConditions>,
+  policy: Policy,
+): Verdict {
+  const verdict = authorizeRequest(run, request, policy);
+  return verdict.decision === 'allow' && conditions.kind === 'deny' ? denyCondition(conditions.rule_id) : verdict;
+}
+
+/** The approval that the run needs, if conditions ask more of the approvers now than when it was requested. */
+function withStricterRule(
+  approval: RequiredApproval,
+  obligation: ApprovalObligation | null,
+  { approvals }: Policy,
+): RequiredApproval {
+  const { digest, rule, book } = approval;
+  const stricter = obligation === null ? book : tightenRequest(book, digest, obligation, rule);
+  const entry = stricter.entries.find((known) => known.digest === digest);
+  if (stricter === book || entry === undefined) return approval;
+  return { digest, rule: ruleOfEntry(approvals, entry) ?? rule, book: stricter };
 }
 
 /** Approvers whom the overlay has suspended cannot vote: their role counts as unknown. */

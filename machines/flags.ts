@@ -14,6 +14,7 @@ import {
   CASE_KEY_ROTATIONS,
   COMPARED_LOOKS,
   COMPARED_PERSONS,
+  CONDITIONS,
   EXACT_NUMBERS,
   EXPLAINED_FAULTS,
   EXPORT_LOCATORS,
@@ -43,7 +44,7 @@ export interface Flag {
   readonly what: string;
 }
 
-/** All flags, in the order of their numbers. New trees are opened with all of them. */
+/** All flags, in the order of their numbers. New trees are opened with all that concern their policy. */
 export const FLAGS: readonly Flag[] = [
   {
     number: PAYLOAD_PREFIX,
@@ -147,6 +148,12 @@ export const FLAGS: readonly Flag[] = [
   {
     number: CASE_KEY_ROTATIONS,
     what: 'A tree records that the key of a case was replaced, and by whom (C100). Before, none did.',
+  },
+  {
+    number: CONDITIONS,
+    what:
+      'A tree can pin conditions, by which its steps, promotions and exports are decided and approvals are asked for. ' +
+      'A tree without conditions does not have this flag.',
   },
 ];
 

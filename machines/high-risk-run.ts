@@ -3,6 +3,7 @@
 
 import type { HighRiskKind, StartRunInput } from '../src/contract/run/entry.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
+import type { ApprovalObligation } from '../src/contract/run/approval.js';
 import { personUnder, type Person } from '../src/contract/person.js';
 import type { Actor } from '../src/contract/shapes.js';
 import type { JsonObject } from '../src/contract/json.js';
@@ -12,10 +13,11 @@ import type { WriteMode } from '../src/contract/policy/lanes.js';
 import type { RunContext } from '../src/contract/run/run-context.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import { approvalDigest, approvalRuleFor, emptyBook, requestApproval } from '../src/policy/approval/approval.js';
+import { effectiveRule } from '../src/policy/approval/obligation.js';
 import { withFindings } from '../src/policy/content/content-findings.js';
 import { type PrivilegedRequest } from '../src/policy/authorize-run.js';
 import type { Policy } from '../src/policy/policy.js';
-import type { Verdict } from '../src/policy/verdict.js';
+import { denyCondition, type Verdict } from '../src/policy/verdict.js';
 import { withRecordedNames } from '../src/step/requests/recorded-names.js';
 import { canLeavePartialOutputs } from '../src/step/requests/mediated-request.js';
 import { REVIEW_PHASE, RUN_VERIFICATION } from '../src/session/checks.js';
@@ -23,6 +25,7 @@ import { effectLimits } from '../src/step/execute.js';
 import { EXPORT_LOCATORS, FINDINGS } from './flags.js';
 import { authorizeRequest, type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
+import { askConditions } from '../src/step/conditions/run-conditions.js';
 
 /** The requested action: a record for shared knowledge, or a bundle. */
 export interface HighRiskAction {
@@ -61,8 +64,12 @@ export function prepareHighRiskRun(
 ): { readonly input: MediatedInput; readonly verdict: Verdict } {
   const request = requestOf(run, event, policy);
   const verdict = authorizeRequest(run, request, policy);
-  const approval = verdict.decision === 'allow' ? requiredApproval(run, event, policy) : null;
-  return { input: { run, request, approval }, verdict };
+  if (verdict.decision === 'deny') return { input: { run, request, approval: null }, verdict };
+  const conditions = askConditions(run, request.privileged, event.time, policy);
+  if (conditions.kind === 'deny') {
+    return { input: { run, request, approval: null }, verdict: denyCondition(conditions.rule_id) };
+  }
+  return { input: { run, request, approval: requiredApproval(run, event, conditions.obligation, policy) }, verdict };
 }
 
 function requestOf(
@@ -168,9 +175,10 @@ function insightRef({ args }: HighRiskAction, inputs: readonly ArtifactRef[]): A
 function requiredApproval(
   run: RunContext,
   { run_kind, act, person, time }: StartRunEvent,
+  obligation: ApprovalObligation | null,
   policy: Policy,
 ): RequiredApproval | null {
-  const rule = approvalRuleFor(policy.approvals, run_kind);
+  const rule = effectiveRule(run_kind, approvalRuleFor(policy.approvals, run_kind), obligation);
   if (rule === undefined) return null;
   const { run_id, case_id, actor } = run;
   const digest = approvalDigest({ action: act.action, args: act.args, case_id, run_id });
@@ -180,6 +188,7 @@ function requiredApproval(
     requested_by: actor.actor_id,
     requester: personUnder(person, policy.flags),
     at: time,
+    obligation: obligation ?? undefined,
   };
   return { digest, rule, book: requestApproval(emptyBook(run_id), approvalRequest, rule) };
 }

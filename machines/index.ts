@@ -47,7 +47,12 @@ export function createMachines(policy: Policy): Machines {
  * Serializes the machines: states, transitions, guards and actions by name, the registered actions, and the behaviour
  * flags in force, if any. Every run pins the hash of this text.
  */
-export function machineDefinitions(machines: Machines, { registrations }: Catalogue, flags: Flags = NO_FLAGS): string {
+export function machineDefinitions(
+  machines: Machines,
+  { registrations }: Catalogue,
+  flags: Flags = NO_FLAGS,
+  cedar: { readonly language: string; readonly engine: string } | null = null,
+): string {
   const { session, orchestrator, agent, step, mediated } = machines;
   return canonicalJson({
     session: asData(session.config),
@@ -56,6 +61,7 @@ export function machineDefinitions(machines: Machines, { registrations }: Catalo
     step: asData(step.config),
     mediated: asData(mediated.config),
     registrations,
+    ...(cedar === null ? {} : { cedar }),
     ...(flags.size === 0 ? {} : { flags: [...flags].sort((a, b) => a - b) }),
   });
 }

@@ -24,6 +24,7 @@ export const configurationOf = ({ policies, machines, notes = [] }: OpeningInput
   policies.roles.artifact,
   policies.actions.artifact,
   machines,
+  ...(policies.conditions === undefined ? [] : [policies.conditions.artifact]),
   ...notes,
 ];
 

@@ -1,6 +1,6 @@
 // The input of a step, what it remembers while it runs, and its output to its agent run.
 
-import type { ApprovalBook } from '../src/contract/run/approval.js';
+import type { ApprovalBook, ApprovalObligation } from '../src/contract/run/approval.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { Account, Amounts } from '../src/contract/run/budget.js';
 import type { SeenProposal } from '../src/contract/run/entry.js';
@@ -94,7 +94,13 @@ export interface StepOutput {
   /** The hash of a request that succeeded. */
   readonly succeeded?: string | null;
   /** The approval request for whose lack it was denied. */
-  readonly requested: { readonly digest: string; readonly name: string; readonly at: string } | null;
+  readonly requested: {
+    readonly digest: string;
+    readonly name: string;
+    readonly at: string;
+    /** What conditions ask of the approvers. */
+    readonly obligation?: ApprovalObligation;
+  } | null;
 }
 
 /** Written out: a thousand steps start per second, and spreading thirty members costs more than a phase. */
@@ -139,9 +145,10 @@ export const newStepMemory = (input: StepInput): StepMemory => ({
 });
 
 export const requestedApproval = (step: StepMemory, policy: Policy) => {
-  const { verdict, digest } = step.authorization;
+  const { verdict, digest, obligation } = step.authorization;
   if (verdict?.cause !== 'APPROVAL_REQUIRED' || digest === null) return null;
-  return { digest, name: approvalSubject(step, policy), at: step.received_at };
+  const requested = { digest, name: approvalSubject(step, policy), at: step.received_at };
+  return obligation === undefined ? requested : { ...requested, obligation };
 };
 
 export const markEmission = ({ agent, identity, step_index, payload }: StepMemory): Emission => ({

@@ -69,6 +69,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   ],
   'better-sqlite3': ['src/adapters/sqlite/', 'src/adapters/records/sqlite-backend.ts'],
   kysely: ['src/adapters/records/'],
+  '@cedar-policy/cedar-wasm': ['src/policy/conditions/cedar.ts'],
   pg: ['src/adapters/postgres/', 'src/adapters/records/postgres-backend.ts'],
   '@restatedev/restate-sdk': ['src/adapters/restate/'],
   jose: ['src/adapters/identity/signed-token.ts'],

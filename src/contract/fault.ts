@@ -65,6 +65,7 @@ export const POLICY_CAUSES = {
   APPROVAL_REQUIRED: 'This needs an approval',
   REQUEST_PENDING: 'A request of this run still waits for its approval',
   REQUEST_APPROVED: 'A request of this run was approved: propose it again, or finish without it',
+  CONDITION: 'A condition of the policy does not allow this',
   UNSETTLED: 'It is not known whether the same action happened before',
   OVERLAY: 'This is suspended',
 } as const;

@@ -38,7 +38,17 @@ export const UNPINNED = 'UNPINNED';
 const Pin = Type.Union([GitSha, Type.Literal(UNPINNED)]);
 
 /** The versions of every policy file and of the machines that judge a run (S4-26 to S4-28). */
-export const PolicyVersions = Type.Object({ lanes: Pin, roles: Pin, actions: Pin, machines: Sha256 }, closed);
+export const PolicyVersions = Type.Object(
+  {
+    lanes: Pin,
+    roles: Pin,
+    actions: Pin,
+    machines: Sha256,
+    /** Absent: the policy has no conditions. */
+    conditions: Type.Optional(Pin),
+  },
+  closed,
+);
 export type PolicyVersions = Static<typeof PolicyVersions>;
 
 export const TaxonomyVersions = Type.Object(

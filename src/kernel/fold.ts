@@ -205,9 +205,15 @@ function wrongPin(input: RecordedInput): Mismatch | null {
 
 /** References to the policies and machine definitions, which are the first materials of an opening input. */
 export const pinReferences = ({
-  policies: { lanes, roles, actions },
+  policies: { lanes, roles, actions, conditions },
   machines,
-}: OpeningInput): readonly ArtifactRef[] => [lanes.artifact, roles.artifact, actions.artifact, machines];
+}: OpeningInput): readonly ArtifactRef[] => [
+  lanes.artifact,
+  roles.artifact,
+  actions.artifact,
+  machines,
+  ...(conditions === undefined ? [] : [conditions.artifact]),
+];
 
 const optionalRef = (ref: ArtifactRef | null | undefined): readonly ArtifactRef[] => (ref == null ? [] : [ref]);
 

@@ -155,9 +155,6 @@ function startRunEvent(recorded: StartRunInput, [material]: readonly Artifact[])
   };
 }
 
-/** In the materials of `open_session`, the spec follows lanes, roles, actions and machines. */
-export const SPEC_MATERIAL_INDEX = 4;
-
 /** @throws InvariantError if the artifact is not a valid spec; the caller must have checked it */
 export function parseSpecArtifact(artifact: Artifact | undefined): SessionSpec {
   const value: unknown = artifact === undefined ? null : JSON.parse(decoder.decode(artifact.bytes));

@@ -6,8 +6,10 @@ import { createMachines, type Machines } from '../../machines/index.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import { createCatalogue, NO_REGISTRATIONS, parseRegistrations, type Catalogue } from '../contract/policy/catalogue.js';
 import { sha256 } from '../contract/hash.js';
+import type { OpenInput } from '../contract/run/entry.js';
 import { isJsonObject } from '../contract/json.js';
 import { InvariantError, PolicyError } from '../errors.js';
+import { engineVersion } from '../policy/conditions/cedar.js';
 import { loadPolicy } from '../policy/files/check-policy.js';
 import type { Policy } from '../policy/policy.js';
 import { scanJson } from '../step/scan-json.js';
@@ -20,25 +22,32 @@ const policies = new Map<string, Policy>();
 const machines = new WeakMap<Policy, Machines>();
 
 /**
- * Builds the policy from the artifacts of an `open`; the fourth registers additional actions.
+ * Builds the policy from the artifacts of an `open`; the fourth registers additional actions, the fifth
+ * has the conditions.
  * @throws PolicyError POLICY_INVALID
  */
-export function policyOf([lanes, roles, actions, definitions]: readonly Artifact[]): Policy {
+export function policyOf([lanes, roles, actions, definitions, conditions]: readonly Artifact[]): Policy {
   if (lanes === undefined || roles === undefined || actions === undefined) {
     throw new InvariantError('`open` must bring the lanes, roles and actions policies');
   }
-  const key = `${hashOf(lanes)} ${hashOf(roles)} ${hashOf(actions)} ${definitions ? hashOf(definitions) : ''}`;
+  const key = `${hashOf(lanes)} ${hashOf(roles)} ${hashOf(actions)} ${definitions ? hashOf(definitions) : ''}${conditions ? ` ${hashOf(conditions)}` : ''}`;
   const known = policies.get(key);
   if (known !== undefined) return known;
-  const files = { lanes: lanes.bytes, roles: roles.bytes, actions: actions.bytes };
+  const files = { lanes: lanes.bytes, roles: roles.bytes, actions: actions.bytes, conditions: conditions?.bytes };
   const pinned = definitions === undefined ? null : parseDefinitions(definitions);
   const catalogue = readCatalogue(pinned);
   const flags = readFlags(pinned);
+  if (conditions !== undefined) checkEngine(pinned);
   const policy = { ...loadPolicy(files, catalogue, flags.has(EXACT_NUMBERS) ? 'plain' : 'any'), flags };
   if (policies.size >= POLICIES_MAX) policies.clear();
   policies.set(key, policy);
   return policy;
 }
+
+/** The policies and machine definitions of an opening input, which are the first of its materials. */
+export const pinnedArtifacts = <T>({ policies }: Pick<OpenInput, 'policies'>, materials: readonly T[]): readonly T[] =>
+  materials.slice(0, policies.conditions === undefined ? PINS : PINS + 1);
+const PINS = 4;
 
 /** New trees share the artifacts of one loaded policy, and hashing the definitions costs more than opening a tree. */
 const hashes = new WeakMap<Artifact, string>();
@@ -76,6 +85,18 @@ function readFlags(definitions: unknown): Flags {
   throw invalidPolicy(`the tree was opened with behaviour flags that this version does not know: ${shown}`);
 }
 const SHOWN_CHARS = 80;
+
+/** @throws PolicyError POLICY_INVALID if another version of Cedar's language decided by the conditions of the tree */
+function checkEngine(definitions: unknown): void {
+  const pinned: unknown = isJsonObject(definitions) ? definitions['cedar'] : undefined;
+  const language: unknown = isJsonObject(pinned) ? pinned['language'] : undefined;
+  const { language: ours } = engineVersion();
+  if (language === ours) return;
+  const shown = JSON.stringify(language ?? null).slice(0, SHOWN_CHARS);
+  throw invalidPolicy(
+    `the conditions of the tree are of version ${shown} of Cedar's language, and this one is ${ours}`,
+  );
+}
 
 /** Whether a later version opened the tree of these policies: it has behaviour flags that this one does not know. */
 export function isOfLaterVersion([, , , definitions]: readonly Artifact[]): boolean {

@@ -56,10 +56,11 @@ export const contextOf = (created: Omit<RunCreated, 'created_at_utc'>): RunConte
 type PinnedFile = OpenInput['policies']['lanes'];
 
 /** Removes a pin that does not match the bytes of the tree's policy (C46). */
-const verifiedPins = ({ lanes, roles, actions }: OpenInput['policies']): OpenInput['policies'] => ({
+const verifiedPins = ({ lanes, roles, actions, conditions }: OpenInput['policies']): OpenInput['policies'] => ({
   lanes: verifyPin(lanes),
   roles: verifyPin(roles),
   actions: verifyPin(actions),
+  ...(conditions === undefined ? {} : { conditions: verifyPin(conditions) }),
 });
 
 const verifyPin = (pin: PinnedFile): PinnedFile =>

@@ -32,9 +32,9 @@ import type { Decision, Timer, TreeInput } from './decision.js';
 import type { Interpretation } from './interpreter/interpreter.js';
 import { rootContext } from './root-context.js';
 import type { PersistedActor } from './interpreter/persisted-actor.js';
-import { machinesFor, policyOf } from './pinned-policy.js';
+import { machinesFor, pinnedArtifacts, policyOf } from './pinned-policy.js';
 import { recordAccess, recordLedgerEvent, recordRefusal } from './record-refusal.js';
-import { commandEvent, toMachineEvent, SPEC_MATERIAL_INDEX, parseSpecArtifact } from './machine-event.js';
+import { commandEvent, toMachineEvent, parseSpecArtifact } from './machine-event.js';
 import { configurationFor, isReservedForSession } from './session-inputs.js';
 import { startActors } from './interpreter/start-actors.js';
 import { collectStepWork } from './step-work.js';
@@ -146,7 +146,7 @@ export class Tree {
   /** Restores a snapshot. `policies` are the artifacts of the tree's `open`. */
   restore(snapshot: TreeSnapshot, policies: readonly Artifact[]): void {
     this.#openInput = snapshot.open;
-    this.#policy = policyOf(policies);
+    this.#policy = policyOf(pinnedArtifacts(snapshot.open, policies));
     this.#start(rootContext(snapshot.open), { persisted: snapshot.machine as PersistedActor });
     this.#builder.restore(snapshot);
   }
@@ -220,7 +220,7 @@ export class Tree {
   #openRoot(open: OpenInput, materials: readonly Artifact[]): boolean {
     if (this.#openInput !== null || open.run_id !== this.tree_id) return false;
     this.#openInput = open;
-    this.#policy = policyOf(materials);
+    this.#policy = policyOf(pinnedArtifacts(open, materials));
     const run = rootContext(open);
     const event = { type: 'AUTHORIZE', verdict: authorizeOrchestrator(run), overlay: null, digest: null };
     this.#start(run, { input: { run, inputs: configurationFor(open, this.#policy) } });
@@ -247,9 +247,9 @@ export class Tree {
 
   #openSession(open: OpenSessionInput, materials: readonly Artifact[]): boolean {
     if (this.#openInput !== null || open.run_id !== this.tree_id) return false;
-    const spec = parseSpecArtifact(materials[SPEC_MATERIAL_INDEX]);
+    const spec = parseSpecArtifact(materials[pinnedArtifacts(open, materials).length]);
     this.#openInput = open;
-    this.#policy = policyOf(materials);
+    this.#policy = policyOf(pinnedArtifacts(open, materials));
     this.#start(rootContext(open), {
       input: { base: rootContext(open), open, spec, inputs: configurationFor(open, this.#policy) },
     });

@@ -3,6 +3,7 @@ import type { ApprovalRule } from '../contract/run/approval.js';
 import type { BudgetLimits } from '../contract/run/budget.js';
 import type { Catalogue } from '../contract/policy/catalogue.js';
 import type { Lane } from '../contract/policy/lanes.js';
+import type { Conditions } from './conditions/conditions.js';
 import type { Role } from '../contract/policy/roles.js';
 
 /** The pinned policy of one tree, parsed and indexed. Pure data: every decision is a function of it. */
@@ -21,6 +22,8 @@ export interface Policy {
   readonly secrets?: ActionsPolicy['secrets'];
   /** Everything that a policy can allow: the built-in actions, and the registrations of the tree. */
   readonly catalogue: Catalogue;
+  /** Absent: the policy has no conditions. */
+  readonly conditions?: Conditions;
   /** The numbers of the behaviour flags that the tree was opened with (machines/flags.ts). */
   readonly flags: ReadonlySet<number>;
 }

@@ -18,6 +18,7 @@ export const RULES = {
   'pin.missing.roles': 'The version of roles.yaml is not known.',
   'pin.missing.actions': 'The version of the actions file is not known.',
   'pin.missing.machines': 'The version of the machines is not known.',
+  'pin.missing.conditions': 'The version of conditions.cedar is not known.',
   'orchestrator.pinned': 'Allowed: every version that the run is judged by is known.',
   'role.unknown': 'The role is not in roles.yaml.',
   'lane.missing': 'The run names no lane.',
@@ -74,6 +75,9 @@ export const allow = (rule_id: RuleId): Verdict => ({ decision: 'allow', rule_id
 
 /** All rules of lanes and roles have the cause LANE; the rule id names the exact reason. */
 export const deny = (rule_id: RuleId): Verdict => ({ decision: 'deny', rule_id, cause: 'LANE' });
+
+/** The denial by a condition, whose id is the rule id. */
+export const denyCondition = (rule_id: string): Verdict => ({ decision: 'deny', rule_id, cause: 'CONDITION' });
 
 /** The denial of a start or step for which the budget of `kind` is exhausted. */
 export const denyBudget = (kind: string): Verdict => ({ decision: 'deny', rule_id: `budget.${kind}`, cause: 'BUDGET' });

@@ -2,11 +2,12 @@ import { artifactRef, type Artifact, type ArtifactRef } from '../contract/artifa
 import { canonicalJson } from '../contract/canonical-json.js';
 import type { Catalogue } from '../contract/policy/catalogue.js';
 import type { OpenInput } from '../contract/run/entry.js';
-import { POLICY_FILES, type PolicyFile } from '../contract/policy/pins.js';
+import { valuesOf, type ForPolicyFiles } from '../contract/policy/pins.js';
 import { PolicyError } from '../errors.js';
-import { FLAGS, flagsOf } from '../../machines/flags.js';
+import { CONDITIONS, FLAGS, flagsOf } from '../../machines/flags.js';
 import { machineDefinitions } from '../../machines/index.js';
 import { machinesFor } from '../kernel/pinned-policy.js';
+import { engineVersion } from '../policy/conditions/cedar.js';
 import { checkPolicy, formatFinding } from '../policy/files/check-policy.js';
 import type { Policy } from '../policy/policy.js';
 import type { Clock } from '../ports/clock.js';
@@ -23,7 +24,7 @@ export interface PinnedPolicy {
   readonly policy: Policy;
   readonly pins: OpenInput['policies'];
   readonly machines: ArtifactRef;
-  /** Lanes, roles, actions, machines: the artifacts of an `open` input. */
+  /** Lanes, roles, actions, machines, and conditions if there are any: the artifacts of an `open` input. */
   readonly materials: readonly Artifact[];
 }
 
@@ -59,14 +60,20 @@ export class PolicyCache {
   /** Unchanged files give the same object: parsing them and building their machines takes as long as many steps. */
   #pin(files: LoadedPolicyFiles): PinnedPolicy {
     const last = this.#last;
-    if (last !== null && POLICY_FILES.every((name) => isSameFile(files[name], last.files[name]))) return last.pinned;
+    if (last !== null && areSameFiles(files, last.files)) return last.pinned;
     const pinned = pinPolicy(files, this.#catalogue);
     this.#last = { files, pinned };
     return pinned;
   }
 }
 
-type LoadedPolicyFiles = Readonly<Record<PolicyFile, LoadedPolicyFile>>;
+type LoadedPolicyFiles = ForPolicyFiles<LoadedPolicyFile>;
+
+function areSameFiles(one: LoadedPolicyFiles, other: LoadedPolicyFiles): boolean {
+  const others = valuesOf(other);
+  const all = valuesOf(one);
+  return all.length === others.length && all.every((file, i) => isSameFile(file, others[i] ?? file));
+}
 
 const isSameFile = (one: LoadedPolicyFile, other: LoadedPolicyFile): boolean =>
   one.path === other.path &&
@@ -82,22 +89,27 @@ function pinPolicy(files: LoadedPolicyFiles, catalogue: Catalogue): PinnedPolicy
       message: `the policy has ${findings.length} finding(s); run \`turnpike policy check\`:\n${shown}`,
     });
   }
-  const policy = { ...checked, flags: flagsOf(FLAGS) };
-  const [lanes, roles, actions] = POLICY_FILES.map((name) => asArtifact('policy', files[name].bytes));
-  const machines = asArtifact(
-    'machines',
-    Buffer.from(machineDefinitions(machinesFor(policy), catalogue, policy.flags)),
-  );
-  const pinOf = (name: PolicyFile) => ({
-    ...files[name].pin,
-    artifact: artifactRef(asArtifact('policy', files[name].bytes)),
-  });
+  const hasConditions = checked.conditions !== undefined;
+  const policy = { ...checked, flags: flagsOf(hasConditions ? FLAGS : FLAGS_WITHOUT_CONDITIONS) };
+  const [lanes, roles, actions, conditions] = valuesOf(files).map(({ bytes }) => asArtifact('policy', bytes));
+  const engine = hasConditions ? engineVersion() : null;
+  const definitions = machineDefinitions(machinesFor(policy), catalogue, policy.flags, engine);
+  const machines = asArtifact('machines', Buffer.from(definitions));
+  const pinOf = ({ pin, bytes }: LoadedPolicyFile) => ({ ...pin, artifact: artifactRef(asArtifact('policy', bytes)) });
   return {
     policy,
-    pins: { lanes: pinOf('lanes'), roles: pinOf('roles'), actions: pinOf('actions') },
+    pins: {
+      lanes: pinOf(files.lanes),
+      roles: pinOf(files.roles),
+      actions: pinOf(files.actions),
+      ...(files.conditions === undefined ? {} : { conditions: pinOf(files.conditions) }),
+    },
     machines: artifactRef(machines),
-    materials: [lanes, roles, actions, machines].filter((artifact) => artifact !== undefined),
+    materials: [lanes, roles, actions, machines, conditions].filter((artifact) => artifact !== undefined),
   };
 }
+
+/** A tree without conditions is as readable for a version that knows none. */
+const FLAGS_WITHOUT_CONDITIONS = FLAGS.filter(({ number }) => number !== CONDITIONS);
 
 const asArtifact = (kind: 'policy' | 'machines', bytes: Uint8Array): Artifact => ({ kind, case_id: null, bytes });

@@ -1,6 +1,6 @@
 // The part of a step that AUTHORIZE reads, and its result so far.
 
-import type { ApprovalBook } from '../contract/run/approval.js';
+import type { ApprovalBook, ApprovalObligation } from '../contract/run/approval.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import type { PathFact } from '../contract/run/effect.js';
 import type { JsonObject } from '../contract/json.js';
@@ -19,6 +19,8 @@ export interface Authorization {
   readonly before: readonly PathFact[];
   /** The digest that approvers vote on; null if the action needs no approval (D7). */
   readonly digest: string | null;
+  /** What conditions ask of the approvers, with the policy's own rule; absent if no condition asks for an approval. */
+  readonly obligation?: ApprovalObligation;
 }
 
 /** The initial state. */

@@ -8,20 +8,29 @@ import type { ExecutionCause, Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
 import { approvalDigest, approvalRuleFor, approvalStatus, APPROVAL_STATUS_RULES } from '../policy/approval/approval.js';
+import { effectiveRule, obligationOf } from '../policy/approval/obligation.js';
 import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
+import type { ConditionVerdict } from '../policy/conditions/conditions.js';
 import type { CheckDescription } from '../policy/ordered-check.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';
-import { deny, denyBudget, type Verdict } from '../policy/verdict.js';
+import { deny, denyBudget, denyCondition, type Verdict } from '../policy/verdict.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization } from './authorization-subject.js';
 import { approvalSubject } from './approval-subject.js';
 import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
 import { finishDenial } from '../policy/approval/finish-rule.js';
+import { conditionVerdict, type ConditionedRequest } from './conditions/condition-verdict.js';
 import { mediatedContext, requestHash } from './requests/mediated-request.js';
 import { privilegedRequest } from './requests/privileged-request.js';
 
 export type { AuthorizationSubject, Authorization } from './authorization-subject.js';
 export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';
+
+/** Precedes the check of approvals if the policy has conditions. Each condition has its own rule id besides. */
+export const CONDITION_CHECK: CheckDescription = {
+  claim: 'no condition forbids it',
+  rules: ['condition.*'],
+};
 
 /** Needed by steps, promotions and exports. */
 export const APPROVAL_CHECK: CheckDescription = {
@@ -84,10 +93,12 @@ export function authorizeWithFacts(
   const args = checked.value;
   if (step.unsettled.length > 0 && isUnsettled(step, definition, args, policy)) return deniedAuthorization(UNSETTLED);
   const allowed: Authorization = { verdict: GRANTED, args, before: facts?.paths ?? [], digest: null };
-  return requireApproval(step, definition.name, allowed, policy);
+  const conditions = conditionVerdict(conditionedRequest(step, definition, allowed, policy), policy);
+  if (conditions.kind === 'deny') return deniedAuthorization(denyCondition(conditions.rule_id));
+  return requireApproval(step, definition.name, allowed, conditions.kind === 'none' ? null : conditions, policy);
 }
 
-/** The checks of a step that follow those of its lane, in order. The functions above run them. */
+/** The checks of a step that follow those of its lane, in order, without that of conditions. */
 export const STEP_CHECKS: readonly CheckDescription[] = [
   { claim: 'the run has a case where it needs one', rules: ['sandbox.no_case', 'records.no_case'] },
   BUDGET_CHECK,
@@ -97,6 +108,20 @@ export const STEP_CHECKS: readonly CheckDescription[] = [
   APPROVAL_CHECK,
 ];
 
+const conditionedRequest = (
+  step: AuthorizationSubject,
+  definition: ActionDefinition,
+  { args, before: files }: Authorization,
+  policy: Policy,
+): ConditionedRequest => ({
+  definition,
+  args: args ?? {},
+  run: mediatedContext(step, policy),
+  label: step.label,
+  files,
+  at: step.received_at,
+});
+
 const GRANTED: Verdict = { decision: 'allow', rule_id: 'lane.granted', cause: null };
 
 /** D7: an allowed action without its approval is denied; the verdict carries the digest that approvers vote on. */
@@ -104,19 +129,31 @@ function requireApproval(
   step: AuthorizationSubject,
   action: string,
   allowed: Authorization,
+  conditions: Extract<ConditionVerdict, { kind: 'approval' }> | null,
   policy: Policy,
 ): Authorization {
   const subject = approvalSubject(step, policy);
-  const rule = approvalRuleFor(policy.approvals, subject);
+  const ruled = approvalRuleFor(policy.approvals, subject);
+  const obligation = conditions === null ? null : obligationOf(conditions, ruled);
+  if (obligation?.approver_roles.length === 0) return deniedAuthorization(denyCondition('condition.no_approver'));
+  const rule = effectiveRule(subject, ruled, obligation);
   // A call rule asks for an approval that no approval rule grants.
-  if (rule === undefined) return subject === action ? allowed : deniedAuthorization(deny('call.not_allowed'));
+  if (ruled === undefined && subject !== action) return deniedAuthorization(deny('call.not_allowed'));
+  if (rule === undefined) return allowed;
   const { agent, approvals, received_at } = step;
   const args = allowed.args ?? {};
   const digest = approvalDigest({ action, args, case_id: agent.case_id, run_id: agent.run_id });
   const status = approvalStatus(approvals, digest, received_at, rule);
-  if (status === 'granted') return { verdict: GRANTED, args, before: allowed.before, digest };
+  const asking = obligation === null ? {} : { obligation };
+  if (status === 'granted') return { verdict: GRANTED, args, before: allowed.before, digest, ...asking };
   const rule_id = status === 'missing' ? APPROVAL_STATUS_RULES.open : APPROVAL_STATUS_RULES[status];
-  return { verdict: { decision: 'deny', rule_id, cause: 'APPROVAL_REQUIRED' }, args: null, before: [], digest };
+  return {
+    verdict: { decision: 'deny', rule_id, cause: 'APPROVAL_REQUIRED' },
+    args: null,
+    before: [],
+    digest,
+    ...asking,
+  };
 }
 
 /** At most once: an effect with an unknown outcome must not run again before it is settled (D8). */

@@ -17,6 +17,7 @@ import { authorizeAgent, authorizePrivileged, laneContext, type PrivilegedReques
 import type { Policy } from '../policy/policy.js';
 import type { Verdict } from '../policy/verdict.js';
 import { isDecidedByInput } from '../policy/calls/call-decision.js';
+import { conditionActionName } from './conditions/condition-verdict.js';
 import { authorizeLane, UNDECIDED_AUTHORIZATION } from './authorization.js';
 import { mediatedContext } from './requests/mediated-request.js';
 
@@ -33,7 +34,7 @@ export interface MatrixCell {
   readonly role_id: string;
   readonly lane_id: string;
   readonly act: string;
-  /** `depends`: the call rules of the lane decide by the input of each call. Its rule is then `call.*`. */
+  /** `depends`: arguments decide, by the call rules of the lane (`call.*`) or by conditions (`condition.*`). */
   readonly decision: Verdict['decision'] | 'depends';
   readonly rule_id: string;
 }
@@ -146,7 +147,7 @@ function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, pol
       highRiskRequest(runInLane, matrixAction, policy),
       policy,
     );
-    return denyUnlessApproved(verdict, matrixAction.action, policy);
+    return decideUnlessConditional(verdict, matrixAction, policy);
   }
   const agentVerdict = authorizeAgent(runInLane, policy);
   if (agentVerdict.decision === 'deny') return agentVerdict;
@@ -157,11 +158,19 @@ function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, pol
   const { verdict } = authorizeLane(stepOf(runInLane, decided), policy);
   if (depends && verdict?.cause !== 'LANE') return { decision: 'depends', rule_id: 'call.*' };
   // Without a verdict the step waits for facts: role, lane and action allow it.
-  return denyUnlessApproved(
+  return decideUnlessConditional(
     verdict ?? { decision: 'allow', rule_id: 'lane.granted', cause: null },
-    matrixAction.action,
+    matrixAction,
     policy,
   );
+}
+
+/** Conditions only narrow what is allowed, and what the arguments are is not known. */
+function decideUnlessConditional(verdict: Verdict, { action, args }: MatrixAction, policy: Policy): CellDecision {
+  const isConditional = policy.conditions?.forAction(conditionActionName(action, args)) != null;
+  const isOpen = verdict.decision === 'allow' || verdict.cause === 'CONDITION' || verdict.cause === 'APPROVAL_REQUIRED';
+  if (isConditional && isOpen) return { decision: 'depends', rule_id: 'condition.*' };
+  return denyUnlessApproved(verdict, action, policy);
 }
 
 /** Whether call rules of the lane of the mediated run decide calls of the tool by their input. */

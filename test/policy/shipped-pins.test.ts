@@ -4,6 +4,7 @@
 //   TURNPIKE_WRITE_PINS=1 npm test -- test/policy/shipped-pins
 // and commit both. The pin of a shipped file is its Git blob id: unlike the commit, it is known before the commit.
 
+import { valuesOf } from '../../src/contract/policy/pins.js';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -47,7 +48,7 @@ test('D19 pins.json lists every shipped policy file as it is', () => {
 
 test.each(ACTION_POLICIES)('D19 D20 the shipped policies with %s are pinned without Git', async (actions) => {
   const files = await manifestPolicySource(CONTRACT_DIR, { actions }).load();
-  for (const { pin } of Object.values(files)) {
+  for (const { pin } of valuesOf(files)) {
     expect(pin).toMatchObject({ source: 'manifest', git_sha: expect.stringMatching(/^[0-9a-f]{40}$/u) });
   }
 });

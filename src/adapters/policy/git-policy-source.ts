@@ -5,11 +5,18 @@
 
 import { join, resolve } from 'node:path';
 import { sha256 } from '../../contract/hash.js';
-import type { Pin, PinProblem, PolicyFile } from '../../contract/policy/pins.js';
+import type { AnyPolicyFile, Pin, PinProblem } from '../../contract/policy/pins.js';
 import type { LoadedPolicyFile, PolicySource } from '../../ports/policy-source.js';
 import { readRegular } from '../files/open-file.js';
 import { runGit as runGitCommand, type GitAnswer } from '../git/git-command.js';
-import { POLICY_BYTES_MAX, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
+import {
+  isPresent,
+  missingError,
+  POLICY_BYTES_MAX,
+  policyPaths,
+  readPolicyFile,
+  type PolicySourceOptions,
+} from './policy-files.js';
 
 /** Limit of the file that lists the boundary commits of a shallow clone. */
 const SHALLOW_BYTES_MAX = 16_777_216;
@@ -26,7 +33,7 @@ export function gitPolicySource(dir: string, options: PolicySourceOptions = {}):
   return {
     async load() {
       const shallowCommits = await readShallowCommits(root);
-      const load = async (name: PolicyFile): Promise<LoadedPolicyFile> => {
+      const load = async (name: AnyPolicyFile): Promise<LoadedPolicyFile> => {
         const bytes = await readPolicyFile(root, paths[name]);
         const pin =
           shallowCommits === null
@@ -35,6 +42,11 @@ export function gitPolicySource(dir: string, options: PolicySourceOptions = {}):
         return { name, path: join(root, paths[name]), bytes, pin };
       };
       const [lanes, roles, actions] = await Promise.all([load('lanes'), load('roles'), load('actions')]);
+      if (await isPresent(root, paths.conditions))
+        return { lanes, roles, actions, conditions: await load('conditions') };
+      // A deleted file must not lift what it forbids before the deletion is committed.
+      const committed = await runGit(root, ['cat-file', '-e', `HEAD:./${paths.conditions}`]);
+      if (committed.status === 'done') throw missingError(root, paths.conditions);
       return { lanes, roles, actions };
     },
   };

@@ -10,11 +10,11 @@ import {
   type AcceptedCaution,
   type Pin,
   type PinProblem,
-  type PolicyFile,
+  type AnyPolicyFile,
 } from '../../contract/policy/pins.js';
 import { PolicyError } from '../../errors.js';
 import type { LoadedPolicyFile, PolicySource } from '../../ports/policy-source.js';
-import { policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
+import { isPresent, missingError, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
 
 /** The name of the manifest in the contract folder. */
 export const PIN_MANIFEST = 'pins.json';
@@ -34,11 +34,14 @@ export function manifestPolicySource(dir: string, options: PolicySourceOptions =
         root,
         parseManifest(join(root, PIN_MANIFEST), await readPolicyFile(root, PIN_MANIFEST)),
       );
-      const load = async (name: PolicyFile): Promise<LoadedPolicyFile> => {
+      const load = async (name: AnyPolicyFile): Promise<LoadedPolicyFile> => {
         const bytes = await readPolicyFile(root, paths[name]);
         return { name, path: join(root, paths[name]), bytes, pin: pinOf(pinned.get(paths[name]), bytes) };
       };
       const [lanes, roles, actions] = await Promise.all([load('lanes'), load('roles'), load('actions')]);
+      if (await isPresent(root, paths.conditions))
+        return { lanes, roles, actions, conditions: await load('conditions') };
+      if (pinned.has(paths.conditions)) throw missingError(root, paths.conditions);
       return { lanes, roles, actions };
     },
   };

@@ -1,5 +1,6 @@
+import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { PolicyFile } from '../../contract/policy/pins.js';
+import { CONDITIONS_FILE_NAME, type AnyPolicyFile } from '../../contract/policy/pins.js';
 import { PolicyError, usageError } from '../../errors.js';
 import { NotAFile, openRegular } from '../files/open-file.js';
 
@@ -12,13 +13,31 @@ export interface PolicySourceOptions {
 }
 
 /** The paths of the policy files in a contract folder, with forward slashes. @throws UsageError */
-export function policyPaths({ actions = 'actions.yaml' }: PolicySourceOptions): Readonly<Record<PolicyFile, string>> {
+export function policyPaths({
+  actions = 'actions.yaml',
+}: PolicySourceOptions): Readonly<Record<AnyPolicyFile, string>> {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]*$/u.test(actions)) {
     const message = `the actions policy must be a file name in the policy folder, not ${JSON.stringify(actions)}`;
     throw usageError(message);
   }
-  return { lanes: 'policy/lanes.yaml', roles: 'policy/roles.yaml', actions: `policy/${actions}` };
+  return {
+    lanes: 'policy/lanes.yaml',
+    roles: 'policy/roles.yaml',
+    actions: `policy/${actions}`,
+    conditions: `policy/${CONDITIONS_FILE_NAME}`,
+  };
 }
+
+/** Whether something is at the path: only then it is read, so that what cannot be read is an error. */
+export const isPresent = (dir: string, path: string): Promise<boolean> =>
+  lstat(join(dir, path)).then(
+    () => true,
+    (error: unknown) => (error as NodeJS.ErrnoException).code !== 'ENOENT',
+  );
+
+/** The error for a file whose version is pinned, and which is missing. */
+export const missingError = (dir: string, path: string): PolicyError =>
+  unreadableError(join(dir, path), 'is pinned, but missing');
 
 /** Reads a file below `dir`. @throws PolicyError POLICY_UNREADABLE, also if it is not a regular file */
 export async function readPolicyFile(dir: string, path: string): Promise<Uint8Array> {

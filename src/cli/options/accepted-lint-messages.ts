@@ -3,7 +3,7 @@
 
 import { readAcceptedCautions } from '../../adapters/policy/manifest-policy-source.js';
 import { sha256 } from '../../contract/hash.js';
-import { POLICY_FILES, type AcceptedCaution } from '../../contract/policy/pins.js';
+import { valuesOf, type AcceptedCaution } from '../../contract/policy/pins.js';
 import { LINT_RULE_IDS, type LintMessage } from '../../policy/lint/lint-rules.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
 import type { CommandArguments, CliCommand } from '../command.js';
@@ -18,7 +18,7 @@ export interface FileLintMessage extends LintMessage {
 
 /** The errors of a loaded policy, each with the hash of its file. */
 export function collectLintErrors({ files, identities, cautions }: LoadedPolicy, io: Io): readonly FileLintMessage[] {
-  const all = [...POLICY_FILES.map((name) => files[name]), ...(identities === null ? [] : [identities])];
+  const all = [...valuesOf(files), ...(identities === null ? [] : [identities])];
   const hashes = new Map(all.map(({ path, bytes }) => [displayPath(path, io), sha256(bytes)]));
   return cautions.map((caution) => ({ ...caution, sha256: hashes.get(caution.file) ?? '' }));
 }

@@ -14,7 +14,7 @@ import {
   findRegistrationProblem,
   Registrations,
 } from '../../contract/policy/catalogue.js';
-import type { PolicyFile } from '../../contract/policy/pins.js';
+import type { ForPolicyFiles } from '../../contract/policy/pins.js';
 import { isConforming } from '../../contract/validators.js';
 import { PolicyError, usageError } from '../../errors.js';
 import type { LintMessage } from '../../policy/lint/lint-rules.js';
@@ -101,7 +101,7 @@ interface LoadOptions {
 }
 
 export interface LoadedPolicy {
-  readonly files: Readonly<Record<PolicyFile, LoadedPolicyFile>>;
+  readonly files: ForPolicyFiles<LoadedPolicyFile>;
   /** identities.yaml; null without. */
   readonly identities: LoadedIdentities | null;
   readonly check: PolicyCheck;
@@ -137,8 +137,13 @@ export async function loadContract(
 ): Promise<LoadedPolicy> {
   const chosen = actions === undefined ? {} : { actions };
   const files = await (pins === 'git' ? gitPolicySource(path, chosen) : policySource(path, chosen)).load();
-  const named = (name: PolicyFile) => ({ path: displayPath(files[name].path, io), bytes: files[name].bytes });
-  const check = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };
+  const named = (file: LoadedPolicyFile) => ({ path: displayPath(file.path, io), bytes: file.bytes });
+  const check = {
+    lanes: named(files.lanes),
+    roles: named(files.roles),
+    actions: named(files.actions),
+    conditions: files.conditions && named(files.conditions),
+  };
   const catalogue = createCatalogue(registrations);
   const checked = checkPolicy(check, catalogue);
   const identities = hasIdentities(path) ? await identitiesSource(path, pins).load() : null;

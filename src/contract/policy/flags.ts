@@ -21,3 +21,4 @@ export const VERIFIED_VOTERS = 18;
 export const RESTORES = 19;
 export const EXTERNAL_ACTS = 20;
 export const CASE_KEY_ROTATIONS = 21;
+export const CONDITIONS = 22;

@@ -4,6 +4,25 @@ import { closed, GitSha, OneOf, Sha256 } from '../shapes.js';
 export const POLICY_FILES = ['lanes', 'roles', 'actions'] as const;
 export type PolicyFile = (typeof POLICY_FILES)[number];
 
+/** The file that a policy can have besides: who has no conditions has no such file. */
+export const CONDITIONS_FILE = 'conditions';
+export const CONDITIONS_FILE_NAME = 'conditions.cedar';
+/** Every policy file, in the order in which a tree pins them. */
+export type AnyPolicyFile = PolicyFile | typeof CONDITIONS_FILE;
+
+/** Something for each policy file, and for the conditions if there are any. */
+export type ForPolicyFiles<T> = Readonly<Record<PolicyFile, T>> & { readonly conditions?: T | undefined };
+
+/** The policy files that there are, in order. */
+export const presentFiles = (files: ForPolicyFiles<unknown>): readonly AnyPolicyFile[] =>
+  files.conditions === undefined ? POLICY_FILES : [...POLICY_FILES, CONDITIONS_FILE];
+
+/** The values of the policy files that there are, in order. */
+export const valuesOf = <T>(files: ForPolicyFiles<T>): readonly T[] => {
+  const { lanes, roles, actions, conditions } = files;
+  return conditions === undefined ? [lanes, roles, actions] : [lanes, roles, actions, conditions];
+};
+
 /** Which version of one policy file was loaded, and which source says so (C45). */
 export const Pin = Type.Object({ git_sha: GitSha, sha256: Sha256, source: OneOf(['git', 'manifest']) }, closed);
 export type Pin = Static<typeof Pin>;

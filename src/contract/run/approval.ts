@@ -47,6 +47,20 @@ export const ApprovalRule = Type.Object(
 );
 export type ApprovalRule = Static<typeof ApprovalRule>;
 
+/** What conditions ask of the approvers of one request, joined with the rule of its subject. */
+export const ApprovalObligation = Type.Object(
+  {
+    /** The ids of the conditions that ask, in the order of the file. */
+    conditions: Type.Array(Identifier, { minItems: 1, maxItems: 256 }),
+    approver_roles: Type.Array(Identifier, { minItems: 1, maxItems: 1_024 }),
+    quorum: Type.Integer({ minimum: 1, maximum: QUORUM_MAX }),
+    expires_minutes: Type.Integer({ minimum: 1, maximum: 525_600 }),
+    identity: Type.Optional(VoterRequirement),
+  },
+  closed,
+);
+export type ApprovalObligation = Static<typeof ApprovalObligation>;
+
 const PersonId = Actor.properties.actor_id;
 
 /** One person's yes. A no is not stored as a vote: it decides the request. */
@@ -78,6 +92,8 @@ export const ApprovalEntry = Type.Object(
     /** When the quorum was reached. Null unless the state is approved or consumed. */
     approved_at: Type.Union([Timestamp, Type.Null()]),
     expires_at: Timestamp,
+    /** Absent: the approval rule of the policy for `name` applies. */
+    obligation: Type.Optional(ApprovalObligation),
   },
   closed,
 );

@@ -57,7 +57,10 @@ export const OpenInput = Type.Object(
     case_id: Nullable(CaseId),
     taxonomy_versions: Nullable(TaxonomyVersions),
     scope: Type.Record(Type.String({ maxLength: 120 }), Type.String({ maxLength: 400 })),
-    policies: Type.Object({ lanes: PolicyPin, roles: PolicyPin, actions: PolicyPin }, closed),
+    policies: Type.Object(
+      { lanes: PolicyPin, roles: PolicyPin, actions: PolicyPin, conditions: Type.Optional(PolicyPin) },
+      closed,
+    ),
     machines: ArtifactRef,
     /** Scope values that are not identifiers; the scope holds their hashes (C90). */
     notes: Type.Optional(Type.Array(ArtifactRef, { maxItems: 32 })),

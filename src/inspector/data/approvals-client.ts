@@ -24,6 +24,7 @@ export interface ApprovalItem {
   readonly votes: readonly { readonly actor_id: string; readonly role_id: string; readonly at: string }[];
   readonly quorum: number;
   readonly approver_roles: readonly string[];
+  readonly conditions?: readonly { readonly id: string; readonly message: string | null }[];
 }
 
 export interface CountedVote {

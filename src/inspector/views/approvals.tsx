@@ -103,6 +103,23 @@ const errorText = (error: unknown): string => {
   return error instanceof Error ? error.message : String(error);
 };
 
+function AskingConditions({ conditions }: { readonly conditions: NonNullable<ApprovalItem['conditions']> }) {
+  return conditions.map(({ id, message }) => (
+    <>
+      <dt>asked by</dt>
+      <dd>
+        {id}
+        {message !== null && (
+          <>
+            {': '}
+            <VisibleText text={message} />
+          </>
+        )}
+      </dd>
+    </>
+  ));
+}
+
 interface ApprovalProps {
   readonly approval: ApprovalItem;
   readonly approvals: ApprovalsClient;
@@ -113,6 +130,7 @@ function ApprovalCard({ approval, approvals, onVoted }: ApprovalProps) {
   const [isSeen, setSeen] = useState(false);
   const { name, run_id, case_id, requested_by, requested_at, expires_at, digest, votes, quorum, approver_roles } =
     approval;
+  const { conditions = [] } = approval;
   return (
     <article aria-label={`${name} for ${run_id}`}>
       <h2>
@@ -138,6 +156,7 @@ function ApprovalCard({ approval, approvals, onVoted }: ApprovalProps) {
         <dd>{formatIsoTime(Date.parse(expires_at))}</dd>
         <dt>approvers</dt>
         <dd>{approver_roles.join(', ')}</dd>
+        <AskingConditions conditions={conditions} />
         {votes.map(({ actor_id, role_id, at }) => (
           <>
             <dt>approved by</dt>

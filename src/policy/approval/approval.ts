@@ -6,6 +6,7 @@ import {
   type ApprovalBallot,
   type ApprovalBook,
   type ApprovalEntry,
+  type ApprovalObligation,
   type ApprovalRule,
   type ApprovalVote,
 } from '../../contract/run/approval.js';
@@ -16,6 +17,7 @@ import type { Role } from '../../contract/policy/roles.js';
 import type { Person } from '../../contract/person.js';
 import { LATEST_TIMESTAMP_MS } from '../../contract/shapes.js';
 import { InvariantError } from '../../errors.js';
+import { ruleOfEntry, stricterObligation } from './obligation.js';
 import {
   countVoters,
   checkAgainstEarlierVotes,
@@ -79,6 +81,8 @@ export interface NewApprovalRequest {
   /** Set under behaviour flag 6. */
   readonly requester?: Person | undefined;
   readonly at: string;
+  /** What conditions ask of the approvers. */
+  readonly obligation?: ApprovalObligation | undefined;
 }
 
 /** The book of a run without requests. */
@@ -90,7 +94,8 @@ export const approvalRuleFor = (rules: readonly ApprovalRule[], name: string): A
 
 /**
  * Requests an approval. Repeating a request changes nothing, so repetition cannot keep it open; only an expired request
- * is opened again, without its votes. A rejected or used request stays so for the whole run.
+ * is opened again, without its votes. A rejected or used request stays so for the whole run. If conditions ask more of
+ * the approvers now, the request asks it too, and waits again if its votes do not suffice.
  *
  * A full book accepts no new request unless an old one has expired. If it dropped the oldest instead, an agent could
  * flush out the requests that approvers are looking at, and repeat one that they have rejected. The request is then
@@ -98,10 +103,10 @@ export const approvalRuleFor = (rules: readonly ApprovalRule[], name: string): A
  * @throws InvariantError for a rule of another subject, or an invalid time
  */
 export function requestApproval(book: ApprovalBook, request: NewApprovalRequest, rule: ApprovalRule): ApprovalBook {
-  const { digest, name, requested_by, requester, at } = request;
+  const { digest, name, requested_by, requester, at, obligation } = request;
   if (rule.for !== name) throw new InvariantError(`the approval of ${name} is asked for under the rule of ${rule.for}`);
   const known = findEntry(book, digest);
-  if (known !== undefined && !hasExpired(known, at)) return book;
+  if (known !== undefined && !hasExpired(known, at)) return withObligation(book, known, obligation, rule);
   const entry: ApprovalEntry = {
     digest,
     name,
@@ -112,10 +117,35 @@ export function requestApproval(book: ApprovalBook, request: NewApprovalRequest,
     state: 'open',
     approved_at: null,
     expires_at: addMinutes(at, rule.expires_minutes),
+    ...(obligation === undefined ? {} : { obligation }),
   };
   const others = book.entries.filter((other) => other !== known);
   const remaining = others.length < APPROVALS_MAX ? others : withoutOldestExpired(others, at);
   return remaining.length < APPROVALS_MAX ? { run_id: book.run_id, entries: [...remaining, entry] } : book;
+}
+
+/** The book with what conditions ask now of a request that waits or is approved. */
+export function tightenRequest(
+  book: ApprovalBook,
+  digest: string,
+  required: ApprovalObligation,
+  rule: ApprovalRule,
+): ApprovalBook {
+  const entry = findEntry(book, digest);
+  return entry === undefined ? book : withObligation(book, entry, required, rule);
+}
+
+function withObligation(
+  book: ApprovalBook,
+  entry: ApprovalEntry,
+  required: ApprovalObligation | undefined,
+  rule: ApprovalRule,
+): ApprovalBook {
+  const isPending = entry.state === 'open' || entry.state === 'approved';
+  const obligation = isPending ? stricterObligation(entry.obligation, required) : null;
+  if (obligation === null) return book;
+  const stricter = { ...updateEntry(entry, {}), obligation };
+  return replaceEntry(book, reopenIfQuorumLost(stricter, ruleOfEntry([rule], stricter) ?? rule));
 }
 
 /** The result of a ballot for one digest. `rule_id` goes to the audit. */
@@ -159,7 +189,7 @@ export function countBallot(
   let currentBook = book;
   for (const digest of ballot.digests) {
     const known = findEntry(currentBook, digest);
-    const rule = known && approvalRuleFor(policy.approvals, known.name);
+    const rule = known && ruleOfEntry(policy.approvals, known);
     const entry =
       known && rule && policy.isSuspended ? reopenIfQuorumLost(withoutVotes(known, policy.isSuspended), rule) : known;
     const ballotProblem = approverProblem ?? checkBallot(entry, ballot, { rule, byPerson: policy.byPerson === true });
@@ -331,4 +361,5 @@ const updateEntry = (
   state: state ?? entry.state,
   approved_at: approved_at === undefined ? entry.approved_at : approved_at,
   expires_at: expires_at ?? entry.expires_at,
+  ...(entry.obligation === undefined ? {} : { obligation: entry.obligation }),
 });

@@ -1,14 +1,15 @@
-// Parses the bytes of the three policy files into an indexed policy, or reports everything that is wrong with them.
+// Parses the bytes of the policy files into an indexed policy, or reports everything that is wrong with them.
 // `turnpike policy check`, the opening of a tree and a replay all call this function.
 
 import type { Static, TSchema } from 'typebox';
 import { ActionsPolicy } from '../../contract/policy/actions-policy.js';
 import { createCatalogue, NO_REGISTRATIONS, type Catalogue } from '../../contract/policy/catalogue.js';
 import { LanesPolicy } from '../../contract/policy/lanes.js';
-import type { PolicyFile } from '../../contract/policy/pins.js';
+import { CONDITIONS_FILE_NAME, type ForPolicyFiles, type PolicyFile } from '../../contract/policy/pins.js';
 import { RolesPolicy } from '../../contract/policy/roles.js';
 import { isInstance, findSchemaMistakes, type SchemaMistake } from '../../contract/validators.js';
 import { PolicyError } from '../../errors.js';
+import { loadConditions } from '../conditions/conditions.js';
 import type { PolicyFinding, FindingRule } from './policy-finding.js';
 import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
 import {
@@ -44,7 +45,7 @@ export interface PolicyCheck {
  * only the built-in actions exist.
  */
 export function checkPolicy(
-  files: Readonly<Record<PolicyFile, NamedPolicyFile>>,
+  files: ForPolicyFiles<NamedPolicyFile>,
   catalogue: Catalogue = BUILT_IN,
   numbers: YamlNumbers = 'plain',
 ): PolicyCheck {
@@ -63,9 +64,15 @@ export function checkPolicy(
     rule,
     message,
   }));
+  if (findings.length > 0) return { findings: findings.slice(0, FINDINGS_MAX), policy: null };
+  const policy = indexPolicy(parts, catalogue);
+  if (files.conditions === undefined) return { findings, policy };
+  const { path, bytes } = files.conditions;
+  const read = loadConditions(path, bytes, policy);
+  const isValid = read.findings.length === 0;
   return {
-    findings: findings.slice(0, FINDINGS_MAX),
-    policy: findings.length === 0 ? indexPolicy(parts, catalogue) : null,
+    findings: read.findings.slice(0, FINDINGS_MAX),
+    policy: isValid ? { ...policy, conditions: read.conditions } : null,
   };
 }
 
@@ -75,12 +82,13 @@ export function checkPolicy(
  * @throws PolicyError POLICY_INVALID with the first findings in its message
  */
 export function loadPolicy(
-  bytes: Readonly<Record<PolicyFile, Uint8Array>>,
+  bytes: ForPolicyFiles<Uint8Array>,
   catalogue: Catalogue = BUILT_IN,
   numbers: YamlNumbers = 'plain',
 ): Policy {
   const named = (name: PolicyFile): NamedPolicyFile => ({ path: `${name}.yaml`, bytes: bytes[name] });
-  const files = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };
+  const conditions = bytes.conditions && { path: CONDITIONS_FILE_NAME, bytes: bytes.conditions };
+  const files = { lanes: named('lanes'), roles: named('roles'), actions: named('actions'), conditions };
   const { findings, policy } = checkPolicy(files, catalogue, numbers);
   if (policy !== null) return policy;
   const shown = findings.slice(0, FINDINGS_IN_MESSAGE_MAX).map(formatFinding);
@@ -90,8 +98,8 @@ export function loadPolicy(
 }
 
 /** A finding as one line for people, in the form that editors and CI systems turn into links. */
-export const formatFinding = ({ file, line, rule, message }: PolicyFinding): string =>
-  `${file}:${line} ${rule}: ${message}`;
+export const formatFinding = ({ file, line, column, rule, message }: PolicyFinding): string =>
+  `${file}:${line}${column === undefined ? '' : `:${column}`} ${rule}: ${message}`;
 
 export type FileReadResult<T> =
   | { readonly value: T; readonly document: YamlDocument; readonly findings: readonly [] }

@@ -1,4 +1,4 @@
-import type { Pin, PinProblem, PolicyFile } from '../../contract/policy/pins.js';
+import type { AnyPolicyFile, ForPolicyFiles, Pin, PinProblem } from '../../contract/policy/pins.js';
 import { UNPINNED, type PolicyVersions } from '../../contract/shapes.js';
 
 /**
@@ -6,17 +6,18 @@ import { UNPINNED, type PolicyVersions } from '../../contract/shapes.js';
  * (C44), and no run is allowed under it (S4-29).
  */
 export function policyVersions(
-  pins: Readonly<Record<PolicyFile, Pin | { readonly problem: PinProblem }>>,
+  pins: ForPolicyFiles<Pin | { readonly problem: PinProblem }>,
   machines_sha256: string,
 ): PolicyVersions {
-  const version = (name: PolicyFile): string => {
+  const version = (name: AnyPolicyFile): string => {
     const pin = pins[name];
-    return 'problem' in pin ? UNPINNED : pin.git_sha;
+    return pin === undefined || 'problem' in pin ? UNPINNED : pin.git_sha;
   };
   return {
     lanes: version('lanes'),
     roles: version('roles'),
     actions: version('actions'),
     machines: machines_sha256,
+    ...(pins.conditions === undefined ? {} : { conditions: version('conditions') }),
   };
 }

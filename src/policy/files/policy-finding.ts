@@ -24,6 +24,22 @@ export const CONSISTENCY_RULES = [
   'limits.path_exceeds_payload',
 ] as const;
 
+/** The same for conditions.cedar. */
+export const CONDITION_RULES = [
+  'condition.too_large',
+  'condition.encoding',
+  'condition.too_many',
+  'condition.syntax',
+  'condition.permit',
+  'condition.id',
+  'condition.duplicate_id',
+  'condition.annotation',
+  'condition.type',
+  'condition.unreachable',
+  'condition.unknown_role',
+  'condition.no_approver',
+] as const;
+
 /** The same for identities.yaml. */
 export const IDENTITY_RULES = [
   'identity.duplicate_issuer',
@@ -36,7 +52,8 @@ export const IDENTITY_RULES = [
 
 /** Every rule for the three policy files, in the order of the checks. */
 export const FINDING_RULES = [...YAML_RULES, 'version.mismatch', ...SCHEMA_RULES, ...CONSISTENCY_RULES] as const;
-export type FindingRule = (typeof FINDING_RULES)[number] | (typeof IDENTITY_RULES)[number];
+export type FindingRule =
+  (typeof FINDING_RULES)[number] | (typeof CONDITION_RULES)[number] | (typeof IDENTITY_RULES)[number];
 
 /** One mistake in a policy file. The message is one line of printable ASCII, whatever the file contains. */
 export interface PolicyFinding {
@@ -44,6 +61,8 @@ export interface PolicyFinding {
   readonly file: string;
   /** Line number, from 1. */
   readonly line: number;
+  /** Column number, from 1; only conditions have one. */
+  readonly column?: number;
   readonly rule: FindingRule;
   readonly message: string;
 }

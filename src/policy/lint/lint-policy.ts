@@ -4,7 +4,7 @@
 import { createCatalogue, NO_REGISTRATIONS, type Catalogue } from '../../contract/policy/catalogue.js';
 import type { ActionsPolicy } from '../../contract/policy/actions-policy.js';
 import type { LanesPolicy } from '../../contract/policy/lanes.js';
-import type { PolicyFile } from '../../contract/policy/pins.js';
+import { valuesOf, type ForPolicyFiles } from '../../contract/policy/pins.js';
 import type { RolesPolicy } from '../../contract/policy/roles.js';
 import { LINT_RULES, type LintFinding, type LintMessage } from './lint-rules.js';
 import { checkPolicy, readPolicyYaml, type NamedPolicyFile } from '../files/check-policy.js';
@@ -24,7 +24,7 @@ const LINTERS: readonly Linter[] = [lintLanes, lintCalls, lintRoles, lintActions
  * @returns nothing for a policy with findings of `checkPolicy`, which must be corrected first
  */
 export function lintPolicy(
-  files: Readonly<Record<PolicyFile, NamedPolicyFile>>,
+  files: ForPolicyFiles<NamedPolicyFile>,
   catalogue: Catalogue = createCatalogue(NO_REGISTRATIONS),
 ): readonly LintMessage[] {
   if (checkPolicy(files, catalogue).policy === null) return [];
@@ -46,6 +46,6 @@ export function lintPolicy(
     message: finding.message,
     remedy: LINT_RULES[finding.rule],
   }));
-  const order = Object.values(files).map(({ path }) => path);
+  const order = valuesOf(files).map(({ path }) => path);
   return messages.sort((a, b) => order.indexOf(a.file) - order.indexOf(b.file) || a.line - b.line);
 }

@@ -10,7 +10,9 @@ import { canonicalJson } from '../../contract/canonical-json.js';
 import type { GatherRequest } from '../../contract/run/effect.js';
 import { stepDecisionOf } from '../../contract/run/phase.js';
 import { retryContext, childContext } from '../../contract/run/run-context.js';
+import type { ApprovalRule } from '../../contract/run/approval.js';
 import { approvalRuleFor, countBallot } from '../../policy/approval/approval.js';
+import { effectiveRule, ruleOfEntry } from '../../policy/approval/obligation.js';
 import { authorizeAgentStart, authorizeWithOverlay } from '../../policy/authorize-with-overlay.js';
 import { authorizeOrchestrator } from '../../policy/authorize-run.js';
 import type { Policy } from '../../policy/policy.js';
@@ -46,7 +48,7 @@ const policiesWithFlags = new WeakMap<Policy, Policy>();
 
 /** Decides under the policy `other`. @returns the verdict, or the reason why the recorded facts do not suffice */
 export function decideUnderPolicy({ facts, policy: recorded }: RecordedDecision, other: Policy): PolicyAnswer {
-  const policy = withFlags(other, recorded.flags);
+  const policy = other === recorded ? recorded : withFlags(other, recorded.flags);
   switch (facts.kind) {
     case 'orchestrator':
       return toVerdict(authorizeOrchestrator(facts.run));
@@ -141,23 +143,28 @@ const isSameGatherRequest = (one: GatherRequest, other: GatherRequest): boolean 
 /** An approval book applies to its own approval rule only. If it has a request under another rule, it cannot decide. */
 function verdictUnlessAnswered(
   step: StepMemory,
-  { verdict, digest }: Authorization,
+  { verdict, digest, obligation }: Authorization,
   recordedPolicy: Policy,
   policy: Policy,
 ): PolicyAnswer {
   if (verdict === null) throw new InvariantError('a step was decided without a verdict');
-  const entry = digest === null ? undefined : step.approvals.entries.find((known) => known.digest === digest);
+  if (digest === null) return toVerdict(verdict);
+  const subject = approvalSubject(step, policy);
+  const rule = effectiveRule(subject, approvalRuleFor(policy.approvals, subject), obligation);
+  const entry = step.approvals.entries.find((known) => known.digest === digest);
   const alike =
     entry === undefined ||
-    (entry.name === approvalSubject(step, policy) && hasSameApprovalRule(entry.name, recordedPolicy, policy));
+    recordedPolicy === policy ||
+    (entry.name === subject && hasSameRule(ruleOfEntry(recordedPolicy.approvals, entry), rule));
   if (!alike) return { undecidable: 'approval.other_rule' };
-  return toVerdict(verdict);
+  if (verdict.decision === 'allow' || rule === undefined) return toVerdict(verdict);
+  return { ...toVerdict(verdict), quorum: rule.quorum };
 }
 
-const hasSameApprovalRule = (name: string, recordedPolicy: Policy, policy: Policy): boolean =>
-  recordedPolicy === policy || ruleText(name, recordedPolicy) === ruleText(name, policy);
-const ruleText = (name: string, { approvals }: Policy): string =>
-  canonicalJson(approvalRuleFor(approvals, name) ?? null);
+const hasSameApprovalRule = (name: string, { approvals }: Policy, policy: Policy): boolean =>
+  hasSameRule(approvalRuleFor(approvals, name), approvalRuleFor(policy.approvals, name));
+const hasSameRule = (one: ApprovalRule | undefined, other: ApprovalRule | undefined): boolean =>
+  canonicalJson(one ?? null) === canonicalJson(other ?? null);
 
 function decideRetryUnder({ act, run_id, overlay }: RetryFacts, policy: Policy): Verdict {
   const run = retryContext(runOf(act, policy), run_id);
@@ -176,7 +183,8 @@ function decideWriteUnder({ of, run_id, parent_run_id, overlay }: WriteFacts, po
 
 function decideRunUnder(started: StartedRun, policy: Policy): PolicyAnswer {
   const { input, verdict } = prepareHighRiskRun(startedRunContext(started, policy), started.event, policy);
-  return input.approval === null ? toVerdict(verdict) : denyVerdict('approval.required');
+  if (input.approval === null) return toVerdict(verdict);
+  return { ...denyVerdict('approval.required'), quorum: input.approval.rule.quorum };
 }
 
 /** A policy without an approval rule for this run would not have waited, so its verdict without approvals counts. */
@@ -185,16 +193,18 @@ function decideApprovalUnder(
   recordedPolicy: Policy,
   policy: Policy,
 ): PolicyAnswer {
-  const { run_kind } = of.event;
   const overlay = event === null ? of.event.overlay : event.overlay;
   const run = startedRunContext(of, policy);
   const { input, verdict } = prepareHighRiskRun(run, { ...of.event, overlay }, policy);
-  if (approvalRuleFor(policy.approvals, run_kind) === undefined) return toVerdict(verdict);
-  if (!hasSameApprovalRule(run_kind, recordedPolicy, policy)) return { undecidable: 'approval.other_rule' };
-  if (event === null) return denyVerdict('approval.expired');
+  if (input.approval === null) return toVerdict(verdict);
+  if (recordedPolicy !== policy && !hasSameRule(approval.rule, input.approval.rule)) {
+    return { undecidable: 'approval.other_rule' };
+  }
+  if (event === null) return { ...denyVerdict('approval.expired'), quorum: input.approval.rule.quorum };
   const memory = { run, request: input.request, approval, verdict: null, end: null, done: NO_RESULT };
   const { update } = applyBallot(memory, event, policy);
-  return update.verdict == null ? denyVerdict('approval.required') : toVerdict(update.verdict);
+  if (update.verdict != null) return toVerdict(update.verdict);
+  return { ...denyVerdict('approval.required'), quorum: input.approval.rule.quorum };
 }
 
 const NO_RESULT = { result: null, result_ref: null, cause: null, denied_by: null, at: null };
@@ -206,7 +216,10 @@ function decideBallotUnder({ book, event, nth }: BallotFacts, recordedPolicy: Po
   const { digest, counted, rule_id } = answered;
   const entry = book.entries.find((known) => known.digest === digest);
   const alike =
-    entry === undefined || hasSameApprovalRule(entry.name, recordedPolicy, policy) || VOTER_RULES.has(rule_id);
+    entry === undefined ||
+    recordedPolicy === policy ||
+    (entry.obligation === undefined && hasSameApprovalRule(entry.name, recordedPolicy, policy)) ||
+    VOTER_RULES.has(rule_id);
   if (!alike) return { undecidable: 'approval.other_rule' };
   return { decision: counted && rule_id !== 'approval.rejected' ? 'allow' : 'deny', rule_id };
 }

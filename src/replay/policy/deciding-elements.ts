@@ -6,11 +6,13 @@ import type { Lane } from '../../contract/policy/lanes.js';
 import { grantingRules } from '../../policy/calls/call-decision.js';
 import type { PrivilegedRequest } from '../../policy/privileged-request.js';
 import type { Policy } from '../../policy/policy.js';
+import { decidedConditions } from './decided-conditions.js';
 import { decidedRequest, type DecidedRequest } from './decided-request.js';
 import {
   actionGrant,
   approval,
   callRule,
+  condition,
   extensionRule,
   labelRule,
   laneElement,
@@ -27,9 +29,11 @@ import type { BallotFacts, MediatedAct, RecordedDecision } from './recorded-deci
 /** The elements of the decision's own policy that made it; none if a limit, the overlay or the platform did. */
 export function decidingElements(decision: RecordedDecision): readonly PolicyElement[] {
   const { facts, policy, said } = decision;
-  if (facts.kind === 'ballot') return ballotElements(facts, said.rule_id);
+  if (facts.kind === 'ballot') return ballotElements(facts, said.rule_id, policy);
   const decided = decidedRequest(facts, policy);
-  return said.decision === 'allow' ? allowingElements(decision, decided) : denyingElements(decision, decided);
+  if (said.decision === 'allow') return allowingElements(decision, decided);
+  const denying = policy.conditions?.all.find(({ id }) => id === said.rule_id);
+  return denying === undefined ? denyingElements(decision, decided) : [condition(denying.id)];
 }
 
 function allowingElements(decision: RecordedDecision, decided: DecidedRequest | null): readonly PolicyElement[] {
@@ -94,8 +98,10 @@ function namedElement(rule_id: string, { lane_id, scope }: Lane): PolicyElement 
   }
 }
 
-/** The approval that was required of a step or of a run, and the call rule that asks for it. */
-function approvalElements({ facts, policy }: RecordedDecision, lane_id: string): readonly PolicyElement[] {
+/** The approval that was required of a step or of a run, and the call rule and the conditions that ask for it. */
+function approvalElements(decision: RecordedDecision, lane_id: string): readonly PolicyElement[] {
+  const { facts, policy } = decision;
+  const asking = decidedConditions(decision).map(condition);
   const subject =
     facts.kind === 'step' && facts.act !== null
       ? subjectOf(facts.act, policy)
@@ -104,9 +110,9 @@ function approvalElements({ facts, policy }: RecordedDecision, lane_id: string):
         : facts.kind === 'approval'
           ? facts.of.event.run_kind
           : null;
-  if (subject === null || !policy.approvals.some((rule) => rule.for === subject)) return [];
+  if (subject === null || !policy.approvals.some((rule) => rule.for === subject)) return asking;
   const call = subject.startsWith('call.') ? [callRule(lane_id, subject.slice('call.'.length))] : [];
-  return [approval(subject), ...call];
+  return [approval(subject), ...call, ...asking];
 }
 
 const subjectOf = ({ agent, action, args, run_id }: MediatedAct, policy: Policy): string =>
@@ -120,10 +126,17 @@ const VOTER_DENIALS: readonly (string | null)[] = [
   'approval.other_run',
 ];
 
-function ballotElements({ book, event, nth }: BallotFacts, rule_id: string | null): readonly PolicyElement[] {
+function ballotElements(
+  { book, event, nth }: BallotFacts,
+  rule_id: string | null,
+  policy: Policy,
+): readonly PolicyElement[] {
   const digest = event.ballot.digests[nth];
   const entry = book.entries.find((known) => known.digest === digest);
-  return entry === undefined || VOTER_DENIALS.includes(rule_id) ? [] : [approval(entry.name)];
+  if (entry === undefined || VOTER_DENIALS.includes(rule_id)) return [];
+  const isRuled = policy.approvals.some((rule) => rule.for === entry.name);
+  const asking = (entry.obligation?.conditions ?? []).map(condition);
+  return isRuled ? [approval(entry.name), ...asking] : asking;
 }
 
 const laneOf = (decided: DecidedRequest | null, { lanes }: Policy): Lane | undefined =>

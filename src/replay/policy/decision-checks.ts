@@ -7,7 +7,7 @@ import { BUDGET_CHECK, AGENT_START_CHECKS, REQUEST_CHECKS } from '../../policy/a
 import { PIN_CHECK } from '../../policy/authorize-run.js';
 import { indexOfCheck, type CheckDescription } from '../../policy/ordered-check.js';
 import type { Policy } from '../../policy/policy.js';
-import { APPROVAL_CHECK, STEP_CHECKS } from '../../step/authorization.js';
+import { APPROVAL_CHECK, CONDITION_CHECK, STEP_CHECKS } from '../../step/authorization.js';
 import { FINISH_CHECK } from '../../policy/approval/finish-rule.js';
 import { VALIDATION_CHECKS } from '../../step/step-draft.js';
 import type { RecordedDecision } from './recorded-decision.js';
@@ -38,6 +38,15 @@ const BALLOT_CHECKS: readonly CheckDescription[] = [
   { claim: 'the vote approves', rules: ['approval.rejected'] },
 ];
 
+/** The check of conditions, whose ids are rule ids; none for a policy without conditions. */
+const conditionChecks = ({ conditions }: Policy): readonly CheckDescription[] =>
+  conditions === undefined
+    ? []
+    : [{ ...CONDITION_CHECK, rules: [...CONDITION_CHECK.rules, ...conditions.all.map(({ id }) => id)] }];
+
+const stepChecks = (policy: Policy): readonly CheckDescription[] =>
+  STEP_CHECKS.flatMap((check) => (check === APPROVAL_CHECK ? [...conditionChecks(policy), check] : [check]));
+
 function checkListOf({ facts, said }: RecordedDecision, policy: Policy): readonly CheckDescription[] {
   switch (facts.kind) {
     case 'orchestrator':
@@ -45,9 +54,9 @@ function checkListOf({ facts, said }: RecordedDecision, policy: Policy): readonl
     case 'agent':
       return AGENT_START_CHECKS;
     case 'run':
-      return [...REQUEST_CHECKS, APPROVAL_CHECK];
+      return [...REQUEST_CHECKS, ...conditionChecks(policy), APPROVAL_CHECK];
     case 'approval':
-      return [APPROVAL_CHECK, ...REQUEST_CHECKS];
+      return [APPROVAL_CHECK, ...REQUEST_CHECKS, ...conditionChecks(policy)];
     case 'retry':
     case 'write':
       return REQUEST_CHECKS;
@@ -57,7 +66,7 @@ function checkListOf({ facts, said }: RecordedDecision, policy: Policy): readonl
       const privileged = facts.act !== null && isPrivileged(facts.act, policy);
       if (facts.input.seen !== null && said.rule_id === null) return VALIDATION_CHECKS.slice(0, 4);
       return privileged || (said.rule_id !== null && indexOfCheck(VALIDATION_CHECKS, said.rule_id) >= 0)
-        ? [...VALIDATION_CHECKS, ...REQUEST_CHECKS, ...STEP_CHECKS]
+        ? [...VALIDATION_CHECKS, ...REQUEST_CHECKS, ...stepChecks(policy)]
         : [...VALIDATION_CHECKS, BUDGET_CHECK, ...(said.rule_id?.startsWith('finish.') === true ? [FINISH_CHECK] : [])];
     }
   }

@@ -3,8 +3,10 @@
 
 import { CHECK_TOOLS, EXPORT_TOOL } from '../../../machines/high-risk-run.js';
 import type { Json, JsonObject } from '../../contract/json.js';
+import { CONDITIONS_FILE_NAME } from '../../contract/policy/pins.js';
 import type { Policy } from '../../policy/policy.js';
 import { checksOf, type DecisionCheck } from './decision-checks.js';
+import { decidedConditions } from './decided-conditions.js';
 import { decideUnderPolicy } from './decide-under-policy.js';
 import type { MediatedAct, PolicyAnswer, RecordedDecision } from './recorded-decision.js';
 import { editsOf, type EditScope, type PolicyEdit } from './policy-edits.js';
@@ -20,15 +22,26 @@ export interface PolicyChange {
 export interface Explanation {
   readonly decision: RecordedDecision;
   readonly checks: readonly DecisionCheck[];
+  /** The condition that denied, or those that asked for the approval. */
+  readonly conditions: readonly DecidingCondition[];
   /** The smallest change first; empty if no single change reverses the decision. */
   readonly changes: readonly PolicyChange[];
+}
+
+/** A condition of the policy, and where it is. */
+export interface DecidingCondition {
+  readonly id: string;
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  readonly text: string;
 }
 
 export function explain(decision: RecordedDecision): Explanation {
   const search = searchChanges(decision);
   for (;;) {
     const { done, value } = search.next();
-    if (done === true) return { decision, checks: checksOf(decision, decision.policy), changes: value };
+    if (done === true) return explanationOf(decision, value);
   }
 }
 
@@ -40,9 +53,24 @@ export async function explainWithPauses(
   const search = searchChanges(decision);
   for (;;) {
     const { done, value } = search.next();
-    if (done === true) return { decision, checks: checksOf(decision, decision.policy), changes: value };
+    if (done === true) return explanationOf(decision, value);
     await pause();
   }
+}
+
+const explanationOf = (decision: RecordedDecision, changes: readonly PolicyChange[]): Explanation => ({
+  decision,
+  checks: checksOf(decision, decision.policy),
+  conditions: decidingConditions(decision),
+  changes,
+});
+
+function decidingConditions(decision: RecordedDecision): readonly DecidingCondition[] {
+  const ids = decidedConditions(decision);
+  const all = decision.policy.conditions?.all ?? [];
+  return all
+    .filter(({ id }) => ids.includes(id))
+    .map(({ id, line, column, text }) => ({ id, file: CONDITIONS_FILE_NAME, line, column, text }));
 }
 
 /** Yields after each tested change. */

@@ -6,6 +6,7 @@ import type {
   OtherRuleCount,
   PolicyCoverage as PolicyCoverageReport,
 } from '../../contract/evidence/coverage-proof.js';
+import { POLICY_FILES } from '../../contract/policy/pins.js';
 import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import { sha256 } from '../../contract/hash.js';
 import { InvariantError } from '../../errors.js';
@@ -36,7 +37,7 @@ type CoverageSource = Pick<ReplaySource, 'log' | 'tree' | 'artifactsOf'>;
  * @throws LedgerError LEDGER_TAMPERED for a ledger that the machines would not have written
  */
 export async function coverageOf(source: CoverageSource, range: LogRange): Promise<Coverage> {
-  const files = new Map<string, PolicyCoverageReport['files']>();
+  const pins = new Map<string, readonly string[]>();
   const touched = new Set<string>();
   const incomplete = new Set<string>();
   const log = async function* (): AsyncIterable<ReplayEntry> {
@@ -50,7 +51,7 @@ export async function coverageOf(source: CoverageSource, range: LogRange): Promi
   // The files are hashed from the same bytes that the fold decides by.
   const artifactsOf: CoverageSource['artifactsOf'] = async (place) => {
     const artifacts = await source.artifactsOf(place);
-    if (!files.has(place.tree_id)) files.set(place.tree_id, hashFiles(artifacts));
+    if (!pins.has(place.tree_id)) pins.set(place.tree_id, hashPins(artifacts));
     return artifacts;
   };
   const policies = new Map<string, VersionCoverage>();
@@ -58,10 +59,11 @@ export async function coverageOf(source: CoverageSource, range: LogRange): Promi
   const onIncomplete = (tree_id: string): void => void incomplete.add(tree_id);
   for await (const decision of decisionsIn({ ...source, log, artifactsOf }, undefined, count, onIncomplete)) {
     if (decision.log_index < range.from) continue;
-    const pinned = files.get(decision.tree_id);
+    const pinned = pins.get(decision.tree_id);
     if (pinned === undefined) throw new InvariantError('a decision in a tree that is not open');
-    const version = `${pinned.lanes} ${pinned.roles} ${pinned.actions}`;
-    const coverage = policies.get(version) ?? new VersionCoverage(pinned, decision.policy);
+    const used = filesOf(pinned, decision.policy);
+    const version = Object.values(used).join(' ');
+    const coverage = policies.get(version) ?? new VersionCoverage(used, decision.policy);
     policies.set(version, coverage);
     coverage.add(decision);
   }
@@ -69,12 +71,18 @@ export async function coverageOf(source: CoverageSource, range: LogRange): Promi
   return { not_recomputed, policies: [...policies.values()].map((coverage) => coverage.report) };
 }
 
-/** The hashes of the policies that the first input of a tree brings: lanes, roles and actions, in this order. */
-function hashFiles(artifacts: readonly StoredArtifact[]): PolicyCoverageReport['files'] {
-  const [lanes = '', roles = '', actions = ''] = artifacts.map((artifact) =>
-    isWithheld(artifact) ? artifact.sha256 : sha256(artifact.bytes),
-  );
-  return { lanes, roles, actions };
+/** The hashes of what the first input of a tree pins. */
+const hashPins = (artifacts: readonly StoredArtifact[]): readonly string[] =>
+  artifacts
+    .slice(0, POLICY_FILES.length + 2)
+    .map((artifact) => (isWithheld(artifact) ? artifact.sha256 : sha256(artifact.bytes)));
+
+/** A tree pins lanes, roles, actions and machine definitions, and conditions if there are any, in this order. */
+function filesOf(
+  [lanes = '', roles = '', actions = '', , conditions = '']: readonly string[],
+  policy: Policy,
+): PolicyCoverageReport['files'] {
+  return { lanes, roles, actions, ...(policy.conditions === undefined ? {} : { conditions }) };
 }
 
 interface Counted {

@@ -5,6 +5,8 @@ import type { Catalogue } from '../../contract/policy/catalogue.js';
 import { LABEL_REFUSALS } from '../../contract/policy/labels.js';
 import { WRITE_MODES, type Lane } from '../../contract/policy/lanes.js';
 import type { Role } from '../../contract/policy/roles.js';
+import { withConditionObligation, withoutCondition, type Conditions } from '../../policy/conditions/conditions.js';
+import { CONDITIONS_FILE_NAME } from '../../contract/policy/pins.js';
 import { findInconsistencies } from '../../policy/files/policy-consistency.js';
 import type { Policy } from '../../policy/policy.js';
 import { PROHIBITION_NAMES } from '../../policy/prohibitions.js';
@@ -43,9 +45,10 @@ function* allEdits(policy: Policy, editScope: EditScope): Generator<PolicyEdit> 
     yield* grantEdits(policy, lane, editScope);
     for (const [text, changed] of listEdits(lane, editScope)) yield withLane(text, changed);
     for (const [text, changed] of callEdits(lane, editScope)) yield withLane(text, changed);
-    for (const [text, changed] of conditionEdits(lane)) yield withLane(text, changed);
+    for (const [text, changed] of laneRuleEdits(lane)) yield withLane(text, changed);
   }
   yield* approvalEdits(policy, editScope.action);
+  yield* conditionEdits(policy);
   yield* knobEdits(policy);
 }
 
@@ -97,7 +100,7 @@ function* callEdits(lane: Lane, { tools }: EditScope): Generator<LaneEdit> {
   }
 }
 
-function* conditionEdits(lane: Lane): Generator<LaneEdit> {
+function* laneRuleEdits(lane: Lane): Generator<LaneEdit> {
   const { scope } = lane;
   for (const field of scope.requires) {
     const requires = scope.requires.filter((other) => other !== field);
@@ -207,6 +210,24 @@ function* approvalEdits(policy: Policy, action: string): Generator<PolicyEdit> {
   const rule = { for: action, approver_roles: [person.role_id], quorum: 1, expires_minutes: 60 };
   const text = `${action} would have to need the approval of a person (${person.role_id}, say)`;
   yield { text, policy: { ...policy, approvals: [...approvals, rule] } };
+}
+
+/** Without a condition, or with one that no longer asks or asks fewer people. */
+function* conditionEdits(policy: Policy): Generator<PolicyEdit> {
+  const { conditions } = policy;
+  for (const { id, obligation, line } of conditions?.all ?? []) {
+    const named = `condition ${id} (${CONDITIONS_FILE_NAME}:${line})`;
+    const edit = (text: string, changed: Conditions): PolicyEdit => ({
+      text: `${named} would have to ${text}`,
+      policy: { ...policy, conditions: changed },
+    });
+    if (conditions === undefined) return;
+    if (obligation !== null && obligation.quorum > 1) {
+      const fewer = { ...obligation, quorum: obligation.quorum - 1 };
+      yield edit(`ask ${fewer.quorum} of people`, withConditionObligation(conditions, id, fewer, policy));
+    }
+    yield edit('be removed', withoutCondition(conditions, id, policy));
+  }
 }
 
 function* knobEdits(policy: Policy): Generator<PolicyEdit> {

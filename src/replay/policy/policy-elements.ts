@@ -25,10 +25,8 @@ export const scopeRule = (lane_id: string, field: string): PolicyElement => rule
 export const labelRule = (lane_id: string, label: string): PolicyElement => rule(lane_id, `refuses ${label}`);
 
 export const prohibition = (lane_id: string, name: string): PolicyElement => ({ kind: 'prohibition', lane_id, name });
+export const condition = (id: string): PolicyElement => ({ kind: 'condition', lane_id: null, name: id });
 export const approval = (subject: string): PolicyElement => ({ kind: 'approval', lane_id: null, name: subject });
-
-/** The conditions of a policy. No policy file has any yet. */
-const conditionsOf = (): readonly PolicyElement[] => [];
 
 /** Every element of a policy once: first those of no lane, then lane by lane, in the order of the files. */
 export function elementsOf(policy: Policy): readonly PolicyElement[] {
@@ -37,7 +35,7 @@ export function elementsOf(policy: Policy): readonly PolicyElement[] {
     ...actions.map(({ action }) => actionGrant(action)),
     ...actions.flatMap(({ action, extensions }) => (extensions === undefined ? [] : [extensionRule(action)])),
     ...policy.approvals.map((one) => approval(one.for)),
-    ...conditionsOf(),
+    ...(policy.conditions?.all ?? []).map(({ id }) => condition(id)),
     ...[...policy.lanes.values()].flatMap(elementsOfLane),
   ]);
 }

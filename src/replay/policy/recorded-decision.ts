@@ -18,6 +18,8 @@ import type { Policy } from '../../policy/policy.js';
 export interface RecordedVerdict {
   readonly decision: 'allow' | 'deny';
   readonly rule_id: string | null;
+  /** The number of people who have to approve; absent if the decision asks for no approval. */
+  readonly quorum?: number;
 }
 
 /** Why another policy cannot decide: the ledger lacks facts that this policy needs. */

@@ -8,7 +8,11 @@ import { decisionsIn, type ReadCount } from './decision-fold.js';
 import { decideUnderPolicy } from './decide-under-policy.js';
 import type { PolicyAnswer, RecordedDecision, RecordedVerdict, UndecidableReason } from './recorded-decision.js';
 
-export const FLIP_KINDS = ['new-allow', 'new-deny', 'other-rule'] as const;
+/**
+ * From a denial over approvals by more or fewer people to an allow, each change is a flip. `stricter` and
+ * `less-strict`: both decisions deny, and one of them waits for people, or for more of them.
+ */
+export const FLIP_KINDS = ['new-allow', 'new-deny', 'stricter', 'less-strict', 'other-rule'] as const;
 export type FlipKind = (typeof FLIP_KINDS)[number];
 
 /** A decision that another policy changes, or cannot decide. */
@@ -46,7 +50,7 @@ export async function simulate(
   tree_id?: string,
 ): Promise<Simulation> {
   const read: ReadCount = { trees: 0, entries: 0, not_recomputed: 0 };
-  const flips = { 'new-allow': 0, 'new-deny': 0, 'other-rule': 0 };
+  const flips = Object.fromEntries(FLIP_KINDS.map((kind) => [kind, 0])) as Record<FlipKind, number>;
   const undecidable: Partial<Record<UndecidableReason, number>> = {};
   let [decisions, same] = [0, 0];
   for await (const decision of decisionsIn(source, tree_id, read)) {
@@ -70,14 +74,28 @@ export function compareDecision(decision: RecordedDecision, policy: Policy | nul
   const answer: PolicyAnswer =
     policy === null ? { undecidable: 'policy.invalid' } : decideUnderPolicy(decision, policy);
   if ('undecidable' in answer) return { ...placeOf(decision), ...answer, kind: 'undecidable', was, now: null };
-  const kind = flipOf(was, answer);
-  return kind === null ? null : { ...placeOf(decision), kind, was, now: answer, undecidable: null };
+  const recorded = withQuorum(decision);
+  const kind = flipOf(recorded, answer);
+  return kind === null ? null : { ...placeOf(decision), kind, was: recorded, now: answer, undecidable: null };
+}
+
+/** The ledger does not record how many people a denial waits for: its policy says it. */
+function withQuorum(decision: RecordedDecision): RecordedVerdict {
+  const { said, policy } = decision;
+  const canWait = said.decision === 'deny' && said.rule_id?.startsWith('approval.') === true;
+  if (!canWait) return said;
+  const again = decideUnderPolicy(decision, policy);
+  return 'undecidable' in again || again.quorum === undefined ? said : { ...said, quorum: again.quorum };
 }
 
 function flipOf(was: RecordedVerdict, now: RecordedVerdict): FlipKind | null {
   if (was.decision !== now.decision) return now.decision === 'allow' ? 'new-allow' : 'new-deny';
+  if (was.quorum !== now.quorum) return strictness(now) > strictness(was) ? 'stricter' : 'less-strict';
   return was.rule_id === now.rule_id ? null : 'other-rule';
 }
+
+const strictness = ({ decision, quorum }: RecordedVerdict): number =>
+  decision === 'allow' ? 0 : (quorum ?? Number.POSITIVE_INFINITY);
 
 const placeOf = ({ tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action }: RecordedDecision) => ({
   tree_id,
@@ -115,7 +133,7 @@ export class FindingGroups {
     this.#groups.set(key, group);
   }
 
-  /** New allows first, then new denials, other rules, undecidable decisions; in each kind, the largest group first. */
+  /** In the order of FLIP_KINDS, then undecidable decisions; in each kind, the largest group first. */
   get list(): readonly FindingGroup[] {
     const order = [...FLIP_KINDS, 'undecidable'];
     return [...this.#groups.values()]

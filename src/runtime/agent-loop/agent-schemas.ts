@@ -65,8 +65,9 @@ export function schemasOf(
 }
 
 async function loadPinnedPolicy(ledger: Pick<LedgerReader, 'systemArtifact'>, opened: PinnedFiles): Promise<Policy> {
-  const { lanes, roles, actions } = opened.policies;
-  const refs = [lanes.artifact, roles.artifact, actions.artifact, opened.machines];
+  const { lanes, roles, actions, conditions } = opened.policies;
+  const required = [lanes.artifact, roles.artifact, actions.artifact, opened.machines];
+  const refs = conditions === undefined ? required : [...required, conditions.artifact];
   return policyOf(await Promise.all(refs.map((ref) => loadMaterial(ledger, ref))));
 }
 

@@ -1,13 +1,16 @@
 // The requests for approval of one agent run, and the request of one of its proposals (D7).
 
 import type { TreeEngine } from '../../engine/tree-engine.js';
+import { readLabel } from '../../kernel/context-readers.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { ApprovalEntry } from '../../contract/run/approval.js';
-import { approvalRuleFor, approvalStatus, type ApprovalStatus } from '../../policy/approval/approval.js';
+import { approvalStatus, type ApprovalStatus } from '../../policy/approval/approval.js';
+import { EMPTY_LABEL } from '../../policy/labels.js';
+import { ruleOfEntry } from '../../policy/approval/obligation.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Clock } from '../../ports/clock.js';
-import { approvalSubject } from '../../step/approval-subject.js';
-import { parseRequest, requestIn } from '../ledger/request-content.js';
+import { needsApproval } from '../../step/approval-need.js';
+import { canonicalizeArgs, parseRequest, requestIn } from '../ledger/request-content.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 
 /** A request of a run for the approval of one exact proposal. */
@@ -63,14 +66,18 @@ export class RunRequests {
     const agent = tree?.run(run_id)?.context;
     const proposal = tree?.policy == null || agent === undefined ? null : parseRequest(payload);
     if (tree?.policy == null || agent === undefined || proposal === null) return { isNeeded: false, request: null };
-    const subject = approvalSubject({ agent, ...proposal, mediated_run_id: `${run_id}.0` }, tree.policy);
-    const isNeeded = approvalRuleFor(tree.policy.approvals, subject) !== undefined;
-    return { isNeeded, request: isNeeded ? await this.find(run_id, payload) : null };
+    const request = await this.find(run_id, payload);
+    const { action } = proposal;
+    const args = canonicalizeArgs(action, proposal.args, tree.policy);
+    const label = readLabel(tree.actorState(run_id)?.memory) ?? EMPTY_LABEL;
+    const at = new Date(this.#clock.now()).toISOString();
+    const isNeeded = request !== null || needsApproval({ agent, action, args, label, at }, tree.policy);
+    return { isNeeded, request };
   }
 
   #describe(tree: Tree | null, run_id: string, entry: ApprovalEntry): RunRequest | null {
     const policy: Policy | null = tree?.policy ?? null;
-    const rule = approvalRuleFor(policy?.approvals ?? [], entry.name);
+    const rule = ruleOfEntry(policy?.approvals ?? [], entry);
     if (rule === undefined) return null;
     const now = new Date(this.#clock.now()).toISOString();
     const status = approvalStatus({ run_id, entries: [entry] }, entry.digest, now, rule);

@@ -18,7 +18,7 @@ import {
 } from '../../contract/run/entry.js';
 import { InvariantError, PolicyError } from '../../errors.js';
 import { pinReferences, referencesOf } from '../../kernel/fold.js';
-import { policyOf } from '../../kernel/pinned-policy.js';
+import { pinnedArtifacts, policyOf } from '../../kernel/pinned-policy.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger/ledger-store.js';
 import type { Pause } from '../../ports/pace.js';
 import { parseStoredEntry } from '../ledger/stored-entry.js';
@@ -138,7 +138,8 @@ export class LaneWithholding {
 /** A policy that cannot be read withholds everything: nothing was ever allowed under it. */
 function lanesOf(opening: OpeningInput, artifacts: readonly StoredArtifact[]): TreeLanes {
   const session = opening.kind === 'open_session' ? opening.agent.lane_id : null;
-  const policies = artifacts.filter((artifact): artifact is Artifact => !isWithheld(artifact));
+  const pinned = pinnedArtifacts(opening, artifacts);
+  const policies = pinned.filter((artifact): artifact is Artifact => !isWithheld(artifact));
   return { withholding: withholdingLanesOf(policies), session, runs: new Map() };
 }
 

@@ -3,7 +3,7 @@
 
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import { isOpeningInput, type OpeningInput } from '../../contract/run/entry.js';
-import { POLICY_FILES } from '../../contract/policy/pins.js';
+import { valuesOf } from '../../contract/policy/pins.js';
 import { referencesOf } from '../../kernel/fold.js';
 import type { EntryPlace, LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { CaseEntry, CaseHistory } from '../case/case-history.js';
@@ -61,7 +61,7 @@ class PinnedPolicies {
   }
 
   async load({ policies, machines }: OpeningInput, place: EntryPlace): Promise<readonly StoredArtifact[]> {
-    const hashes = POLICY_FILES.map((name) => policies[name].artifact.hash_sha256);
+    const hashes = valuesOf(policies).map(({ artifact }) => artifact.hash_sha256);
     const key = [...hashes, machines.hash_sha256].join(' ');
     const known = this.#known.get(key) ?? (await this.#store.artifactsOf(place));
     this.#known.set(key, known);

@@ -2,7 +2,7 @@
 
 import { byPath } from '../../bagit/write-bag.js';
 import { isSystemRef, type ArtifactRef } from '../../contract/artifact-ref.js';
-import { POLICY_FILES } from '../../contract/policy/pins.js';
+import { CONDITIONS_FILE, presentFiles } from '../../contract/policy/pins.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import { isOpeningInput, type OpeningInput, type RecordedInput } from '../../contract/run/entry.js';
 import { BagError, LedgerError } from '../../errors.js';
@@ -116,9 +116,11 @@ export class ContentCollector {
       const message = `the tree ${opening.run_id} pins policies or machines that are no system content`;
       throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
     }
-    for (const name of POLICY_FILES) {
-      const ref = policies[name].artifact;
-      this.#addFile({ path: `policies/${name}-${ref.hash_sha256}.yaml`, ref, place });
+    for (const name of presentFiles(policies)) {
+      const ref = policies[name]?.artifact;
+      if (ref === undefined) continue;
+      const ending = name === CONDITIONS_FILE ? 'cedar' : 'yaml';
+      this.#addFile({ path: `policies/${name}-${ref.hash_sha256}.${ending}`, ref, place });
     }
     this.#addFile({ path: `machines/${machines.hash_sha256}.json`, ref: machines, place });
   }

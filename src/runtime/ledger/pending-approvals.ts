@@ -14,7 +14,8 @@ import { personOf } from '../../identity/person.js';
 import { LiveTrees } from '../../engine/trees/live-trees.js';
 import { readIntegrated } from '../../ledger/integrated-log.js';
 import type { Tree } from '../../kernel/tree.js';
-import { approvalRuleFor, countBallot } from '../../policy/approval/approval.js';
+import { countBallot } from '../../policy/approval/approval.js';
+import { ruleOfEntry } from '../../policy/approval/obligation.js';
 import type { Policy } from '../../policy/policy.js';
 import type { EntryPlace, LedgerStore, TreeEntry } from '../../ports/ledger/ledger-store.js';
 import type { ReadControl } from '../../ports/pace.js';
@@ -54,6 +55,8 @@ export interface PendingApproval {
   readonly votes: readonly ApprovalVote[];
   readonly quorum: number;
   readonly approver_roles: readonly string[];
+  /** The conditions that ask for the approval, with their `@message`; absent if none does. */
+  readonly conditions?: readonly { readonly id: string; readonly message: string | null }[];
 }
 
 /** A pending request, and the entry of the log that contains it; null if the ledger does not show that. */
@@ -293,15 +296,21 @@ function isApprover(
 
 function toPendingApproval(
   { run_id, case_id }: RunContext,
-  { digest, name, requested_by, requested_at, expires_at, votes }: ApprovalEntry,
+  entry: ApprovalEntry,
   found: Pick<PendingApproval, 'request' | 'withheld'> | null,
-  { approvals }: Policy,
+  { approvals, conditions }: Policy,
 ): PendingApproval {
-  const rule = approvalRuleFor(approvals, name);
+  const { digest, name, requested_by, requested_at, expires_at, votes } = entry;
+  const rule = ruleOfEntry(approvals, entry);
   const { quorum = 0, approver_roles = [] } = rule ?? {};
   const { request, withheld } = found ?? { request: null, withheld: null };
   const requested = { digest, name, request, withheld, requested_by, requested_at, expires_at, votes };
-  return { run_id, case_id, ...requested, quorum, approver_roles };
+  const asking = entry.obligation?.conditions.map((id) => ({
+    id,
+    message: conditions?.all.find((condition) => condition.id === id)?.message ?? null,
+  }));
+  const approval = { run_id, case_id, ...requested, quorum, approver_roles };
+  return asking === undefined ? approval : { ...approval, conditions: asking };
 }
 
 /** The request in its content, if it has the digest. */

@@ -42,7 +42,7 @@ function parseObject(bytes: Uint8Array): JsonObject {
 }
 
 /** Canonical paths, also for invalid arguments: nothing is decided here. */
-function canonicalizeArgs(action: string, args: JsonObject, policy: Policy): JsonObject {
+export function canonicalizeArgs(action: string, args: JsonObject, policy: Policy): JsonObject {
   const definition = policy.catalogue.action(action);
   if (definition === undefined || definition.paths.length === 0) return args;
   const paths = definition.paths.map(() => ({ status: 'absent' }) as const);

@@ -1,5 +1,6 @@
 // Pins from a manifest, the choice between manifest and Git, and unreadable policy files.
 
+import { valuesOf } from '../../../src/contract/policy/pins.js';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -85,7 +86,7 @@ describe('C45 D19 the pin from a manifest', () => {
     git(contractFolder(folder), 'init', '-q');
     const sha = commit(folder, 'one');
     write(folder, 'roles', 'roles: 2\n');
-    const files = Object.values(await gitPolicySource(folder).load());
+    const files = valuesOf(await gitPolicySource(folder).load());
     const made = pinManifest(files.map(({ name, bytes, pin }) => ({ path: `policy/${name}.yaml`, bytes, pin })));
     expect(made.files.map(({ path, git_sha }) => [path, git_sha])).toEqual([
       ['policy/lanes.yaml', sha],

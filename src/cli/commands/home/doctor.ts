@@ -1,5 +1,6 @@
 import { systemClock } from '../../../adapters/system/system-clock.js';
 import { sqliteFormat } from '../../../adapters/sqlite/sqlite-database.js';
+import { valuesOf } from '../../../contract/policy/pins.js';
 import { CodedError } from '../../../errors.js';
 import {
   examineDisk,
@@ -129,7 +130,7 @@ async function examineContract(args: CommandArguments, io: Io): Promise<readonly
   try {
     const { files, check, cautions } = await loadContract(findContractFolder(args, io), io);
     const careless = cautions.filter(({ severity }) => severity === 'error').length;
-    const pins = Object.values(files).filter(({ pin }) => 'problem' in pin).length;
+    const pins = valuesOf(files).filter(({ pin }) => 'problem' in pin).length;
     const found = [
       check.findings.length > 0
         ? doctorFinding('settings', 'problem', 'the policy does not load: run `turnpike policy check`')

@@ -1,4 +1,4 @@
-import { POLICY_FILES } from '../../../contract/policy/pins.js';
+import { valuesOf } from '../../../contract/policy/pins.js';
 import { formatLintMessage } from '../../../policy/lint/lint-rules.js';
 import { formatFinding, type PolicyCheck } from '../../../policy/files/check-policy.js';
 import { buildPolicyMatrix, type MatrixCell } from '../../../step/policy-matrix.js';
@@ -33,7 +33,7 @@ export const policyCheck: CliCommand = {
     'Exits 1 if there is a finding, or a lint error that `turnpike policy pin` has not accepted. A file without a',
     'valid pin is not a finding; a warning on stderr names it. --matrix needs a policy without findings. It shows the',
     'decisions for runs with every scope field set and without approvals; `*` stands for all actions that the same',
-    'role and lane do not list. `depends` stands for calls that the call rules of the lane decide by their input.',
+    'role and lane do not list. `depends` stands for what call rules of the lane or conditions decide by arguments.',
     'With --json: one line for every role, lane and action.',
   ],
   async run(args, io) {
@@ -51,7 +51,7 @@ export const policyCheck: CliCommand = {
     } else {
       await printFindings({ ...check, cautions }, json, displayPath(contract.path, io), io);
     }
-    const all = [...POLICY_FILES.map((name) => files[name]), ...(identities === null ? [] : [identities])];
+    const all = [...valuesOf(files), ...(identities === null ? [] : [identities])];
     for (const { path, pin } of all) {
       if (!('problem' in pin)) continue;
       await io.stderr.writeLine(

@@ -61,14 +61,14 @@ async function findTreeAt(reader: LedgerReader, log_index: number): Promise<stri
 }
 
 /** For --json: without the policy and the facts, which hold whole payloads. */
-const toPlainExplanation = ({ decision, checks, changes }: Explanation) => {
+const toPlainExplanation = ({ decision, checks, conditions, changes }: Explanation) => {
   const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
-  return { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said, checks, changes };
+  return { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said, checks, conditions, changes };
 };
 
 const MARKS = { passed: ['✓', 'green'], decided: ['✗', 'red'], 'not reached': ['·', 'dim'] } as const;
 
-function textOf({ decision, checks, changes }: Explanation, paint: Paint): string {
+function textOf({ decision, checks, conditions, changes }: Explanation, paint: Paint): string {
   const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
   const rule = said.rule_id === null ? '' : ` by ${escapeText(said.rule_id)}`;
   const lines = [
@@ -78,10 +78,17 @@ function textOf({ decision, checks, changes }: Explanation, paint: Paint): strin
       const [mark, colour] = MARKS[verdict];
       return `  ${paint(mark, colour)} ${name}${rule_id === null ? '' : `: ${escapeText(rule_id)}`}${verdict === 'not reached' ? ' (not reached)' : ''}`;
     }),
+    ...conditions.flatMap(conditionLines),
     ...changeLines(changes),
   ];
   return lines.map((line) => `${line}\n`).join('');
 }
+
+/** Where the condition is, and its text. */
+const conditionLines = ({ id, file, line, column, text }: Explanation['conditions'][number]): readonly string[] => [
+  `${file}:${line}:${column} ${id}`,
+  ...text.split('\n').map((part) => `  | ${escapeText(part)}`),
+];
 
 function changeLines(changes: Explanation['changes']): readonly string[] {
   const [smallest, ...others] = changes;

@@ -4,8 +4,9 @@ import { join, relative, resolve, sep } from 'node:path';
 import { gitPolicySource } from '../../../adapters/policy/git-policy-source.js';
 import { hasIdentities, identitiesSource } from '../../../adapters/policy/identities-source.js';
 import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../../adapters/policy/manifest-policy-source.js';
+import { policyPaths } from '../../../adapters/policy/policy-files.js';
 import { IDENTITIES_PATH } from '../../../contract/policy/identities.js';
-import type { AcceptedCaution } from '../../../contract/policy/pins.js';
+import { presentFiles, type AcceptedCaution } from '../../../contract/policy/pins.js';
 import { formatLintMessage } from '../../../policy/lint/lint-rules.js';
 import {
   parseAcceptances,
@@ -110,15 +111,15 @@ async function listActionsPolicies(contract: string): Promise<readonly string[]>
   return names.filter((name) => /^actions(?:\.[A-Za-z0-9_-]+)*\.yaml$/u.test(name)).sort();
 }
 
-/** Lanes, roles, every actions policy, and the identities if there are any. */
+/** Lanes, roles, every actions policy, and the conditions and identities if there are any. */
 async function readPinnableFiles(contract: string): Promise<readonly PinnableFile[]> {
   const files = new Map<string, PinnableFile>();
   for (const actions of await listActionsPolicies(contract)) {
     const loaded = await gitPolicySource(contract, { actions }).load();
-    const paths = { lanes: 'lanes.yaml', roles: 'roles.yaml', actions };
-    for (const name of ['lanes', 'roles', 'actions'] as const) {
-      const path = `policy/${paths[name]}`;
-      files.set(path, { path, bytes: loaded[name].bytes, pin: loaded[name].pin });
+    const paths = policyPaths({ actions });
+    for (const name of presentFiles(loaded)) {
+      const file = loaded[name];
+      if (file !== undefined) files.set(paths[name], { path: paths[name], bytes: file.bytes, pin: file.pin });
     }
   }
   if (hasIdentities(contract)) {

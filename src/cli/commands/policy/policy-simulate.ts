@@ -34,7 +34,14 @@ import {
 } from '../../text/terminal.js';
 
 const PLACES_SHOWN = 4;
-const COLOURS = { 'new-allow': 'red', 'new-deny': 'yellow', 'other-rule': 'cyan', undecidable: 'magenta' } as const;
+const COLOURS = {
+  'new-allow': 'red',
+  'new-deny': 'yellow',
+  stricter: 'yellow',
+  'less-strict': 'red',
+  'other-rule': 'cyan',
+  undecidable: 'magenta',
+} as const;
 
 /** `turnpike policy simulate`: computes recorded decisions again under another policy. */
 export const policySimulate: CliCommand = {
@@ -46,7 +53,7 @@ export const policySimulate: CliCommand = {
     {
       name: 'fail-on',
       value: 'KINDS',
-      help: 'exit 1 if a decision changes so: new-allow, new-deny, other-rule (separated by commas), or any',
+      help: 'exit 1 for a change of these kinds: new-allow, new-deny, stricter, less-strict, other-rule; or any',
     },
   ],
   notes: [
@@ -128,6 +135,8 @@ function textOf(summary: Simulation, groups: readonly FindingGroup[], where: str
     `${same} the same`,
     countText(flips['new-allow'], 'new allow'),
     `${flips['new-deny']} new ${flips['new-deny'] === 1 ? 'denial' : 'denials'}`,
+    ...(flips.stricter === 0 ? [] : [`${flips.stricter} stricter`]),
+    ...(flips['less-strict'] === 0 ? [] : [`${flips['less-strict']} less strict`]),
     `${flips['other-rule']} by another rule`,
     `${undecidable} undecidable`,
   ].join(', ');

@@ -63,6 +63,7 @@ function textOf(approval: PendingApproval, paint: Paint): string {
     ['by', `${requested_by}, ${requested_at}`],
     ['votes', `${votes.length} of ${quorum}, by ${roles}`],
     ...votes.map(({ actor_id, role_id, at }) => ['', `${actor_id} as ${role_id}, ${at}`] as const),
+    ...(approval.conditions ?? []).map(({ id, message }) => ['asked by', conditionText(id, message)] as const),
     ['until', expires_at],
   ];
   const rows = facts.map(([what, value]): TextCell[] => [
@@ -71,6 +72,8 @@ function textOf(approval: PendingApproval, paint: Paint): string {
   ]);
   return `${paint(escapeText(`${run_id} ${digest}`), 'bold')}\n${table(rows, paint)}`;
 }
+
+const conditionText = (id: string, message: string | null): string => (message === null ? id : `${id}: ${message}`);
 
 function requestText({ request, withheld, run_id, digest }: PendingApproval): string {
   if (request !== null) return JSON.stringify(request);

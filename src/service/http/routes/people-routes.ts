@@ -34,6 +34,8 @@ const ApprovalShape = Type.Object(
     votes: Type.Array(ApprovalVote),
     quorum: Type.Integer(),
     approver_roles: Type.Array(Type.String()),
+    /** The conditions that ask for the approval, with their messages; absent if none does. */
+    conditions: Type.Optional(Type.Array(Type.Object({ id: Type.String(), message: Nullable(Type.String()) }, closed))),
   },
   closed,
 );

@@ -1,0 +1,173 @@
+// The types by which conditions are checked: who acts, what can be done to what, and what a condition can read. They
+// follow from the actions, tools and tables that the tree pins, and from the lanes and roles of the policy.
+
+import type { ActionDefinition } from '../../contract/policy/actions.js';
+import type { Catalogue, TargetDefinition } from '../../contract/policy/catalogue.js';
+import type { Lane } from '../../contract/policy/lanes.js';
+import type { CedarSchema } from './cedar.js';
+import { BOOLEAN, DATETIME, LONG, recordShapeOf, recordTypeOf, STRING, type RecordShape } from './value-shape.js';
+
+/** Something that a condition can be about: an action, a call of one tool, or a read or write of one table. */
+export interface ConditionAction {
+  /** Such as `WRITE_FILE`, `CALL_TOOL:payments.refund` or `WRITE_RECORD:invoices`. */
+  readonly name: string;
+  readonly groups: readonly string[];
+  readonly resource: 'Path' | 'Tool' | 'Table' | 'Case';
+  /** The arguments that a condition can read. */
+  readonly args: RecordShape;
+}
+
+/** All actions of a policy that conditions decide, by name. An action without a run of its own has no effect. */
+export function conditionActions(catalogue: Catalogue): ReadonlyMap<string, ConditionAction> {
+  const { registrations } = catalogue;
+  const all = [
+    ...catalogue.actions.filter(({ run_kind, name }) => run_kind !== null && !BY_NAME.includes(name)).map(ownAction),
+    ...registrations.tools.map(({ name, input, outside }): ConditionAction => ({
+      name: `CALL_TOOL:${name}`,
+      groups: ['CALL_TOOL', ...(outside ? ['outside'] : [])],
+      resource: 'Tool',
+      args: recordShapeOf(input),
+    })),
+    ...registrations.targets.flatMap((target) => [writeOf(target), readOf(target)]),
+    HIGH_RISK('promotion', 'Table'),
+    HIGH_RISK('export', 'Case'),
+  ];
+  return new Map(all.map((action) => [action.name, action]));
+}
+
+/** Actions whose arguments name what they act on: there is one for each tool or table. */
+const BY_NAME: readonly string[] = ['CALL_TOOL', 'WRITE_RECORD', 'READ_RECORDS'];
+
+const NO_ARGS: RecordShape = { kind: 'Record', attributes: [] };
+const HIGH_RISK = (name: string, resource: 'Table' | 'Case'): ConditionAction => ({
+  name,
+  groups: [],
+  resource,
+  args: NO_ARGS,
+});
+
+function ownAction({ name, risk, args, paths, outside, tool }: ActionDefinition): ConditionAction {
+  const shape = recordShapeOf(args as unknown as Readonly<Record<string, unknown>>);
+  return {
+    name,
+    groups: [`risk:${risk}`, ...(outside ? ['outside'] : [])],
+    resource: paths.length > 0 ? 'Path' : tool === null ? 'Table' : 'Tool',
+    // The content of a file is text of an agent: a condition can only read its length.
+    args: paths.length === 0 ? shape : { kind: 'Record', attributes: shape.attributes.flatMap(withoutContent) },
+  };
+}
+
+const withoutContent = (attribute: RecordShape['attributes'][number]): RecordShape['attributes'] =>
+  attribute.name === 'content' ? [{ name: 'content_bytes', shape: LONG, required: true }] : [attribute];
+
+const writeOf = ({ name, record }: TargetDefinition): ConditionAction => ({
+  name: `WRITE_RECORD:${name}`,
+  groups: ['WRITE_RECORD', 'risk:write'],
+  resource: 'Table',
+  args: {
+    kind: 'Record',
+    attributes: [
+      { name: 'mode', shape: STRING, required: false },
+      { name: 'record', shape: recordShapeOf(record), required: true },
+    ],
+  },
+});
+
+/** The columns that a read asks for are each optional: a read can ask for none. */
+const readOf = ({ name, record }: TargetDefinition): ConditionAction => ({
+  name: `READ_RECORDS:${name}`,
+  groups: ['READ_RECORDS', 'risk:read'],
+  resource: 'Table',
+  args: {
+    kind: 'Record',
+    attributes: [
+      {
+        name: 'where',
+        shape: {
+          kind: 'Record',
+          attributes: recordShapeOf(record).attributes.map((attribute) => ({ ...attribute, required: false })),
+        },
+        required: false,
+      },
+      { name: 'case_id', shape: STRING, required: false },
+    ],
+  },
+});
+
+/** The scope fields that a condition can read: those that some lane requires. */
+export const scopeShape = (lanes: Iterable<Lane>): RecordShape => ({
+  kind: 'Record',
+  attributes: [...new Set([...lanes].flatMap(({ scope }) => scope.requires))]
+    .toSorted()
+    .map((name) => ({ name, shape: STRING, required: false })),
+});
+
+const LABEL: RecordShape = {
+  kind: 'Record',
+  attributes: [
+    { name: 'cases', shape: { kind: 'Set', element: STRING }, required: true },
+    { name: 'flags', shape: { kind: 'Set', element: STRING }, required: true },
+    { name: 'many', shape: BOOLEAN, required: true },
+  ],
+};
+
+/** What was found at the path before the decision. */
+const FILE: RecordShape = {
+  kind: 'Record',
+  attributes: [
+    { name: 'exists', shape: BOOLEAN, required: true },
+    { name: 'bytes', shape: LONG, required: false },
+  ],
+};
+
+/** Everything that a condition about the action can read. */
+export const contextShape = (action: ConditionAction, scope: RecordShape): RecordShape => ({
+  kind: 'Record',
+  attributes: [
+    { name: 'args', shape: action.args, required: true },
+    { name: 'now', shape: DATETIME, required: true },
+    { name: 'lane', shape: STRING, required: true },
+    { name: 'case', shape: STRING, required: false },
+    { name: 'label', shape: LABEL, required: true },
+    { name: 'scope', shape: scope, required: true },
+    ...(action.resource === 'Path' ? [{ name: 'file', shape: FILE, required: false }] : []),
+  ],
+});
+
+/** The schema of Cedar for these actions. */
+export function cedarSchemaOf(actions: ReadonlyMap<string, ConditionAction>, scope: RecordShape): CedarSchema {
+  const groups = [...new Set([...actions.values()].flatMap((action) => action.groups))].toSorted();
+  const named = [...actions.values()].map((action) => [
+    action.name,
+    {
+      appliesTo: {
+        principalTypes: ['Actor'],
+        resourceTypes: [action.resource],
+        context: recordTypeOf(contextShape(action, scope)),
+      },
+      memberOf: action.groups.map((id) => ({ id })),
+    },
+  ]);
+  return {
+    '': {
+      entityTypes: {
+        Actor: { memberOfTypes: ['Role'] },
+        Role: {},
+        Path: {
+          memberOfTypes: ['Path'],
+          shape: recordTypeOf({
+            kind: 'Record',
+            attributes: [
+              { name: 'name', shape: STRING, required: true },
+              { name: 'extension', shape: STRING, required: true },
+            ],
+          }),
+        },
+        Tool: {},
+        Table: {},
+        Case: {},
+      },
+      actions: Object.fromEntries([...groups.map((id) => [id, {}]), ...named]) as CedarSchema['']['actions'],
+    },
+  };
+}

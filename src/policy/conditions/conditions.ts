@@ -1,0 +1,184 @@
+// The conditions of a policy, read, checked and ordered by the actions that they can apply to, and the decision by them
+// (S4-31: a policy only narrows). Any error of a condition denies: Cedar itself would skip it.
+
+import type { Catalogue } from '../../contract/policy/catalogue.js';
+import type { Lane } from '../../contract/policy/lanes.js';
+import type { Role } from '../../contract/policy/roles.js';
+import { toPrintable } from '../../contract/finding-text.js';
+import type { PolicyFinding } from '../files/policy-finding.js';
+import { PreparedPolicies, validatePolicies, type CedarAnswer, type CedarRequest, type CedarSchema } from './cedar.js';
+import { positionOf, readConditionFile, type Condition, type Obligation } from './condition-file.js';
+import { cedarSchemaOf, conditionActions, scopeShape, type ConditionAction } from './condition-schema.js';
+import type { RecordShape } from './value-shape.js';
+
+/** The conditions of one policy. */
+export interface Conditions {
+  readonly all: readonly Condition[];
+  readonly actions: ReadonlyMap<string, ConditionAction>;
+  readonly scope: RecordShape;
+  readonly schema: CedarSchema;
+  /** The conditions whose scope can include the action; null if no scope includes it. */
+  forAction(name: string): ActionConditions | null;
+}
+
+/** The conditions that one action can meet, in the order of the file. */
+export interface ActionConditions {
+  readonly action: ConditionAction;
+  readonly conditions: readonly Condition[];
+  readonly prepared: Pick<PreparedPolicies, 'decide'>;
+}
+
+/** What conditions depend on. */
+export interface ConditionSubject {
+  readonly catalogue: Catalogue;
+  readonly lanes: ReadonlyMap<string, Lane>;
+  readonly roles: ReadonlyMap<string, Role>;
+}
+
+/** @returns the conditions, and what is wrong with them; conditions with a finding must not be used */
+export function loadConditions(
+  path: string,
+  bytes: Uint8Array,
+  subject: ConditionSubject,
+): { readonly conditions: Conditions; readonly findings: readonly PolicyFinding[] } {
+  const file = readConditionFile(path, bytes);
+  const conditions = indexConditions(file.conditions, subject);
+  const findings = [...file.findings, ...findMistakes(path, conditions, subject)];
+  return { conditions, findings: findings.toSorted((a, b) => a.line - b.line) };
+}
+
+function indexConditions(all: readonly Condition[], { catalogue, lanes }: ConditionSubject): Conditions {
+  const actions = conditionActions(catalogue);
+  const scope = scopeShape(lanes.values());
+  const byAction = new Map<string, ActionConditions | null>();
+  return {
+    all,
+    actions,
+    scope,
+    schema: cedarSchemaOf(actions, scope),
+    forAction(name) {
+      const known = byAction.get(name);
+      if (known !== undefined) return known;
+      const action = actions.get(name);
+      const conditions = action === undefined ? [] : all.filter((condition) => canApply(condition, action));
+      const policies = Object.fromEntries(conditions.map(({ id, text }) => [id, text]));
+      const found =
+        action === undefined || conditions.length === 0
+          ? null
+          : { action, conditions, prepared: new PreparedPolicies(policies) };
+      byAction.set(name, found);
+      return found;
+    },
+  };
+}
+
+/** The conditions without one of them. */
+export const withoutCondition = ({ all }: Conditions, id: string, subject: ConditionSubject): Conditions =>
+  indexConditions(
+    all.filter((condition) => condition.id !== id),
+    subject,
+  );
+
+/** The conditions with another obligation of one of them; null: it denies. */
+export const withConditionObligation = (
+  { all }: Conditions,
+  id: string,
+  obligation: Obligation | null,
+  subject: ConditionSubject,
+): Conditions =>
+  indexConditions(
+    all.map((condition) => (condition.id === id ? { ...condition, obligation } : condition)),
+    subject,
+  );
+
+/** Whether the scope of a condition includes the action. What the rest of the scope says depends on the request. */
+function canApply({ scope: { action: constraint } }: Condition, { name, groups }: ConditionAction): boolean {
+  if (constraint.op === 'All') return true;
+  const listed = 'entities' in constraint ? constraint.entities : 'entity' in constraint ? [constraint.entity] : [];
+  const ids = listed.map((entity) => ('__entity' in entity ? entity.__entity : entity)).map(({ id }) => id);
+  return ids.includes(name) || (constraint.op === 'in' && ids.some((id) => groups.includes(id)));
+}
+
+function* findMistakes(
+  path: string,
+  { all, schema }: Conditions,
+  { roles }: ConditionSubject,
+): Generator<PolicyFinding> {
+  const problems =
+    all.length === 0 ? null : validatePolicies(Object.fromEntries(all.map(({ id, text }) => [id, text])), schema);
+  for (const condition of all) {
+    for (const { message, help, start } of problems?.get(condition.id) ?? []) {
+      const rule = message.includes('policy is impossible') ? 'condition.unreachable' : 'condition.type';
+      const text = toPrintable(`${message}${help === null ? '' : ` (${help})`}`);
+      yield { file: path, ...positionOf(condition, start), rule, message: text };
+    }
+    const message = roleMistake(condition.obligation, roles);
+    if (message !== null) yield { file: path, line: condition.line, column: condition.column, ...message };
+  }
+}
+
+/** An approval that no person can give is a denial that does not say so. */
+function roleMistake(
+  obligation: Obligation | null,
+  roles: ReadonlyMap<string, Role>,
+): Pick<PolicyFinding, 'rule' | 'message'> | null {
+  if (obligation === null) return null;
+  const { approver_roles } = obligation;
+  const unknown = approver_roles?.find((role) => !roles.has(role));
+  if (unknown !== undefined) {
+    return { rule: 'condition.unknown_role', message: `@approver_role names ${unknown}, which is not in roles.yaml` };
+  }
+  const human = (approver_roles ?? [...roles.keys()]).some((role) => roles.get(role)?.class === 'human');
+  return human ? null : { rule: 'condition.no_approver', message: 'no role of @approver_role is one of people' };
+}
+
+/** What the conditions of an action say of a request. */
+export type ConditionVerdict =
+  | { readonly kind: 'none' }
+  /** `condition.error`, `condition.no_approver`, or the id of the condition that denies. */
+  | { readonly kind: 'deny'; readonly rule_id: string }
+  /** `ids`: the conditions that ask for it, in the order of the file. */
+  | { readonly kind: 'approval'; readonly ids: readonly string[]; readonly obligation: CombinedObligation };
+
+/** The strictest of several obligations. */
+export interface CombinedObligation {
+  readonly quorum: number;
+  readonly approver_roles: readonly string[];
+  readonly expires_minutes: number;
+}
+
+const ERROR: ConditionVerdict = { kind: 'deny', rule_id: 'condition.error' };
+
+/**
+ * Decides one request by the conditions of its action. Several requests of one proposal, one for each of its paths, are
+ * decided together.
+ */
+export function decideConditions(
+  { conditions, prepared }: ActionConditions,
+  requests: readonly CedarRequest[],
+  roles: ReadonlyMap<string, Role>,
+): ConditionVerdict {
+  const answers = requests.map((request) => prepared.decide(request));
+  if (answers.some(({ failed }) => failed.length > 0)) return ERROR;
+  const satisfied = new Set(answers.flatMap((answer: CedarAnswer) => answer.satisfied));
+  const met = conditions.filter(({ id }) => satisfied.has(id));
+  const denying = met.find(({ obligation }) => obligation === null);
+  if (denying !== undefined) return { kind: 'deny', rule_id: denying.id };
+  const obligations = met.flatMap(({ obligation }) => obligation ?? []);
+  if (obligations.length === 0) return { kind: 'none' };
+  const people = [...roles.values()].filter((role) => role.class === 'human').map(({ role_id }) => role_id);
+  const obligation = combineObligations(obligations, people);
+  if (obligation.approver_roles.length === 0) return { kind: 'deny', rule_id: 'condition.no_approver' };
+  return { kind: 'approval', ids: met.map(({ id }) => id), obligation };
+}
+
+/** The highest quorum, the roles that all accept, and the earliest expiry. */
+export function combineObligations(all: readonly Obligation[], people: readonly string[]): CombinedObligation {
+  return {
+    quorum: Math.max(...all.map(({ quorum }) => quorum)),
+    approver_roles: people
+      .filter((role) => all.every(({ approver_roles }) => approver_roles?.includes(role) !== false))
+      .toSorted(),
+    expires_minutes: Math.min(...all.map(({ expires_minutes }) => expires_minutes)),
+  };
+}

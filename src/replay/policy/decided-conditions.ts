@@ -1,0 +1,53 @@
+// The conditions that made a recorded decision: the one that denied, or those that answer for its approval.
+
+import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
+import { askConditions } from '../../step/conditions/run-conditions.js';
+import type { Policy } from '../../policy/policy.js';
+import { authorizePaths } from '../../step/authorize-paths.js';
+import { conditionVerdict } from '../../step/conditions/condition-verdict.js';
+import { runOf, startedRunContext } from './decided-request.js';
+import type { ApprovalFacts, RecordedDecision, StartedRun, StepFacts } from './recorded-decision.js';
+
+/** @returns their ids; none if the policy has no conditions, or none of them decided */
+export function decidedConditions({ facts, policy, said: { rule_id } }: RecordedDecision): readonly string[] {
+  const { conditions } = policy;
+  if (conditions === undefined) return [];
+  if (conditions.all.some(({ id }) => id === rule_id)) return [rule_id ?? ''];
+  switch (facts.kind) {
+    case 'step':
+      return askingOfStep(facts, policy);
+    case 'run':
+    case 'approval':
+      return askingOfRun(facts, policy);
+    default:
+      return [];
+  }
+}
+
+function askingOfStep({ act, facts, input }: StepFacts, policy: Policy): readonly string[] {
+  const definition = act === null ? undefined : policy.catalogue.action(act.action);
+  if (act === null || definition === undefined) return [];
+  const paths = authorizePaths({ definition, args: act.args, facts, policy });
+  if (!paths.ok) return [];
+  const verdict = conditionVerdict(
+    {
+      definition,
+      args: paths.value,
+      run: runOf(act, policy),
+      label: act.label,
+      files: facts?.paths ?? [],
+      at: input.received_at,
+    },
+    policy,
+  );
+  return verdict.kind === 'approval' ? verdict.ids : [];
+}
+
+function askingOfRun(facts: StartedRun | ApprovalFacts, policy: Policy): readonly string[] {
+  const started = facts.kind === 'run' ? facts : facts.of;
+  const at = facts.kind === 'approval' && facts.event !== null ? facts.event.ballot.at : started.event.time;
+  const run = startedRunContext(started, policy);
+  const { request } = prepareHighRiskRun(run, started.event, policy).input;
+  const answer = askConditions(run, request.privileged, at, policy);
+  return answer.kind === 'allow' && answer.obligation !== null ? answer.obligation.conditions : [];
+}

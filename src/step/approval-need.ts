@@ -1,0 +1,31 @@
+// Whether policy asks for an approval of a proposal that was not made yet.
+
+import type { JsonObject } from '../contract/json.js';
+import type { Label } from '../contract/policy/labels.js';
+import type { RunContext } from '../contract/run/run-context.js';
+import { approvalRuleFor } from '../policy/approval/approval.js';
+import type { Policy } from '../policy/policy.js';
+import { approvalSubject } from './approval-subject.js';
+import { conditionVerdict } from './conditions/condition-verdict.js';
+import { mediatedContext } from './requests/mediated-request.js';
+
+/** A proposal of an agent run. */
+export interface ExpectedProposal {
+  readonly agent: RunContext;
+  readonly action: string;
+  /** With canonical paths. */
+  readonly args: JsonObject;
+  /** What the run has read so far. */
+  readonly label: Label;
+  readonly at: string;
+}
+
+/** By the approval rules and conditions alone: the proposal can still be denied. Files are taken to be unknown. */
+export function needsApproval({ agent, action, args, label, at }: ExpectedProposal, policy: Policy): boolean {
+  const step = { agent, action, args, mediated_run_id: `${agent.run_id}.0` };
+  if (approvalRuleFor(policy.approvals, approvalSubject(step, policy)) !== undefined) return true;
+  const definition = policy.catalogue.action(action);
+  if (definition === undefined) return false;
+  const run = mediatedContext(step, policy);
+  return conditionVerdict({ definition, args, run, label, files: [], at }, policy).kind === 'approval';
+}
