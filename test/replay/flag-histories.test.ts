@@ -13,6 +13,7 @@ const HISTORIES = [
   ['finish-rules', 'facb1cf6b490aff361c59a44eb236a752d2678224c2cf64ff4e836eeb0f2e3b7'],
   ['external-acts', 'b5b44f9cad741461902ce1c78ffdb4c3b94dbbad42b0431f93c5119013743bc5'],
   ['call-rules', 'f20c2840c6dea30ddaa11ab744a4a66cbb9a4c25383759fddbad3bafb38deb10'],
+  ['conditions', 'f3365483d89e60b0a71979a7b937ba568a1c84c3bec4ece504daaca2628fa9a9'],
 ] as const;
 
 async function entriesIn(reader: LedgerReader): Promise<readonly Entry[]> {
@@ -162,5 +163,23 @@ describe('the golden history call-rules', () => {
       'lane.granted',
       'approval.consumed',
     ]);
+  });
+});
+
+describe('the golden history conditions', () => {
+  test('0069: contains a decision of each kind by conditions', async () => {
+    const entries = await readGolden('conditions', entriesIn);
+    const rules = entries.flatMap(({ type, body }) =>
+      type === 'audit_event' && body.action_type === 'authz_decision' && body.authz?.decision === 'deny'
+        ? [body.authz.rule_id]
+        : [],
+    );
+    expect(rules).toEqual(['secret_files', 'condition.error', 'approval.required', 'approval.consumed']);
+    const votes = entries.flatMap(({ type, body }) => (type === 'input' && body.kind === 'vote' ? [body] : []));
+    expect(votes).toHaveLength(4);
+    const ended = entries.flatMap(({ type, body }) =>
+      type === 'audit_event' && body.target?.operation === 'finalize' ? [body.outcome] : [],
+    );
+    expect(ended).toEqual(['success']);
   });
 });
