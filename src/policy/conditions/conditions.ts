@@ -9,6 +9,7 @@ import type { PolicyFinding } from '../files/policy-finding.js';
 import { PreparedPolicies, validatePolicies, type CedarAnswer, type CedarRequest, type CedarSchema } from './cedar.js';
 import { positionOf, readConditionFile, type Condition, type Obligation } from './condition-file.js';
 import { cedarSchemaOf, conditionActions, scopeShape, type ConditionAction } from './condition-schema.js';
+import { readPartsOf, type ReadParts } from './read-parts.js';
 import type { RecordShape } from './value-shape.js';
 
 /** The conditions of one policy. */
@@ -25,6 +26,10 @@ export interface Conditions {
 export interface ActionConditions {
   readonly action: ConditionAction;
   readonly conditions: readonly Condition[];
+  /** What of a request they read. */
+  readonly reads: ReadParts;
+  /** The arguments that they read. */
+  readonly args: RecordShape;
   readonly prepared: Pick<PreparedPolicies, 'decide'>;
 }
 
@@ -65,11 +70,25 @@ function indexConditions(all: readonly Condition[], { catalogue, lanes }: Condit
       const found =
         action === undefined || conditions.length === 0
           ? null
-          : { action, conditions, prepared: new PreparedPolicies(policies) };
+          : {
+              action,
+              conditions,
+              ...readShapes(action, conditions),
+              prepared: new PreparedPolicies(policies),
+            };
       byAction.set(name, found);
       return found;
     },
   };
+}
+
+function readShapes(
+  { args }: ConditionAction,
+  conditions: readonly Condition[],
+): Pick<ActionConditions, 'reads' | 'args'> {
+  const reads = readPartsOf(conditions.map((condition) => condition.scope));
+  const attributes = args.attributes.filter(({ name }) => reads.args?.has(name) !== false);
+  return { reads, args: { kind: 'Record', attributes } };
 }
 
 /** The conditions without one of them. */

@@ -6,8 +6,12 @@ import type { Label } from '../../contract/policy/labels.js';
 import type { PathFact } from '../../contract/run/effect.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import type { CedarEntity, CedarRequest, CedarUid, CedarValue } from '../../policy/conditions/cedar.js';
-import type { ConditionAction } from '../../policy/conditions/condition-schema.js';
-import { decideConditions, type Conditions, type ConditionVerdict } from '../../policy/conditions/conditions.js';
+import {
+  decideConditions,
+  type ActionConditions,
+  type Conditions,
+  type ConditionVerdict,
+} from '../../policy/conditions/conditions.js';
 import { extension, InexactValueError, recordToCedar } from '../../policy/conditions/value-shape.js';
 import type { Policy } from '../../policy/policy.js';
 
@@ -31,8 +35,8 @@ const NONE: ConditionVerdict = { kind: 'none' };
 export function conditionVerdict(request: ConditionedRequest, policy: Policy): ConditionVerdict {
   const { conditions } = policy;
   if (conditions === undefined) return NONE;
-  return decide(conditions, conditionActionName(request.definition.name, request.args), policy, (action) =>
-    stepRequests(request, action, conditions),
+  return decide(conditions, conditionActionName(request.definition.name, request.args), policy, (applicable) =>
+    stepRequests(request, applicable, conditions),
   );
 }
 
@@ -50,10 +54,10 @@ export function runConditionVerdict(subject: ConditionedRun, policy: Policy): Co
   const { conditions } = policy;
   if (conditions === undefined) return NONE;
   const { run, table } = subject;
-  return decide(conditions, run.run_kind, policy, (action) => {
+  return decide(conditions, run.run_kind, policy, (applicable) => {
     const resource = table === null ? uid('Case', run.case_id ?? '') : uid('Table', table);
-    const context = { args: {}, ...sharedContext(subject, conditions) };
-    return [toRequest(run, action, entityOf(resource), context)];
+    const context = contextOf({ ...sharedContext(subject, conditions), args: () => ({}) }, applicable);
+    return [toRequest(run, applicable, entityOf(resource), context)];
   });
 }
 
@@ -61,12 +65,12 @@ function decide(
   conditions: Conditions,
   name: string,
   { roles }: Policy,
-  requestsOf: (action: ConditionAction) => readonly CedarRequest[],
+  requestsOf: (applicable: ActionConditions) => readonly CedarRequest[],
 ): ConditionVerdict {
   const applicable = conditions.forAction(name);
   if (applicable === null) return NONE;
   try {
-    return decideConditions(applicable, requestsOf(applicable.action), roles);
+    return decideConditions(applicable, requestsOf(applicable), roles);
   } catch (error) {
     if (error instanceof InexactValueError) return { kind: 'deny', rule_id: 'condition.error' };
     throw error;
@@ -82,21 +86,37 @@ export function conditionActionName(name: string, args: JsonObject): string {
 /** One request, or one for each path of the action. */
 function stepRequests(
   subject: ConditionedRequest,
-  action: ConditionAction,
+  applicable: ActionConditions,
   conditions: Conditions,
 ): readonly CedarRequest[] {
   const { definition, args, run, files } = subject;
-  const context = {
-    args: recordToCedar(action.args, readableArgs(definition, args)),
+  const parts = {
     ...sharedContext(subject, conditions),
+    args: () => recordToCedar(applicable.args, readableArgs(definition, args)),
   };
-  if (action.resource !== 'Path') return [toRequest(run, action, resourceOf(definition, args), context)];
+  const context = contextOf(parts, applicable);
+  if (applicable.action.resource !== 'Path') {
+    return [toRequest(run, applicable, resourceOf(definition, args), context)];
+  }
   return definition.paths.map((name, index) => {
     const path = textOf(args[name]);
     const file = fileContext(files[index]);
-    return toRequest(run, action, pathEntities(path), file === null ? context : { ...context, file });
+    return toRequest(run, applicable, pathEntities(path), file === null ? context : { ...context, file });
   });
 }
+
+/** The parts that the conditions read. */
+function contextOf(parts: ContextParts, { reads }: ActionConditions): Record<string, CedarValue> {
+  const context: Record<string, CedarValue> = {};
+  for (const [name, make] of Object.entries(parts)) {
+    const value = reads.context?.has(name) === false ? null : make();
+    if (value !== null) context[name] = value;
+  }
+  return context;
+}
+
+/** Each part of a context, made only if it is read; null: absent. */
+type ContextParts = Readonly<Record<string, () => CedarValue | null>>;
 
 /** A call's arguments are the input of its tool; of a file's content a condition can read only the length. */
 function readableArgs({ name, paths }: ActionDefinition, args: JsonObject): JsonObject {
@@ -117,14 +137,13 @@ function resourceOf({ tool, write, read }: ActionDefinition, args: JsonObject): 
 function sharedContext(
   { run, label, at }: Pick<ConditionedRequest, 'run' | 'label' | 'at'>,
   { scope }: Conditions,
-): Record<string, CedarValue> {
-  const { case_id, lane_id } = run;
+): ContextParts {
   return {
-    now: extension('datetime', new Date(at).toISOString()),
-    lane: lane_id ?? '',
-    ...(case_id === null ? {} : { case: case_id }),
-    label: { cases: [...label.cases], flags: [...label.flags], many: label.many },
-    scope: recordToCedar(scope, run.scope),
+    now: () => extension('datetime', new Date(at).toISOString()),
+    lane: () => run.lane_id ?? '',
+    case: () => run.case_id,
+    label: () => ({ cases: [...label.cases], flags: [...label.flags], many: label.many }),
+    scope: () => recordToCedar(scope, run.scope),
   };
 }
 
@@ -154,7 +173,7 @@ function pathEntities(given: string): readonly CedarEntity[] {
 /** @param resource the resource, before the entities that it is in */
 function toRequest(
   { actor, role_id }: RunContext,
-  { name, groups }: ConditionAction,
+  { action: { name, groups }, reads }: ActionConditions,
   resource: readonly CedarEntity[],
   context: Record<string, CedarValue>,
 ): CedarRequest {
@@ -166,9 +185,9 @@ function toRequest(
     resource: (resource[0] as CedarEntity).uid as CedarUid,
     context,
     entities: [
-      { uid: principal, attrs: {}, parents: [uid('Role', role_id)] },
-      { uid: action, attrs: {}, parents: groups.map((group) => uid('Action', group)) },
-      ...resource,
+      ...(reads.principal ? [{ uid: principal, attrs: {}, parents: [uid('Role', role_id)] }] : []),
+      ...(reads.action ? [{ uid: action, attrs: {}, parents: groups.map((group) => uid('Action', group)) }] : []),
+      ...(reads.resource ? resource : []),
     ],
   };
 }
