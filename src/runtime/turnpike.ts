@@ -28,8 +28,9 @@ import {
 } from './content/read-content.js';
 import { tryServeControl, type ControlServer } from './control/control-server.js';
 import type { ControlHost } from './control/control-session.js';
-import { projectPath } from '../adapters/files/project-path.js';
-import { HookGate } from './hooks/hook-gate.js';
+import { Decisions, type ActionDecision, type DecisionRequest } from './decisions/decisions.js';
+import { createHookGate } from './hooks/create-hook-gate.js';
+import type { HookGate } from './hooks/hook-gate.js';
 import type { Tool } from './effects/define-effects.js';
 import { nativeTools } from './hooks/native-tool-definitions.js';
 import { eraseCase, type EraseOptions, type ErasureReport } from './ledger/erase-case.js';
@@ -129,6 +130,12 @@ export interface Turnpike extends KeyRotations {
    * @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION if the run waits for no report; UsageError
    */
   report(report: ActionReport): Promise<void>;
+  /**
+   * Decides an action that the caller executes itself, and records the decision. Nothing is executed. `report` takes
+   * the outcome of an allowed one.
+   * @throws UsageError; RunError AGENT_BUSY
+   */
+  decide(request: DecisionRequest): Promise<ActionDecision>;
   /** The agent run of this id, if it is live. */
   agent(run_id: string): Promise<AgentRun | null>;
   /** Remote agent runs (D3) by their ids. They survive this process; the next process finds them again. */
@@ -226,9 +233,9 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       control,
       ...actions,
       ...loopActionsOf({ ...components, store, reader }),
+      ...externalActionsOf(components, { store, reader }),
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
-      report: (report) => reportAction({ engine, store }, report),
       agent: (run_id) => agents.find(run_id),
       nextTimer: (run_id) => findNextTimer(components, run_id),
       highRiskRun: (run_id) => highRisk.find(run_id),
@@ -250,25 +257,6 @@ const openRotations = async (
   ...(await openKeyRotations(parts)),
   rotateCaseKeys: (options) => rotateCaseKeys(parts, options),
 });
-
-const createHookGate = (
-  { agents, engine, clock, log }: TurnpikeComponents,
-  {
-    store,
-    reader,
-    options,
-  }: Pick<StorageEnvironment, 'store'> & {
-    readonly reader: LedgerReader;
-    readonly options: TurnpikeOptions;
-  },
-): HookGate | null =>
-  options.hooks !== true
-    ? null
-    : new HookGate({
-        ...{ agents, engine, ledger: reader, log, projectPath },
-        requests: new RunRequests(engine, clock),
-        report: (report) => reportAction({ engine, store }, report),
-      });
 
 /** @returns null if the home has no folder for the socket, or the options want none */
 async function openControl(
@@ -331,6 +319,18 @@ const loopActionsOf = (parts: LoopParts): Pick<Turnpike, 'runAgent' | 'requests'
   requests: (run_id) => new RunRequests(parts.engine, parts.clock).list(run_id),
   approvalOf: (run_id, raw) => new RunRequests(parts.engine, parts.clock).approvalOf(run_id, payloadBytes(raw)),
 });
+
+/** What is decided here and executed by the caller. */
+function externalActionsOf(
+  { agents, engine, ids }: TurnpikeComponents,
+  { store, reader }: Pick<StorageEnvironment, 'store'> & { readonly reader: LedgerReader },
+): Pick<Turnpike, 'decide' | 'report'> {
+  const decisions = new Decisions({ agents, engine, ids, ledger: reader });
+  return {
+    decide: (request) => decisions.decide(request),
+    report: (report) => reportAction({ engine, store }, report),
+  };
+}
 
 async function runAgentOn(
   { engine, clock, ids, store, reader }: LoopParts,

@@ -18,6 +18,7 @@ export const PROBLEMS = {
   UNSUPPORTED_TYPE: [415, 'The body must be application/json, and not encoded'],
   INVALID_JSON: [400, 'The body is not strict JSON'],
   INVALID_REQUEST: [422, 'The request does not have the form that /api/v1/openapi.json describes'],
+  INVALID_EVALUATION: [400, 'The request is no evaluation of AuthZEN 1.0, or is larger than the limits allow'],
   IDEMPOTENCY_CONFLICT: [422, 'This idempotency key was used for another body'],
   IDEMPOTENCY_NOT_KEPT: [422, 'Only steps are kept by idempotency keys: see what there is, and ask without one'],
   PRECONDITION_FAILED: [412, 'The run is not as it was'],

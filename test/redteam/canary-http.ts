@@ -30,12 +30,20 @@ const READERS: Readonly<Record<Right, { readonly actor: string; readonly role: s
   sessions: { actor: 'wim', role: 'observer' },
 };
 
+const EVALUATION = {
+  subject: { type: 'agent', id: READERS.act.actor },
+  action: { name: 'mail.send' },
+  resource: { type: 'mail', id: 'one' },
+};
+
 /** The bodies of requests that change something. `null`: every holder of the right is an audience. */
 const BODIES: Readonly<Record<string, ((world: CanaryWorld) => readonly object[]) | null>> = {
   '/api/v1/agents': () => [{ case: CASE, lane: 'CASE_WORK' }],
   '/api/v1/agents/{run_id}/steps': () => [{}],
   '/api/v1/agents/{run_id}/end': () => [{}],
   '/api/v1/hooks/{client}': () => [{ hook_event_name: 'SessionStart', session_id: 's-1' }],
+  '/access/v1/evaluation': () => [EVALUATION],
+  '/access/v1/evaluations': () => [{ evaluations: [EVALUATION, EVALUATION] }],
   '/api/v1/runs/{run_id}/report': () => [{ status: 'done' }],
   '/api/v1/runs/{run_id}/cancel': () => [{ reason: 'over' }],
   '/api/v1/runs/{run_id}/outcome': () => [{ outcome: 'done' }],
@@ -178,6 +186,7 @@ async function valuesOf({ bench, asked, sessions }: CanaryWorld): Promise<ValueT
   return {
     '': [{}],
     client: [{ client: 'claude-code' }],
+    'lane,case': [{ lane: 'CASE_WORK', case: CASE }],
     'project,lane,case': [{ project: '/tmp', lane: 'CASE_WORK', case: CASE }],
     run_id: [...runs, ...sessions].map((run_id) => ({ run_id })),
     'run_id,digest': asked.map(({ run_id, digest }) => ({ run_id, digest })),

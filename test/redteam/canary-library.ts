@@ -116,6 +116,7 @@ const OF_TURNPIKE: Readonly<Record<string, Read | string>> = {
   policyVersions: ({ bench }) => bench.turnpike.policyVersions(),
   control: ({ bench }) => Promise.resolve(bench.turnpike.control?.connections),
   report: ACTS,
+  decide: ACTS,
   hooks: ACTS,
   rotateCaseKeys: 'it returns cases and counts, and the content that it encrypts again stays in the store',
   rotateLedgerKey: 'it returns keys and sizes, and reads no content',

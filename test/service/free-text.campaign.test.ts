@@ -31,6 +31,16 @@ const SPEC = (canaries: Canaries) => ({
 
 /** What becomes of each text in a body. */
 const PLACES: Readonly<Record<string, string>> = {
+  'POST /access/v1/evaluation action name': 'a name of a tool, in a payload',
+  'POST /access/v1/evaluation resource id': 'a payload',
+  'POST /access/v1/evaluation resource type': 'a payload',
+  'POST /access/v1/evaluation subject id': 'the actor of the token, or refused',
+  'POST /access/v1/evaluation subject type': 'a payload',
+  'POST /access/v1/evaluations action name': 'a name of a tool, in a payload',
+  'POST /access/v1/evaluations resource id': 'a payload',
+  'POST /access/v1/evaluations resource type': 'a payload',
+  'POST /access/v1/evaluations subject id': 'the actor of the token, or refused',
+  'POST /access/v1/evaluations subject type': 'a payload',
   'POST /api/v1/agents taxonomy coa': 'an identifier, or a usage error',
   'POST /api/v1/agents taxonomy entities': 'an identifier, or a usage error',
   'POST /api/v1/agents taxonomy tags': 'an identifier, or a usage error',

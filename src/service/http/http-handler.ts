@@ -14,6 +14,7 @@ import { createRefusal, type Refusal, sendRefusal } from '../problems.js';
 import { BODY_BYTES_MAX, createFastify, STEP_BYTES_MAX, type AdmitRequest, type EnteredRoute } from './http-plugin.js';
 import type { Metrics } from './metrics.js';
 import { PAGE_METHODS, sendPage, createServedPage, type Page } from './served-page.js';
+import { echoRequestId } from './echo-request-id.js';
 import { RequestSlot } from './request-slot.js';
 import { RouteIndex, BinaryBody, methodsOf } from './routes/route.js';
 
@@ -63,8 +64,7 @@ export function createHandler({ guard, page, admission, metrics, plugin, ...rest
     response: ServerResponse,
     outcome: AdmissionOutcome,
   ): Promise<void> => {
-    // The client has left.
-    if (outcome === null) return;
+    if (outcome === null) return; // The client has left.
     const { method = '', url = '' } = request;
     const path = pathOf(url);
     const mounted = findMounted(path);
@@ -96,6 +96,7 @@ export function createHandler({ guard, page, admission, metrics, plugin, ...rest
   return {
     async handle(request, response) {
       try {
+        echoRequestId(request, response, index);
         const outcome = requestAdmission.admit(request, response);
         await serve(request, response, outcome instanceof Promise ? await outcome : outcome);
       } catch (error) {

@@ -40,7 +40,7 @@ export interface HttpApp<S extends HttpAppService> {
 }
 
 /** The properties of a route that determine how a request is admitted. */
-export type EnteredRoute = Pick<Route, 'method' | 'path' | 'head' | 'kind' | 'body'>;
+export type EnteredRoute = Pick<Route, 'method' | 'path' | 'head' | 'kind' | 'body' | 'headers'>;
 
 /** @param route the route that matches the request; undefined if none does */
 export type AdmitRequest = (
@@ -200,7 +200,7 @@ function checkAccess(
 type AnyRouteRequest = RouteRequest<unknown, unknown, unknown>;
 
 function parseRequest(
-  route: Pick<Route, 'params' | 'query' | 'body'>,
+  route: Pick<Route, 'params' | 'query' | 'body' | 'invalid'>,
   request: FastifyRequest,
   entry: AdmittedRequest | undefined,
 ): AnyRouteRequest | Refusal {
@@ -217,7 +217,7 @@ function parseRequest(
   const read = readMessage(bytes);
   if (!read.ok) return createRefusal('INVALID_JSON');
   const { message: body } = read;
-  if (!isJsonObject(body) || !isConforming(route.body, body)) return createRefusal('INVALID_REQUEST');
+  if (!isJsonObject(body) || !isConforming(route.body, body)) return createRefusal(route.invalid);
   return { principal, params, query, body, headers, control } as AnyRouteRequest;
 }
 

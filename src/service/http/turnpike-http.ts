@@ -29,6 +29,7 @@ import type { AgentIdentity } from '../mcp/run-gateway.js';
 import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
 import { readPackageVersion } from '../package-version.js';
 import { createRefusal } from '../problems.js';
+import { admitWithRequestId } from './echo-request-id.js';
 import { httpPlugin, type AdmitRequest } from './http-plugin.js';
 import type { MonitoredProcess } from './admin/admin-handler.js';
 import { createLoginHandler, isLoginPath, isLoginReturn, LOGIN_PATH } from './login-handler.js';
@@ -133,7 +134,7 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
   const { metrics, log } = service;
   const own = createHandler({ guard, page, admission, addressOf, routes: ROUTES, metrics, log, plugin, findMounted });
   return {
-    plugin: plugin(matchedEntrance({ guard, admission, addressOf })),
+    plugin: plugin(admitWithRequestId(matchedEntrance({ guard, admission, addressOf }))),
     handler: own.handle,
     monitoring: { readiness: options.turnpike.readiness, metrics },
     endStreams: () => service.streams.close(),

@@ -72,7 +72,8 @@ export class HttpBench {
   ask(path: string, token: string, init: RequestInit & { readonly json?: unknown } = {}): Promise<Response> {
     const { json, ...rest } = init;
     const body = json === undefined ? rest.body : JSON.stringify(json);
-    return fetch(`${this.server.url}/api/v1${path}`, {
+    const isWhole = path.startsWith('/access/') || path.startsWith('/.well-known/');
+    return fetch(`${this.server.url}${isWhole ? '' : '/api/v1'}${path}`, {
       ...rest,
       method: rest.method ?? (body == null ? 'GET' : 'POST'),
       ...(body == null ? {} : { body }),

@@ -77,12 +77,14 @@ function toOperation({
 }
 
 const HEADER_NAMES: Readonly<Record<RequestHeader, string>> = {
+  host: 'Host',
   'if-match': 'If-Match',
   'if-none-match': 'If-None-Match',
   'idempotency-key': 'Idempotency-Key',
   'last-event-id': 'Last-Event-ID',
   prefer: 'Prefer',
   traceparent: 'traceparent',
+  'x-request-id': 'X-Request-ID',
 };
 
 const toParameters = ({ properties, required }: TObject, location: 'path' | 'query') =>

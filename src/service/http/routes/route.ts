@@ -6,6 +6,7 @@ import type { Right } from '../../../contract/token.js';
 import { isConforming } from '../../../contract/validators.js';
 import type { ReadControl } from '../../../ports/pace.js';
 import type { Principal } from '../../../ports/token-book.js';
+import type { ProblemCode } from '../../problems.js';
 import type { WorkKind } from '../../admission/admission-limits.js';
 import type { HttpService } from '../http-service.js';
 import type { StreamOutput } from '../event-streams.js';
@@ -22,7 +23,14 @@ export interface RouteRequest<P, Q, B> {
   readonly control: ReadControl;
 }
 export type RequestHeader =
-  'if-match' | 'if-none-match' | 'idempotency-key' | 'last-event-id' | 'prefer' | 'traceparent';
+  | 'host'
+  | 'if-match'
+  | 'if-none-match'
+  | 'idempotency-key'
+  | 'last-event-id'
+  | 'prefer'
+  | 'traceparent'
+  | 'x-request-id';
 
 /** The response of a route. */
 export type RouteResponse =
@@ -67,6 +75,8 @@ export interface RouteDefinition<P extends TObject, Q extends TObject, B extends
   /** A POST without one has the body `{}`. */
   readonly body?: B;
   readonly headers?: readonly RequestHeader[];
+  /** Why a body is refused that does not match the schema. Default: INVALID_REQUEST. */
+  readonly invalid?: ProblemCode;
   readonly responses: Readonly<Record<number, ResponseShape>>;
   handle(request: RouteRequest<Static<P>, Static<Q>, Static<B>>, service: S): Promise<RouteResponse> | RouteResponse;
 }
@@ -84,6 +94,7 @@ export interface Route<S = HttpService> {
   readonly query: TObject;
   readonly body: TSchema | null;
   readonly headers: readonly RequestHeader[];
+  readonly invalid: ProblemCode;
   readonly responses: Readonly<Record<number, ResponseShape>>;
   handle(request: RouteRequest<unknown, unknown, unknown>, service: S): Promise<RouteResponse> | RouteResponse;
 }
@@ -103,6 +114,7 @@ export const createRouteFactory =
     head = false,
     packs = false,
     kind,
+    invalid = 'INVALID_REQUEST',
     ...rest
   }: RouteDefinition<P, Q, B, S>): Route<S> => ({
     ...rest,
@@ -112,6 +124,7 @@ export const createRouteFactory =
     headers,
     head,
     packs,
+    invalid,
     kind: kind ?? (rest.method === 'GET' ? 'read' : 'step'),
     // The request was validated against the schemas from which these types are derived.
     handle: (request, service) => rest.handle(request as Parameters<typeof rest.handle>[0], service),

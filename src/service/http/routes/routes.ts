@@ -1,4 +1,5 @@
 import { AGENT_ROUTES } from './agent-routes.js';
+import { DECISION_ROUTES } from './decision-routes.js';
 import { HOOK_ROUTES } from './hook-routes.js';
 import { LEDGER_ROUTES } from './ledger-routes.js';
 import { PEOPLE_ROUTES } from './people-routes.js';
@@ -9,6 +10,7 @@ import { systemRoutes } from './system-routes.js';
 
 const WORK_ROUTES = [
   ...AGENT_ROUTES,
+  ...DECISION_ROUTES,
   ...HOOK_ROUTES,
   ...RUN_ROUTES,
   ...LEDGER_ROUTES,

@@ -1,0 +1,27 @@
+import { projectPath } from '../../adapters/files/project-path.js';
+import { reportAction } from '../agents/action-reports.js';
+import { RunRequests } from '../agents/run-requests.js';
+import type { LedgerReader } from '../ledger/ledger-reader.js';
+import type { StorageEnvironment, TurnpikeOptions } from '../turnpike-options.js';
+import type { TurnpikeComponents } from '../wire.js';
+import { HookGate } from './hook-gate.js';
+
+/** The gate for coding agents; null without the option `hooks`. */
+export const createHookGate = (
+  { agents, engine, clock, log }: TurnpikeComponents,
+  {
+    store,
+    reader,
+    options,
+  }: Pick<StorageEnvironment, 'store'> & {
+    readonly reader: LedgerReader;
+    readonly options: TurnpikeOptions;
+  },
+): HookGate | null =>
+  options.hooks !== true
+    ? null
+    : new HookGate({
+        ...{ agents, engine, ledger: reader, log, projectPath },
+        requests: new RunRequests(engine, clock),
+        report: (report) => reportAction({ engine, store }, report),
+      });
