@@ -41,8 +41,11 @@ import { policyCheck } from './commands/policy/policy-check.js';
 import { policyCoverage } from './commands/policy/policy-coverage.js';
 import { policyDeny } from './commands/policy/policy-deny.js';
 import { policyExplain } from './commands/policy/policy-explain.js';
+import { policyFormat } from './commands/policy/policy-format.js';
 import { policyPin } from './commands/policy/policy-pin.js';
+import { policySchema } from './commands/policy/policy-schema.js';
 import { policySimulate } from './commands/policy/policy-simulate.js';
+import { policyTest } from './commands/policy/policy-test.js';
 import { promote } from './commands/runs/promote.js';
 import { registrations } from './commands/policy/registrations.js';
 import { replayCommand } from './commands/ledger/replay.js';
@@ -81,6 +84,9 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
     commands: [
       actions,
       policyCheck,
+      policySchema,
+      policyFormat,
+      policyTest,
       policyPin,
       policyDeny,
       policySimulate,
