@@ -6,7 +6,7 @@ import type { Payloads } from './payloads.js';
 import { escapeText, countText } from './text/terminal.js';
 
 /** How long the loop waits for further input after the run ended, to report whether there is any; in milliseconds. */
-const INPUT_PROBE_MS = 50;
+const INPUT_PROBE_MS = 1_000;
 
 export interface ProposalLoopResult {
   readonly ending: RunEnding;
