@@ -1,8 +1,8 @@
 // The policy of a tree, built from the bytes that the tree has pinned. Parsing a policy and building its machines costs
 // more than a step, so both are cached by content hash.
 
-import { EXACT_NUMBERS, FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
-import { createMachines, type Machines } from '../../machines/index.js';
+import { CONDITIONS, EXACT_NUMBERS, FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
+import { createMachines, machineDefinitions, type Machines } from '../../machines/index.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import { createCatalogue, NO_REGISTRATIONS, parseRegistrations, type Catalogue } from '../contract/policy/catalogue.js';
 import { sha256 } from '../contract/hash.js';
@@ -43,6 +43,19 @@ export function policyOf([lanes, roles, actions, definitions, conditions]: reado
   policies.set(key, policy);
   return policy;
 }
+
+/** The text of the machine definitions that a tree under this policy pins. */
+export const definitionsOf = (policy: Policy): string =>
+  machineDefinitions(
+    machinesFor(policy),
+    policy.catalogue,
+    policy.flags,
+    policy.conditions === undefined ? null : engineVersion(),
+  );
+
+/** The behaviour flags of a new tree. Without conditions, it is as readable for a version that knows none. */
+export const newTreeFlags = ({ conditions }: Pick<Policy, 'conditions'>): Flags =>
+  flagsOf(conditions === undefined ? FLAGS.filter(({ number }) => number !== CONDITIONS) : FLAGS);
 
 /** The policies and machine definitions of an opening input, which are the first of its materials. */
 export const pinnedArtifacts = <T>({ policies }: Pick<OpenInput, 'policies'>, materials: readonly T[]): readonly T[] =>

@@ -3,8 +3,7 @@
 import type { StoredArtifact, WithheldArtifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
-import { machineDefinitions } from '../../machines/index.js';
-import { machinesFor } from '../kernel/pinned-policy.js';
+import { definitionsOf } from '../kernel/pinned-policy.js';
 import { Fold, type Difference } from '../kernel/fold.js';
 import { TABLE_DRIVEN } from '../kernel/interpreter/interpreter.js';
 import type { EntryPlace } from '../ports/ledger/ledger-store.js';
@@ -225,5 +224,5 @@ const unreadableDifference = ({ tree_id, seq, text }: ReplayEntry): Difference =
 /** Whether this entry opens a tree whose pinned machines are not the ones that replay it. */
 function hasOtherMachines({ seq, text }: ReplayEntry, { tree }: Fold): boolean {
   if (seq !== 0 || tree.policy === null) return false;
-  return !text.includes(sha256(machineDefinitions(machinesFor(tree.policy), tree.policy.catalogue, tree.policy.flags)));
+  return !text.includes(sha256(definitionsOf(tree.policy)));
 }

@@ -4,10 +4,7 @@ import type { Catalogue } from '../contract/policy/catalogue.js';
 import type { OpenInput } from '../contract/run/entry.js';
 import { valuesOf, type ForPolicyFiles } from '../contract/policy/pins.js';
 import { PolicyError } from '../errors.js';
-import { CONDITIONS, FLAGS, flagsOf } from '../../machines/flags.js';
-import { machineDefinitions } from '../../machines/index.js';
-import { machinesFor } from '../kernel/pinned-policy.js';
-import { engineVersion } from '../policy/conditions/cedar.js';
+import { definitionsOf, newTreeFlags } from '../kernel/pinned-policy.js';
 import { checkPolicy, formatFinding } from '../policy/files/check-policy.js';
 import type { Policy } from '../policy/policy.js';
 import type { Clock } from '../ports/clock.js';
@@ -89,12 +86,9 @@ function pinPolicy(files: LoadedPolicyFiles, catalogue: Catalogue): PinnedPolicy
       message: `the policy has ${findings.length} finding(s); run \`turnpike policy check\`:\n${shown}`,
     });
   }
-  const hasConditions = checked.conditions !== undefined;
-  const policy = { ...checked, flags: flagsOf(hasConditions ? FLAGS : FLAGS_WITHOUT_CONDITIONS) };
+  const policy = { ...checked, flags: newTreeFlags(checked) };
   const [lanes, roles, actions, conditions] = valuesOf(files).map(({ bytes }) => asArtifact('policy', bytes));
-  const engine = hasConditions ? engineVersion() : null;
-  const definitions = machineDefinitions(machinesFor(policy), catalogue, policy.flags, engine);
-  const machines = asArtifact('machines', Buffer.from(definitions));
+  const machines = asArtifact('machines', Buffer.from(definitionsOf(policy)));
   const pinOf = ({ pin, bytes }: LoadedPolicyFile) => ({ ...pin, artifact: artifactRef(asArtifact('policy', bytes)) });
   return {
     policy,
@@ -108,8 +102,5 @@ function pinPolicy(files: LoadedPolicyFiles, catalogue: Catalogue): PinnedPolicy
     materials: [lanes, roles, actions, machines, conditions].filter((artifact) => artifact !== undefined),
   };
 }
-
-/** A tree without conditions is as readable for a version that knows none. */
-const FLAGS_WITHOUT_CONDITIONS = FLAGS.filter(({ number }) => number !== CONDITIONS);
 
 const asArtifact = (kind: 'policy' | 'machines', bytes: Uint8Array): Artifact => ({ kind, case_id: null, bytes });

@@ -1,10 +1,8 @@
 // Finds machine definitions by name: a recorded hash, a run, a file, or the present definitions.
 
 import { usageError } from '../../errors.js';
-import { machineDefinitions } from '../../../machines/index.js';
-import { FLAGS, flagsOf } from '../../../machines/flags.js';
 import type { JsonObject } from '../../contract/json.js';
-import { machinesFor } from '../../kernel/pinned-policy.js';
+import { definitionsOf, newTreeFlags } from '../../kernel/pinned-policy.js';
 import { isDefinitions } from '../../replay/walk-machine.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import type { CommandArguments } from '../command.js';
@@ -25,8 +23,7 @@ async function readDefinitions(name: string, args: CommandArguments, io: Io): Pr
   if (name === 'current') {
     const checked = requireValidPolicy((await loadContract(findContractFolder(args, io), io)).check);
     // Some states exist only under their flag.
-    const policy = { ...checked, flags: flagsOf(FLAGS) };
-    return JSON.parse(machineDefinitions(machinesFor(policy), policy.catalogue, policy.flags));
+    return JSON.parse(definitionsOf({ ...checked, flags: newTreeFlags(checked) }));
   }
   const isHash = HASH_PREFIX.test(name);
   if (!isHash && !/^(?:run|ses)_/u.test(name)) return readJsonFile(name, 'machines diff', io);
