@@ -7,7 +7,7 @@
 //
 // The budget is last of the first stage: an agent without budget learns first that a lane denies it.
 
-import type { SandboxFacts } from '../src/contract/run/effect.js';
+import type { GatheredFacts } from '../src/contract/run/effect.js';
 import type { Account, BudgetKind } from '../src/contract/run/budget.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
@@ -22,7 +22,7 @@ import {
 /** What starts a stage. */
 export type AuthorizationStage =
   | { readonly kind: 'start'; readonly account: Account }
-  | { readonly kind: 'facts'; readonly facts: SandboxFacts | null }
+  | { readonly kind: 'facts'; readonly facts: GatheredFacts | null }
   | { readonly kind: 'ending' };
 
 /** Runs one stage. Returns no verdict if facts are needed, or if an action without a run of its own is allowed. */

@@ -152,8 +152,8 @@ export const FLAGS: readonly Flag[] = [
   {
     number: CONDITIONS,
     what:
-      'A tree can pin conditions, by which its steps, promotions and exports are decided and approvals are asked for. ' +
-      'A tree without conditions does not have this flag.',
+      'A tree can pin conditions, by which its steps, promotions and exports are decided and approvals are asked for, ' +
+      'and counters, which they read. A tree without conditions does not have this flag.',
   },
 ];
 

@@ -4,6 +4,7 @@
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import { canonicalJson } from '../src/contract/canonical-json.js';
 import { sha256 } from '../src/contract/hash.js';
+import { optionalValues } from '../src/contract/policy/pins.js';
 import type { OpeningInput } from '../src/contract/run/entry.js';
 import type { NextStep } from '../src/contract/session/session-answer.js';
 import type { SessionSpec } from '../src/contract/session/session-spec.js';
@@ -24,7 +25,7 @@ export const configurationOf = ({ policies, machines, notes = [] }: OpeningInput
   policies.roles.artifact,
   policies.actions.artifact,
   machines,
-  ...(policies.conditions === undefined ? [] : [policies.conditions.artifact]),
+  ...optionalValues(policies).map(({ artifact }) => artifact),
   ...notes,
 ];
 

@@ -19,7 +19,7 @@ import { assign, emit, enqueueActions, sendParent, sendTo, setup } from 'xstate'
 import type { MediatedKind } from '../src/contract/policy/actions.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { ApprovalBook } from '../src/contract/run/approval.js';
-import type { SandboxFacts } from '../src/contract/run/effect.js';
+import type { GatheredFacts } from '../src/contract/run/effect.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
 import { type RunContext } from '../src/contract/run/run-context.js';
 import type { Policy } from '../src/policy/policy.js';
@@ -67,7 +67,7 @@ import {
 export type { StepInput, StepMemory, StepOutput } from './step-memory.js';
 
 export type StepEvent =
-  | { readonly type: 'FACTS'; readonly facts: SandboxFacts }
+  | { readonly type: 'FACTS'; readonly facts: GatheredFacts }
   | { readonly type: 'STARTED' }
   | { readonly type: 'CANCEL'; readonly reason: string }
   | { readonly type: 'WAKE'; readonly time: string; readonly overlay: OverlayFact | null }

@@ -46,6 +46,8 @@ export const PolicyVersions = Type.Object(
     machines: Sha256,
     /** Absent: the policy has no conditions. */
     conditions: Type.Optional(Pin),
+    /** Absent: the policy has no counters. */
+    counters: Type.Optional(Pin),
   },
   closed,
 );

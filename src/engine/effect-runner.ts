@@ -27,6 +27,8 @@ interface ReservationTracker {
   clear(): void;
 }
 
+/** The answer to a request for counters only. */
+const NO_FACTS: SandboxFacts = { paths: [], usage: null };
 const UNKNOWN_OUTCOME: EffectOutcome = { status: 'unknown' };
 
 /**
@@ -47,9 +49,10 @@ export class EffectRunner {
     this.#reservations = reservations;
   }
 
-  gather(request: GatherRequest): SandboxFacts {
+  gather({ case_id, counters: _, ...request }: GatherRequest): SandboxFacts {
+    if (case_id === null || (request.paths.length === 0 && !request.usage)) return NO_FACTS;
     const facts = attempt(() => {
-      const answer = copyOf(this.#effects.gather(request));
+      const answer = copyOf(this.#effects.gather({ case_id, ...request }));
       return isConforming(SandboxFacts, answer) ? answer : undefined;
     });
     return facts ?? { paths: request.paths.map(() => ({ status: 'error', cause: 'INTERNAL' })), usage: null };

@@ -7,7 +7,7 @@
 //   U2. The engine reads it when it becomes the writer. Until then, and if it cannot be read, nothing is executed.
 
 import { sha256 } from '../contract/hash.js';
-import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../contract/run/effect.js';
+import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../contract/run/effect.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import { executionSuspendedError } from './engine-errors.js';
 import type { EngineParts, Effects } from './tree-engine.js';
@@ -73,7 +73,7 @@ export class SuspendableEffects implements Effects {
     this.#isSuspended = (await readRestoreHistory(store)).unacknowledged !== null;
   }
 
-  gather(request: GatherRequest): SandboxFacts {
+  gather(request: SandboxRequest): SandboxFacts {
     this.#refuseSuspended();
     return this.#effects.gather(request);
   }

@@ -1,5 +1,5 @@
 import type { Artifact } from '../contract/artifact-ref.js';
-import type { EffectResult, Effect, GatherRequest, SandboxFacts } from '../contract/run/effect.js';
+import type { EffectResult, Effect, SandboxRequest, SandboxFacts } from '../contract/run/effect.js';
 import type { RecordedInput } from '../contract/run/entry.js';
 import type { CancelReason } from '../contract/free-text.js';
 import type { Interpretation } from '../kernel/interpreter/interpreter.js';
@@ -104,7 +104,7 @@ export interface EngineCondition {
 
 /** Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome. */
 export interface Effects {
-  gather(request: GatherRequest): SandboxFacts;
+  gather(request: SandboxRequest): SandboxFacts;
   /**
    * `inCommit`: the current transaction contains the effect's outcome, so the effect must change nothing outside it.
    */

@@ -20,6 +20,7 @@ import {
 import { isJsonObject } from '../contract/json.js';
 import { storedPayloadRef } from '../contract/run/payload-prefix.js';
 import { canonicalJson } from '../contract/canonical-json.js';
+import { optionalValues } from '../contract/policy/pins.js';
 import type { SessionCommand } from '../contract/session/session-command.js';
 import { isRecordedInput } from '../contract/validators.js';
 import type { Decision } from './decision.js';
@@ -205,14 +206,14 @@ function wrongPin(input: RecordedInput): Mismatch | null {
 
 /** References to the policies and machine definitions, which are the first materials of an opening input. */
 export const pinReferences = ({
-  policies: { lanes, roles, actions, conditions },
+  policies: { lanes, roles, actions, ...optional },
   machines,
 }: OpeningInput): readonly ArtifactRef[] => [
   lanes.artifact,
   roles.artifact,
   actions.artifact,
   machines,
-  ...(conditions === undefined ? [] : [conditions.artifact]),
+  ...optionalValues(optional).map(({ artifact }) => artifact),
 ];
 
 const optionalRef = (ref: ArtifactRef | null | undefined): readonly ArtifactRef[] => (ref == null ? [] : [ref]);

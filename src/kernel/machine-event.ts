@@ -9,7 +9,7 @@ import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import type { CommandEvent } from '../../machines/session.js';
 import type { StepEvent } from '../../machines/step.js';
 import type { ApprovalBallot } from '../contract/run/approval.js';
-import type { SandboxFacts } from '../contract/run/effect.js';
+import type { GatheredFacts, SandboxFacts } from '../contract/run/effect.js';
 import type {
   FactsInput,
   ProposalInput,
@@ -44,7 +44,7 @@ export function toMachineEvent(
     case 'proposal':
       return proposeEvent(recorded, materials, policy);
     case 'facts':
-      return { type: 'FACTS', facts: factsWithReservations(recorded, policy) };
+      return { type: 'FACTS', facts: withCounters(factsWithReservations(recorded, policy), recorded) };
     case 'result':
       return resultEvent(recorded, materials);
     case 'report':
@@ -107,6 +107,9 @@ function factsWithReservations({ facts, reserved }: FactsInput, policy: Policy |
   if (usage === null) return facts;
   return { paths, usage: { bytes: usage.bytes + reserved.bytes, files: usage.files + reserved.files } };
 }
+
+const withCounters = (facts: SandboxFacts, { counters }: FactsInput): GatheredFacts =>
+  counters === undefined ? facts : { ...facts, counters };
 
 function resultEvent(recorded: ResultInput, materials: readonly Artifact[]): ResultEvent {
   const { status, cause, explanation, time } = recorded;

@@ -6,6 +6,7 @@ import { createMachines, machineDefinitions, type Machines } from '../../machine
 import type { Artifact } from '../contract/artifact-ref.js';
 import { createCatalogue, NO_REGISTRATIONS, parseRegistrations, type Catalogue } from '../contract/policy/catalogue.js';
 import { sha256 } from '../contract/hash.js';
+import { mapOptional, optionalValues } from '../contract/policy/pins.js';
 import type { OpenInput } from '../contract/run/entry.js';
 import { isJsonObject } from '../contract/json.js';
 import { InvariantError, PolicyError } from '../errors.js';
@@ -23,17 +24,24 @@ const machines = new WeakMap<Policy, Machines>();
 
 /**
  * Builds the policy from the artifacts of an `open`; the fourth registers additional actions, the fifth
- * has the conditions.
+ * has the conditions, and the sixth the counters.
  * @throws PolicyError POLICY_INVALID
  */
-export function policyOf([lanes, roles, actions, definitions, conditions]: readonly Artifact[]): Policy {
+export function policyOf([lanes, roles, actions, definitions, conditions, counters]: readonly Artifact[]): Policy {
   if (lanes === undefined || roles === undefined || actions === undefined) {
     throw new InvariantError('`open` must bring the lanes, roles and actions policies');
   }
-  const key = `${hashOf(lanes)} ${hashOf(roles)} ${hashOf(actions)} ${definitions ? hashOf(definitions) : ''}${conditions ? ` ${hashOf(conditions)}` : ''}`;
+  const key = [lanes, roles, actions, definitions, conditions, counters]
+    .map((artifact) => (artifact === undefined ? '' : hashOf(artifact)))
+    .join(' ');
   const known = policies.get(key);
   if (known !== undefined) return known;
-  const files = { lanes: lanes.bytes, roles: roles.bytes, actions: actions.bytes, conditions: conditions?.bytes };
+  const files = {
+    lanes: lanes.bytes,
+    roles: roles.bytes,
+    actions: actions.bytes,
+    ...mapOptional({ conditions, counters }, ({ bytes }) => bytes),
+  };
   const pinned = definitions === undefined ? null : parseDefinitions(definitions);
   const catalogue = readCatalogue(pinned);
   const flags = readFlags(pinned);
@@ -59,7 +67,7 @@ export const newTreeFlags = ({ conditions }: Pick<Policy, 'conditions'>): Flags 
 
 /** The policies and machine definitions of an opening input, which are the first of its materials. */
 export const pinnedArtifacts = <T>({ policies }: Pick<OpenInput, 'policies'>, materials: readonly T[]): readonly T[] =>
-  materials.slice(0, policies.conditions === undefined ? PINS : PINS + 1);
+  materials.slice(0, PINS + optionalValues(policies).length);
 const PINS = 4;
 
 /** New trees share the artifacts of one loaded policy, and hashing the definitions costs more than opening a tree. */

@@ -1,6 +1,7 @@
 import type { OpenInput, OpeningInput, RunCreated } from '../contract/run/entry.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import { TAXONOMY_FIELDS, type TaxonomyVersions } from '../contract/shapes.js';
+import { mapOptional } from '../contract/policy/pins.js';
 import { policyVersions } from '../policy/files/pins.js';
 
 /** The orchestrator acts as the platform: it governs no lane and has the role without lanes. */
@@ -56,11 +57,11 @@ export const contextOf = (created: Omit<RunCreated, 'created_at_utc'>): RunConte
 type PinnedFile = OpenInput['policies']['lanes'];
 
 /** Removes a pin that does not match the bytes of the tree's policy (C46). */
-const verifiedPins = ({ lanes, roles, actions, conditions }: OpenInput['policies']): OpenInput['policies'] => ({
+const verifiedPins = ({ lanes, roles, actions, ...optional }: OpenInput['policies']): OpenInput['policies'] => ({
   lanes: verifyPin(lanes),
   roles: verifyPin(roles),
   actions: verifyPin(actions),
-  ...(conditions === undefined ? {} : { conditions: verifyPin(conditions) }),
+  ...mapOptional(optional, verifyPin),
 });
 
 const verifyPin = (pin: PinnedFile): PinnedFile =>

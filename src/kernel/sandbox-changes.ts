@@ -1,7 +1,7 @@
 import { stepId } from '../../machines/agent.js';
 import { SHARED_QUOTA } from '../../machines/flags.js';
 import type { StepMemory } from '../../machines/step-memory.js';
-import type { Effect, GatherRequest } from '../contract/run/effect.js';
+import type { Effect, GatherRequest, SandboxRequest } from '../contract/run/effect.js';
 import { childRunId } from '../contract/run/run-context.js';
 import type { Tree } from './tree.js';
 
@@ -26,8 +26,14 @@ export const isAwaitingRetry = (tree: Tree): boolean =>
 export const isMidStep = (tree: Tree, agent_run_id: string): boolean => tree.isLive(stepId(agent_run_id));
 
 /** The pending sandbox query of an agent run, if its quota counts the reservations of others (C82); null otherwise. */
-export function findPendingGather(tree: Tree, agent_run_id: string): GatherRequest | null {
+export function findPendingGather(tree: Tree, agent_run_id: string): SandboxRequest | null {
   if (tree.policy?.flags.has(SHARED_QUOTA) !== true) return null;
+  const request = findFactsRequest(tree, agent_run_id);
+  return request === null || request.case_id === null ? null : { ...request, case_id: request.case_id };
+}
+
+/** The facts for which a step of this agent run waits. */
+export function findFactsRequest(tree: Tree, agent_run_id: string): GatherRequest | null {
   const pendingCommand = tree.pending.find(({ kind, run_id }) => kind === 'gather' && run_id === agent_run_id);
   return pendingCommand?.kind === 'gather' ? pendingCommand.request : null;
 }

@@ -2,7 +2,7 @@
 // The lists define the order of the checks; `policy explain` prints the same lists.
 
 import type { Lane } from '../contract/policy/lanes.js';
-import { CONDITIONS_FILE, POLICY_FILES } from '../contract/policy/pins.js';
+import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../contract/policy/pins.js';
 import { contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { UNPINNED } from '../contract/shapes.js';
 import { findBrokenLabelRule } from './labels.js';
@@ -148,7 +148,7 @@ export function authorizePrivileged(run: RunContext, request: PrivilegedRequest,
 export const laneContext = (run: RunContext, lane: Lane): RunContext =>
   contextInLane(run, lane.lane_id, lane.inherits_case_id === false ? null : run.case_id);
 
-const PINS = [...POLICY_FILES, 'machines', CONDITIONS_FILE] as const;
+const PINS = [...POLICY_FILES, 'machines', ...OPTIONAL_FILE_KEYS] as const;
 
 function findMissingPin(run: RunContext): RuleId | null {
   const contract: string = run.contract_version;

@@ -19,6 +19,7 @@ export const RULES = {
   'pin.missing.actions': 'The version of the actions file is not known.',
   'pin.missing.machines': 'The version of the machines is not known.',
   'pin.missing.conditions': 'The version of conditions.cedar is not known.',
+  'pin.missing.counters': 'The version of counters.yaml is not known.',
   'orchestrator.pinned': 'Allowed: every version that the run is judged by is known.',
   'role.unknown': 'The role is not in roles.yaml.',
   'lane.missing': 'The run names no lane.',

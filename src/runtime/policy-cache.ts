@@ -2,7 +2,7 @@ import { artifactRef, type Artifact, type ArtifactRef } from '../contract/artifa
 import { canonicalJson } from '../contract/canonical-json.js';
 import type { Catalogue } from '../contract/policy/catalogue.js';
 import type { OpenInput } from '../contract/run/entry.js';
-import { valuesOf, type ForPolicyFiles } from '../contract/policy/pins.js';
+import { mapOptional, valuesOf, type ForPolicyFiles } from '../contract/policy/pins.js';
 import { PolicyError } from '../errors.js';
 import { definitionsOf, newTreeFlags } from '../kernel/pinned-policy.js';
 import { checkPolicy, formatFinding } from '../policy/files/check-policy.js';
@@ -87,7 +87,7 @@ function pinPolicy(files: LoadedPolicyFiles, catalogue: Catalogue): PinnedPolicy
     });
   }
   const policy = { ...checked, flags: newTreeFlags(checked) };
-  const [lanes, roles, actions, conditions] = valuesOf(files).map(({ bytes }) => asArtifact('policy', bytes));
+  const [lanes, roles, actions, ...optional] = valuesOf(files).map(({ bytes }) => asArtifact('policy', bytes));
   const machines = asArtifact('machines', Buffer.from(definitionsOf(policy)));
   const pinOf = ({ pin, bytes }: LoadedPolicyFile) => ({ ...pin, artifact: artifactRef(asArtifact('policy', bytes)) });
   return {
@@ -96,10 +96,10 @@ function pinPolicy(files: LoadedPolicyFiles, catalogue: Catalogue): PinnedPolicy
       lanes: pinOf(files.lanes),
       roles: pinOf(files.roles),
       actions: pinOf(files.actions),
-      ...(files.conditions === undefined ? {} : { conditions: pinOf(files.conditions) }),
+      ...mapOptional(files, pinOf),
     },
     machines: artifactRef(machines),
-    materials: [lanes, roles, actions, machines, conditions].filter((artifact) => artifact !== undefined),
+    materials: [lanes, roles, actions, machines, ...optional].filter((artifact) => artifact !== undefined),
   };
 }
 

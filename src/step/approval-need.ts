@@ -20,12 +20,16 @@ export interface ExpectedProposal {
   readonly at: string;
 }
 
-/** By the approval rules and conditions alone: the proposal can still be denied. Files are taken to be unknown. */
+/**
+ * By the approval rules and conditions alone: the proposal can still be denied. Files are taken to be unknown, and
+ * counters to have counted nothing.
+ */
 export function needsApproval({ agent, action, args, label, at }: ExpectedProposal, policy: Policy): boolean {
   const step = { agent, action, args, mediated_run_id: `${agent.run_id}.0` };
   if (approvalRuleFor(policy.approvals, approvalSubject(step, policy)) !== undefined) return true;
   const definition = policy.catalogue.action(action);
   if (definition === undefined) return false;
   const run = mediatedContext(step, policy);
-  return conditionVerdict({ definition, args, run, label, files: [], at }, policy).kind === 'approval';
+  const counters = (policy.counters?.all ?? []).map(({ name }) => ({ name, used: 0 }));
+  return conditionVerdict({ definition, args, run, label, files: [], counters, at }, policy).kind === 'approval';
 }

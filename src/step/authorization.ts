@@ -3,7 +3,8 @@
 // that run's context (C51).
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
-import type { GatherRequest, SandboxFacts } from '../contract/run/effect.js';
+import type { CounterFact } from '../contract/policy/counters.js';
+import type { GatheredFacts, GatherRequest } from '../contract/run/effect.js';
 import type { ExecutionCause, Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
@@ -11,6 +12,7 @@ import { approvalDigest, approvalRuleFor, approvalStatus, APPROVAL_STATUS_RULES 
 import { effectiveRule, obligationOf } from '../policy/approval/obligation.js';
 import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
 import type { ConditionVerdict } from '../policy/conditions/conditions.js';
+import { counterQueries } from '../policy/counters/counter-queries.js';
 import type { CheckDescription } from '../policy/ordered-check.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';
@@ -19,7 +21,7 @@ import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization 
 import { approvalSubject } from './approval-subject.js';
 import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
 import { finishDenial } from '../policy/approval/finish-rule.js';
-import { conditionVerdict, type ConditionedRequest } from './conditions/condition-verdict.js';
+import { conditionActionName, conditionVerdict, type ConditionedRequest } from './conditions/condition-verdict.js';
 import { mediatedContext, requestHash } from './requests/mediated-request.js';
 import { privilegedRequest } from './requests/privileged-request.js';
 
@@ -63,25 +65,32 @@ export function authorizeLane(
   const denial = (run.case_id === null ? missingCaseDenial(definition, request) : null) ?? budgetVerdict;
   if (denial !== null) return deniedAuthorization(denial);
   // Anything denied by its arguments alone is denied without reading facts.
-  if (run.case_id === null || gatherRequestFor(definition, args, run.case_id, policy) === null) {
-    return authorizeWithFacts(step, null, policy);
-  }
-  return UNDECIDED_AUTHORIZATION;
+  return factsRequest(step, policy) === null ? authorizeWithFacts(step, null, policy) : UNDECIDED_AUTHORIZATION;
 }
 
 /** The facts that the engine must gather. @throws InvariantError if the step needs none */
 export function requireGatherRequest(step: AuthorizationSubject, policy: Policy): GatherRequest {
-  const { case_id } = mediatedContext(step, policy);
-  const definition = definitionOf(step, policy);
-  const request = case_id === null ? null : gatherRequestFor(definition, step.args ?? {}, case_id, policy);
+  const request = factsRequest(step, policy);
   if (request === null) throw new InvariantError('there is nothing to gather for this step');
   return request;
+}
+
+/** @returns null if the step needs no facts, or is denied by its arguments alone */
+function factsRequest(step: AuthorizationSubject, policy: Policy): GatherRequest | null {
+  const { case_id } = mediatedContext(step, policy);
+  const definition = definitionOf(step, policy);
+  const args = step.args ?? {};
+  const request = case_id === null ? null : gatherRequestFor(definition, args, case_id, policy);
+  if (request === null && definition.paths.length > 0) return null;
+  const counters = counterQueries({ name: conditionActionName(definition.name, args), args }, step.agent, policy);
+  if (counters.length === 0) return request;
+  return { ...(request ?? { case_id, paths: [], usage: false, portable_names: false }), counters };
 }
 
 /** The second half: canonical paths, extensions, existing files, quota, approval. Denies a path without facts. */
 export function authorizeWithFacts(
   step: AuthorizationSubject,
-  facts: SandboxFacts | null,
+  facts: GatheredFacts | null,
   policy: Policy,
 ): Authorization {
   const definition = definitionOf(step, policy);
@@ -93,7 +102,10 @@ export function authorizeWithFacts(
   const args = checked.value;
   if (step.unsettled.length > 0 && isUnsettled(step, definition, args, policy)) return deniedAuthorization(UNSETTLED);
   const allowed: Authorization = { verdict: GRANTED, args, before: facts?.paths ?? [], digest: null };
-  const conditions = conditionVerdict(conditionedRequest(step, definition, allowed, policy), policy);
+  const conditions = conditionVerdict(
+    conditionedRequest(step, definition, allowed, facts?.counters ?? [], policy),
+    policy,
+  );
   if (conditions.kind === 'deny') return deniedAuthorization(denyCondition(conditions.rule_id));
   return requireApproval(step, definition.name, allowed, conditions.kind === 'none' ? null : conditions, policy);
 }
@@ -112,6 +124,7 @@ const conditionedRequest = (
   step: AuthorizationSubject,
   definition: ActionDefinition,
   { args, before: files }: Authorization,
+  counters: readonly CounterFact[],
   policy: Policy,
 ): ConditionedRequest => ({
   definition,
@@ -119,6 +132,7 @@ const conditionedRequest = (
   run: mediatedContext(step, policy),
   label: step.label,
   files,
+  counters,
   at: step.received_at,
 });
 

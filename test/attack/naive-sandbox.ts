@@ -4,7 +4,7 @@
 import { lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs';
 import { unlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
+import type { Effect, EffectResult, SandboxRequest, PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
 import type { JsonObject } from '../../src/contract/json.js';
 import type { Sandbox } from '../../src/ports/effects/sandbox.js';
 
@@ -21,7 +21,7 @@ export class NaiveSandbox implements Sandbox {
     this.#checks = checks;
   }
 
-  gather({ case_id, paths }: GatherRequest): SandboxFacts {
+  gather({ case_id, paths }: SandboxRequest): SandboxFacts {
     return { paths: paths.map((path) => this.#fact(case_id, path)), usage: { bytes: 0, files: 0 } };
   }
 

@@ -4,7 +4,7 @@
 import { linkSync, lstatSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { TEMP_PREFIX } from '../../src/adapters/sandbox/sandbox-walk.js';
-import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../src/contract/run/effect.js';
+import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../../src/contract/run/effect.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { Sandbox } from '../../src/ports/effects/sandbox.js';
 import type { Hooks } from './fault-points.js';
@@ -33,7 +33,7 @@ export class JournalledSandbox implements Sandbox {
     this.#options = options;
   }
 
-  gather(request: GatherRequest): SandboxFacts {
+  gather(request: SandboxRequest): SandboxFacts {
     return this.#options.sandbox.gather(request);
   }
 

@@ -74,6 +74,7 @@ const DENIALS: readonly (readonly [string, string, Case])[] = [
   ['pin.missing.roles', 'UNPINNED', { run: pins('roles', 'UNPINNED') }],
   ['pin.missing.actions', 'UNPINNED', { run: pins('actions', 'UNPINNED') }],
   ['pin.missing.conditions', 'UNPINNED', { run: pins('conditions', 'UNPINNED') }],
+  ['pin.missing.counters', 'UNPINNED', { run: pins('counters', 'UNPINNED') }],
   ['pin.missing.machines', 'empty', { run: pins('machines', '') }],
   ['role.unknown', 'an undefined role', { run: { role_id: 'ROOT' } }],
   ['role.unknown', 'the name of an object member', { run: { role_id: 'constructor' } }],

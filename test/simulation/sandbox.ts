@@ -1,7 +1,7 @@
 // The sandbox port of one process over the files of the world. It obeys, or fails in every way in which a sandbox can
 // fail. The model knows the real results, which are compared with the ledger.
 
-import type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
+import type { Effect, EffectResult, SandboxRequest, PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../../src/contract/fault.js';
 import type { Sandbox } from '../../src/ports/effects/sandbox.js';
 import type { Process } from './process.js';
@@ -48,7 +48,7 @@ export function simSandbox(world: World, process: Process): Sandbox {
 
 const UNKNOWN: EffectResult = { status: 'unknown' };
 
-function gather(world: World, process: Process, { case_id, paths, usage }: GatherRequest): unknown {
+function gather(world: World, process: Process, { case_id, paths, usage }: SandboxRequest): unknown {
   const { files, faults, random } = world;
   const fault = faults.draw('sandbox.gather', GATHER_ODDS);
   if (fault === 'crash') world.crash(process, 'sandbox.gather');

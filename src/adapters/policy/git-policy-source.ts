@@ -10,8 +10,7 @@ import type { LoadedPolicyFile, PolicySource } from '../../ports/policy-source.j
 import { readRegular } from '../files/open-file.js';
 import { runGit as runGitCommand, type GitAnswer } from '../git/git-command.js';
 import {
-  isPresent,
-  missingError,
+  loadOptional,
   POLICY_BYTES_MAX,
   policyPaths,
   readPolicyFile,
@@ -42,12 +41,10 @@ export function gitPolicySource(dir: string, options: PolicySourceOptions = {}):
         return { name, path: join(root, paths[name]), bytes, pin };
       };
       const [lanes, roles, actions] = await Promise.all([load('lanes'), load('roles'), load('actions')]);
-      if (await isPresent(root, paths.conditions))
-        return { lanes, roles, actions, conditions: await load('conditions') };
       // A deleted file must not lift what it forbids before the deletion is committed.
-      const committed = await runGit(root, ['cat-file', '-e', `HEAD:./${paths.conditions}`]);
-      if (committed.status === 'done') throw missingError(root, paths.conditions);
-      return { lanes, roles, actions };
+      const isCommitted = async (path: string): Promise<boolean> =>
+        (await runGit(root, ['cat-file', '-e', `HEAD:./${path}`])).status === 'done';
+      return { lanes, roles, actions, ...(await loadOptional(root, paths, load, isCommitted)) };
     },
   };
 }

@@ -14,7 +14,7 @@ import {
 } from '../../contract/policy/pins.js';
 import { PolicyError } from '../../errors.js';
 import type { LoadedPolicyFile, PolicySource } from '../../ports/policy-source.js';
-import { isPresent, missingError, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
+import { loadOptional, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
 
 /** The name of the manifest in the contract folder. */
 export const PIN_MANIFEST = 'pins.json';
@@ -39,10 +39,7 @@ export function manifestPolicySource(dir: string, options: PolicySourceOptions =
         return { name, path: join(root, paths[name]), bytes, pin: pinOf(pinned.get(paths[name]), bytes) };
       };
       const [lanes, roles, actions] = await Promise.all([load('lanes'), load('roles'), load('actions')]);
-      if (await isPresent(root, paths.conditions))
-        return { lanes, roles, actions, conditions: await load('conditions') };
-      if (pinned.has(paths.conditions)) throw missingError(root, paths.conditions);
-      return { lanes, roles, actions };
+      return { lanes, roles, actions, ...(await loadOptional(root, paths, load, (path) => pinned.has(path))) };
     },
   };
 }

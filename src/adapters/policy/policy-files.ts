@@ -1,6 +1,11 @@
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CONDITIONS_FILE_NAME, type AnyPolicyFile } from '../../contract/policy/pins.js';
+import {
+  OPTIONAL_FILE_KEYS,
+  OPTIONAL_FILES,
+  type AnyPolicyFile,
+  type OptionalFiles,
+} from '../../contract/policy/pins.js';
 import { PolicyError, usageError } from '../../errors.js';
 import { NotAFile, openRegular } from '../files/open-file.js';
 
@@ -24,19 +29,39 @@ export function policyPaths({
     lanes: 'policy/lanes.yaml',
     roles: 'policy/roles.yaml',
     actions: `policy/${actions}`,
-    conditions: `policy/${CONDITIONS_FILE_NAME}`,
+    conditions: `policy/${OPTIONAL_FILES.conditions}`,
+    counters: `policy/${OPTIONAL_FILES.counters}`,
   };
 }
 
 /** Whether something is at the path: only then it is read, so that what cannot be read is an error. */
-export const isPresent = (dir: string, path: string): Promise<boolean> =>
+const isPresent = (dir: string, path: string): Promise<boolean> =>
   lstat(join(dir, path)).then(
     () => true,
     (error: unknown) => (error as NodeJS.ErrnoException).code !== 'ENOENT',
   );
 
+/**
+ * Loads the optional files that are present.
+ * @param isPinned whether the version of a path is pinned: then a missing file must not lift what it forbids
+ * @throws PolicyError POLICY_UNREADABLE if a pinned file is missing
+ */
+export async function loadOptional<T>(
+  root: string,
+  paths: Readonly<Record<AnyPolicyFile, string>>,
+  load: (name: AnyPolicyFile) => Promise<T>,
+  isPinned: (path: string) => boolean | Promise<boolean>,
+): Promise<OptionalFiles<T>> {
+  const files: { -readonly [K in keyof OptionalFiles<T>]: OptionalFiles<T>[K] } = {};
+  for (const name of OPTIONAL_FILE_KEYS) {
+    if (await isPresent(root, paths[name])) files[name] = await load(name);
+    else if (await isPinned(paths[name])) throw missingError(root, paths[name]);
+  }
+  return files;
+}
+
 /** The error for a file whose version is pinned, and which is missing. */
-export const missingError = (dir: string, path: string): PolicyError =>
+const missingError = (dir: string, path: string): PolicyError =>
   unreadableError(join(dir, path), 'is pinned, but missing');
 
 /** Reads a file below `dir`. @throws PolicyError POLICY_UNREADABLE, also if it is not a regular file */

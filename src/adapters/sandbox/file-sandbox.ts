@@ -4,7 +4,7 @@
 
 import { lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import type { ActionName } from '../../contract/policy/actions.js';
-import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../contract/run/effect.js';
+import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../../contract/run/effect.js';
 import { SandboxError, usageError } from '../../errors.js';
 import { requireCapability } from '../../ports/effects/capability.js';
 import type { Sandbox } from '../../ports/effects/sandbox.js';
@@ -98,7 +98,7 @@ export class FileSandbox implements Sandbox {
     this.#hostRoot = hostRoot;
   }
 
-  gather({ case_id, paths, usage, portable_names }: GatherRequest): SandboxFacts {
+  gather({ case_id, paths, usage, portable_names }: SandboxRequest): SandboxFacts {
     const [path] = paths;
     if (!usage && path !== undefined && paths.length === 1) {
       const fact = this.#tryDirectly(case_id, (sandbox) =>

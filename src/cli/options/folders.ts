@@ -14,7 +14,7 @@ import {
   findRegistrationProblem,
   Registrations,
 } from '../../contract/policy/catalogue.js';
-import type { ForPolicyFiles } from '../../contract/policy/pins.js';
+import { mapOptional, type ForPolicyFiles } from '../../contract/policy/pins.js';
 import { isConforming } from '../../contract/validators.js';
 import { PolicyError, usageError } from '../../errors.js';
 import type { LintMessage } from '../../policy/lint/lint-rules.js';
@@ -142,7 +142,7 @@ export async function loadContract(
     lanes: named(files.lanes),
     roles: named(files.roles),
     actions: named(files.actions),
-    conditions: files.conditions && named(files.conditions),
+    ...mapOptional(files, named),
   };
   const catalogue = createCatalogue(registrations);
   const checked = checkPolicy(check, catalogue);

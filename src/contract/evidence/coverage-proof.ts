@@ -41,7 +41,16 @@ export type OtherRuleCount = Static<typeof OtherRuleCount>;
 export const PolicyCoverage = Type.Object(
   {
     /** SHA-256 of the policy files that the run trees have pinned. */
-    files: Type.Object({ lanes: Sha256, roles: Sha256, actions: Sha256, conditions: Type.Optional(Sha256) }, closed),
+    files: Type.Object(
+      {
+        lanes: Sha256,
+        roles: Sha256,
+        actions: Sha256,
+        conditions: Type.Optional(Sha256),
+        counters: Type.Optional(Sha256),
+      },
+      closed,
+    ),
     decisions: Count,
     trees: Count,
     elements: Type.Array(ElementCoverage),

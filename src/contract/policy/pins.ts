@@ -4,23 +4,45 @@ import { closed, GitSha, OneOf, Sha256 } from '../shapes.js';
 export const POLICY_FILES = ['lanes', 'roles', 'actions'] as const;
 export type PolicyFile = (typeof POLICY_FILES)[number];
 
-/** The file that a policy can have besides: who has no conditions has no such file. */
-export const CONDITIONS_FILE = 'conditions';
-export const CONDITIONS_FILE_NAME = 'conditions.cedar';
-/** Every policy file, in the order in which a tree pins them. */
-export type AnyPolicyFile = PolicyFile | typeof CONDITIONS_FILE;
+/** The files that a policy can have besides, with their names, in the order in which a tree pins them. */
+export const OPTIONAL_FILES = { conditions: 'conditions.cedar', counters: 'counters.yaml' } as const;
+export type OptionalPolicyFile = keyof typeof OPTIONAL_FILES;
+export const OPTIONAL_FILE_KEYS = Object.keys(OPTIONAL_FILES) as readonly OptionalPolicyFile[];
+export type AnyPolicyFile = PolicyFile | OptionalPolicyFile;
 
-/** Something for each policy file, and for the conditions if there are any. */
-export type ForPolicyFiles<T> = Readonly<Record<PolicyFile, T>> & { readonly conditions?: T | undefined };
+/** Something for each policy file, and for the optional ones that there are. */
+export type ForPolicyFiles<T> = Readonly<Record<PolicyFile, T>> & OptionalFiles<T>;
+export type OptionalFiles<T> = { readonly [K in OptionalPolicyFile]?: T | undefined };
+type FoundFiles<T> = { readonly [K in OptionalPolicyFile]?: T };
 
 /** The policy files that there are, in order. */
-export const presentFiles = (files: ForPolicyFiles<unknown>): readonly AnyPolicyFile[] =>
-  files.conditions === undefined ? POLICY_FILES : [...POLICY_FILES, CONDITIONS_FILE];
+export const presentFiles = (files: ForPolicyFiles<unknown>): readonly AnyPolicyFile[] => [
+  ...POLICY_FILES,
+  ...OPTIONAL_FILE_KEYS.filter((name) => files[name] !== undefined),
+];
 
 /** The values of the policy files that there are, in order. */
-export const valuesOf = <T>(files: ForPolicyFiles<T>): readonly T[] => {
-  const { lanes, roles, actions, conditions } = files;
-  return conditions === undefined ? [lanes, roles, actions] : [lanes, roles, actions, conditions];
+export const valuesOf = <T>(files: ForPolicyFiles<T>): readonly T[] => [
+  files.lanes,
+  files.roles,
+  files.actions,
+  ...optionalValues(files),
+];
+
+/** The values of the optional files that there are, in order. */
+export const optionalValues = <T>(files: OptionalFiles<T>): readonly T[] =>
+  OPTIONAL_FILE_KEYS.flatMap((name) => {
+    const value = files[name];
+    return value === undefined ? [] : [value];
+  });
+
+/** What `convert` makes of each optional file that there is. */
+export const mapOptional = <T, R>(files: OptionalFiles<T>, convert: (value: T) => R): FoundFiles<R> => {
+  const { conditions, counters } = files;
+  return {
+    ...(conditions === undefined ? {} : { conditions: convert(conditions) }),
+    ...(counters === undefined ? {} : { counters: convert(counters) }),
+  };
 };
 
 /** Which version of one policy file was loaded, and which source says so (C45). */

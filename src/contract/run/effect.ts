@@ -3,6 +3,7 @@
 import Type, { type Static } from 'typebox';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../fault.js';
 import type { JsonObject } from '../json.js';
+import type { CounterFact, CounterQuery } from '../policy/counters.js';
 import { closed, Nullable, OneOf } from '../shapes.js';
 
 /** Kinds of existing paths that the sandbox refuses: all of these are denied without exception (C29). */
@@ -53,15 +54,27 @@ export const SandboxFacts = Type.Object(
 );
 export type SandboxFacts = Static<typeof SandboxFacts>;
 
-/** A request for facts about the sandbox, on which a verdict depends. */
+/** A request for facts about the sandbox and counters, on which a verdict depends. */
 export interface GatherRequest {
-  readonly case_id: string;
+  /** Null only without paths and usage. */
+  readonly case_id: string | null;
   /** Canonical sandbox paths (`/sandbox/...`). */
   readonly paths: readonly string[];
   /** Whether the usage is requested (for actions that can make the sandbox grow). */
   readonly usage: boolean;
   /** Whether to refuse a name that equals an existing one after NFC and case folding. */
   readonly portable_names: boolean;
+  /** Absent: none. */
+  readonly counters?: readonly CounterQuery[];
+}
+
+/** The part of it that a sandbox answers. */
+export type SandboxRequest = Omit<GatherRequest, 'case_id' | 'counters'> & { readonly case_id: string };
+
+/** What a verdict depends on. */
+export interface GatheredFacts extends SandboxFacts {
+  /** In the order of the request; absent if it has none. */
+  readonly counters?: readonly CounterFact[];
 }
 
 /** One authorized action, complete: an executor needs nothing else and may reinterpret nothing (S0-53). */

@@ -9,6 +9,7 @@ import { OverlayFact } from '../policy/overlay.js';
 import { Pin, PIN_PROBLEMS } from '../policy/pins.js';
 import { namedActorProperties } from '../person.js';
 import { EXPOSURES } from './response.js';
+import { COUNTERS_MAX, CounterFact } from '../policy/counters.js';
 import { SandboxAmount, SandboxFacts } from './effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../fault.js';
 import { ReportOrigin } from './report-origin.js';
@@ -58,7 +59,13 @@ export const OpenInput = Type.Object(
     taxonomy_versions: Nullable(TaxonomyVersions),
     scope: Type.Record(Type.String({ maxLength: 120 }), Type.String({ maxLength: 400 })),
     policies: Type.Object(
-      { lanes: PolicyPin, roles: PolicyPin, actions: PolicyPin, conditions: Type.Optional(PolicyPin) },
+      {
+        lanes: PolicyPin,
+        roles: PolicyPin,
+        actions: PolicyPin,
+        conditions: Type.Optional(PolicyPin),
+        counters: Type.Optional(PolicyPin),
+      },
       closed,
     ),
     machines: ArtifactRef,
@@ -165,6 +172,8 @@ export const FactsInput = Type.Object(
     facts: SandboxFacts,
     /** C82: what earlier decisions of the case may still add to its usage. Absent: nothing. */
     reserved: Type.Optional(SandboxAmount),
+    /** The counters on which the decision depends, or that count the step. Absent: none. */
+    counters: Type.Optional(Type.Array(CounterFact, { minItems: 1, maxItems: COUNTERS_MAX })),
   },
   closed,
 );

@@ -3,7 +3,7 @@
 // engine records this amount next to the usage, as a fact of the decision's input (C82).
 
 import { findAction } from '../../contract/policy/actions.js';
-import type { Effect, GatherRequest, PathFact, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
+import type { Effect, SandboxRequest, PathFact, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
 
 /** A sandbox change that is decided but not yet made. */
 export type SandboxChange = Pick<Effect, 'action' | 'args' | 'before' | 'case_id' | 'idempotency_key'>;
@@ -82,7 +82,7 @@ export class CaseReservations {
    * What a decision must count in addition to the usage. If another change affects a requested path, the file now at
    * that path counts too: it may be gone or elsewhere when this change runs.
    */
-  computeReserved({ case_id, paths }: GatherRequest, facts: SandboxFacts): SandboxAmount {
+  computeReserved({ case_id, paths }: SandboxRequest, facts: SandboxFacts): SandboxAmount {
     const book = this.#cases.get(case_id);
     if (book === undefined) return NO_AMOUNT;
     let { bytes, files } = book;

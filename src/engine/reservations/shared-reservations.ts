@@ -15,7 +15,7 @@
 //       the same version.
 
 import { findAction } from '../../contract/policy/actions.js';
-import type { Effect, GatherRequest, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
+import type { Effect, SandboxRequest, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
 import type { Decision } from '../../kernel/decision.js';
 import { findPendingGather } from '../../kernel/sandbox-changes.js';
 import type { Tree } from '../../kernel/tree.js';
@@ -239,7 +239,7 @@ export class SharedReservations implements Reservations {
   }
 
   /** Q5. */
-  #beginCheck(tree: Tree, { case_id }: GatherRequest, { usage }: SandboxFacts): void {
+  #beginCheck(tree: Tree, { case_id }: SandboxRequest, { usage }: SandboxFacts): void {
     const draft = this.#draft(tree.tree_id, case_id);
     draft.isChecked = true;
     // The decision of an earlier check has reserved nothing.
@@ -265,7 +265,7 @@ export class SharedReservations implements Reservations {
     draft.released.add(run_id);
   }
 
-  #computeReserved({ case_id, paths }: GatherRequest, facts: SandboxFacts): SandboxAmount {
+  #computeReserved({ case_id, paths }: SandboxRequest, facts: SandboxFacts): SandboxAmount {
     let [bytes, files] = [0, 0];
     const affected = new Set<string>();
     for (const reservation of this.#copy(case_id).reservations.values()) {

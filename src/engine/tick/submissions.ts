@@ -33,10 +33,13 @@ export function withTimestamp(
 
 // Spelled out because it is hot: a spread object gets its own hidden class.
 
-const factsInput = ({ run_id, input_id, facts, reserved }: UntimedInput<FactsInput>, time: string): FactsInput =>
-  reserved === undefined
+function factsInput(input: UntimedInput<FactsInput>, time: string): FactsInput {
+  const { run_id, input_id, facts, reserved, counters } = input;
+  if (counters !== undefined) return { ...input, time };
+  return reserved === undefined
     ? { kind: 'facts', run_id, input_id, facts, time }
     : { kind: 'facts', run_id, input_id, facts, reserved, time };
+}
 
 function resultInput(input: UntimedInput<ResultInput>, time: string): ResultInput {
   const { run_id, input_id, status, cause, result, explanation, settled } = input;

@@ -21,6 +21,7 @@ import type { Log } from '../../ports/log.js';
 import type { Secrets } from '../../ports/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
 import { completeInput, toRecordedOverlay } from './complete-input.js';
+import type { LedgerCounters } from '../counters/ledger-counters.js';
 import type { EffectRunner } from '../effect-runner.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import { MarkLookup } from './mark-lookup.js';
@@ -36,6 +37,7 @@ export interface TickOptions {
   readonly trees: LiveTrees;
   readonly effectRunner: EffectRunner;
   readonly reservations: Reservations;
+  readonly counters: LedgerCounters;
   readonly secrets: Secrets;
   /** Returns the timestamp for an input. */
   readonly time: () => string;
@@ -111,7 +113,7 @@ export class Tick {
   async #decideInput(item: QueuedInput): Promise<void> {
     const { tree_id, submission } = item;
     const { input, external } = submission;
-    const { store, trees, time, secrets, reservations } = this.#options;
+    const { store, trees, time, secrets } = this.#options;
     const outcome = emptyOutcome(item);
     const mark = this.#marks.findInput(item) ?? (external ? this.batch.findInput(tree_id, input.input_id) : null);
     if (mark !== null) {
@@ -126,13 +128,15 @@ export class Tick {
       return;
     }
     if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && this.#options.park?.(item) === true) return;
+    if (this.#options.counters.isMissing(tree)) await this.#options.counters.prepare(tree);
     const at = tree.head.seq;
+    const now = time();
     // The batch has nothing of the tree yet, so its current state is committed.
     if (!this.batch.has(tree_id)) outcome.snapshot = trees.dueSnapshot(tree);
     const complete = await completeInput({
       tree,
-      submission: reservations.addReserved(tree, submission),
-      time: time(),
+      submission: this.#withFacts(tree, submission, now),
+      time: now,
       overlay: this.#currentOverlay(),
       batch: this.batch,
       lookUpMark: () => this.#marks.findProposal(tree, item, this.#opened.has(tree_id)),
@@ -192,11 +196,16 @@ export class Tick {
 
   #decideAnswers(turn: InputTurn): void {
     const { tree, answers } = turn;
-    const { reservations, time } = this.#options;
-    // Add reservations only now, so that the decisions of other trees in this tick count.
     for (const answer of answers) {
-      this.#applyDecision(turn, tree.decide(withTimestamp(reservations.addReserved(tree, answer), time(), null)));
+      const now = this.#options.time();
+      this.#applyDecision(turn, tree.decide(withTimestamp(this.#withFacts(tree, answer, now), now, null)));
     }
+  }
+
+  /** Reservations and counters are added only just before a decision, so that earlier ones of this tick count. */
+  #withFacts(tree: Tree, submission: Submission, now: string): Submission {
+    const { reservations, counters } = this.#options;
+    return counters.addFacts(tree, reservations.addReserved(tree, submission), now);
   }
 
   /** Applies a decision: local reads run in this tick, everything else after its commit. */
@@ -206,6 +215,7 @@ export class Tick {
     const { tree_id } = tree;
     outcome.decisions.push(decision);
     this.#options.reservations.applyDecision(tree, decision);
+    this.#options.counters.applyDecision(tree_id, decision);
     for (const reply of decision.replies) outcome.afterCommit.push(() => listener.onReply(tree_id, reply));
     for (const ending of decision.ended) outcome.afterCommit.push(() => listener.onEnded(tree_id, ending));
     if (decision.timers.length > 0) outcome.afterCommit.push(() => listener.onTimers(tree_id, decision.timers));
@@ -245,6 +255,7 @@ export class Tick {
     this.#broken.add(item.tree_id);
     this.#options.trees.drop(item.tree_id);
     this.#options.reservations.undo(item.tree_id);
+    this.#options.counters.forget();
     item.reject(error);
   }
 }

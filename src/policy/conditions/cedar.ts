@@ -109,22 +109,15 @@ export class PreparedPolicies {
     this.#policies = policies;
   }
 
-  /** @throws PolicyError POLICY_INVALID if the engine does not take the policies or the request */
-  decide({ principal, action, resource, context, entities }: CedarRequest): CedarAnswer {
-    const answer = cedar().statefulIsAuthorized({
-      principal,
-      action,
-      resource,
-      context,
-      entities: entities as CedarEntity[],
-      preparsedPolicySetId: this.#prepared(),
-      validateRequest: false,
-    });
-    if (answer.type === 'failure') {
-      const message = `Cedar refused: ${answer.errors.map((error) => error.message).join('; ')}`;
-      throw new PolicyError({ code: 'POLICY_INVALID', message });
-    }
-    const { decision, diagnostics } = answer.response;
+  /**
+   * All policies have failed for a request that the engine does not take.
+   * @throws PolicyError POLICY_INVALID if it does not take the policies
+   */
+  decide(request: CedarRequest): CedarAnswer {
+    const id = this.#prepared();
+    const response = answerTo(request, id);
+    if (response === null) return { satisfied: [], failed: Object.keys(this.#policies) };
+    const { decision, diagnostics } = response;
     return {
       satisfied: decision === 'deny' ? diagnostics.reason : [],
       failed: diagnostics.errors.map(({ policyId }) => policyId),
@@ -145,6 +138,23 @@ export class PreparedPolicies {
       }
     }
     return placeId(this.#place);
+  }
+}
+
+/** @returns null if the engine refuses the request, or fails on it: its values come from an agent */
+function answerTo(
+  { principal, action, resource, context, entities }: CedarRequest,
+  preparsedPolicySetId: string,
+): Cedar.Response | null {
+  try {
+    const answer = cedar().statefulIsAuthorized({
+      ...{ principal, action, resource, context, preparsedPolicySetId },
+      entities: entities as CedarEntity[],
+      validateRequest: false,
+    });
+    return answer.type === 'failure' ? null : answer.response;
+  } catch {
+    return null;
   }
 }
 

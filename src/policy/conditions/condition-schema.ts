@@ -4,6 +4,8 @@
 import type { ActionDefinition } from '../../contract/policy/actions.js';
 import type { Catalogue, TargetDefinition } from '../../contract/policy/catalogue.js';
 import type { Lane } from '../../contract/policy/lanes.js';
+import { HIGH_RISK_KINDS } from '../../contract/run/input.js';
+import type { Counters } from '../counters/counters.js';
 import type { CedarSchema } from './cedar.js';
 import { BOOLEAN, DATETIME, LONG, recordShapeOf, recordTypeOf, STRING, type RecordShape } from './value-shape.js';
 
@@ -37,6 +39,10 @@ export function conditionActions(catalogue: Catalogue): ReadonlyMap<string, Cond
 
 /** Actions whose arguments name what they act on: there is one for each tool or table. */
 const BY_NAME: readonly string[] = ['CALL_TOOL', 'WRITE_RECORD', 'READ_RECORDS'];
+
+/** Whether a step has the action; people start the others. */
+export const isStep = ({ name }: Pick<ConditionAction, 'name'>): boolean =>
+  !HIGH_RISK_KINDS.some((kind) => kind === name);
 
 const NO_ARGS: RecordShape = { kind: 'Record', attributes: [] };
 const HIGH_RISK = (name: string, resource: 'Table' | 'Case'): ConditionAction => ({
@@ -120,8 +126,20 @@ const FILE: RecordShape = {
   ],
 };
 
+/** The values of counters; a promotion or export has none. */
+export const counterShape = (counters: Counters | undefined): RecordShape => ({
+  kind: 'Record',
+  attributes: (counters?.all ?? []).map(({ name }) => ({ name, shape: LONG, required: true })),
+});
+
+/** The parts of a context whose types follow from the policy. */
+export interface PolicyShapes {
+  readonly scope: RecordShape;
+  readonly counters: RecordShape;
+}
+
 /** Everything that a condition about the action can read. */
-export const contextShape = (action: ConditionAction, scope: RecordShape): RecordShape => ({
+export const contextShape = (action: ConditionAction, { scope, counters }: PolicyShapes): RecordShape => ({
   kind: 'Record',
   attributes: [
     { name: 'args', shape: action.args, required: true },
@@ -130,12 +148,15 @@ export const contextShape = (action: ConditionAction, scope: RecordShape): Recor
     { name: 'case', shape: STRING, required: false },
     { name: 'label', shape: LABEL, required: true },
     { name: 'scope', shape: scope, required: true },
+    ...(isStep(action) && counters.attributes.length > 0
+      ? [{ name: 'counters', shape: counters, required: true }]
+      : []),
     ...(action.resource === 'Path' ? [{ name: 'file', shape: FILE, required: false }] : []),
   ],
 });
 
 /** The schema of Cedar for these actions. */
-export function cedarSchemaOf(actions: ReadonlyMap<string, ConditionAction>, scope: RecordShape): CedarSchema {
+export function cedarSchemaOf(actions: ReadonlyMap<string, ConditionAction>, shapes: PolicyShapes): CedarSchema {
   const groups = [...new Set([...actions.values()].flatMap((action) => action.groups))].toSorted();
   const named = [...actions.values()].map((action) => [
     action.name,
@@ -143,7 +164,7 @@ export function cedarSchemaOf(actions: ReadonlyMap<string, ConditionAction>, sco
       appliesTo: {
         principalTypes: ['Actor'],
         resourceTypes: [action.resource],
-        context: recordTypeOf(contextShape(action, scope)),
+        context: recordTypeOf(contextShape(action, shapes)),
       },
       memberOf: action.groups.map((id) => ({ id })),
     },

@@ -4,11 +4,12 @@
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 import type { Role } from '../../contract/policy/roles.js';
+import type { Counters } from '../counters/counters.js';
 import { toPrintable } from '../../contract/finding-text.js';
 import type { PolicyFinding } from '../files/policy-finding.js';
 import { PreparedPolicies, validatePolicies, type CedarAnswer, type CedarRequest, type CedarSchema } from './cedar.js';
 import { positionOf, readConditionFile, type Condition, type Obligation } from './condition-file.js';
-import { cedarSchemaOf, conditionActions, scopeShape, type ConditionAction } from './condition-schema.js';
+import { cedarSchemaOf, conditionActions, counterShape, scopeShape, type ConditionAction } from './condition-schema.js';
 import { readPartsOf, type ReadParts } from './read-parts.js';
 import type { RecordShape } from './value-shape.js';
 
@@ -38,6 +39,8 @@ export interface ConditionSubject {
   readonly catalogue: Catalogue;
   readonly lanes: ReadonlyMap<string, Lane>;
   readonly roles: ReadonlyMap<string, Role>;
+  /** Absent: none. */
+  readonly counters?: Counters;
 }
 
 /** @returns the conditions, and what is wrong with them; conditions with a finding must not be used */
@@ -52,7 +55,7 @@ export function loadConditions(
   return { conditions, findings: findings.toSorted((a, b) => a.line - b.line) };
 }
 
-function indexConditions(all: readonly Condition[], { catalogue, lanes }: ConditionSubject): Conditions {
+function indexConditions(all: readonly Condition[], { catalogue, lanes, counters }: ConditionSubject): Conditions {
   const actions = conditionActions(catalogue);
   const scope = scopeShape(lanes.values());
   const byAction = new Map<string, ActionConditions | null>();
@@ -60,7 +63,7 @@ function indexConditions(all: readonly Condition[], { catalogue, lanes }: Condit
     all,
     actions,
     scope,
-    schema: cedarSchemaOf(actions, scope),
+    schema: cedarSchemaOf(actions, { scope, counters: counterShape(counters) }),
     forAction(name) {
       const known = byAction.get(name);
       if (known !== undefined) return known;

@@ -4,7 +4,8 @@ import { IdentitiesPolicy, type IdentityMapping } from '../../contract/policy/id
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { CROSS_CASE_RIGHTS } from '../../contract/token.js';
 import { PolicyError } from '../../errors.js';
-import { formatFinding, readPolicyFile, type NamedPolicyFile } from './check-policy.js';
+import { formatFinding } from './check-policy.js';
+import { readPolicyFile, type NamedPolicyFile } from './read-policy-file.js';
 import type { IDENTITY_RULES, PolicyFinding } from './policy-finding.js';
 
 /** `identities` is not null exactly if there is no finding. */

@@ -1,37 +1,28 @@
 // Parses the bytes of the policy files into an indexed policy, or reports everything that is wrong with them.
 // `turnpike policy check`, the opening of a tree and a replay all call this function.
 
-import type { Static, TSchema } from 'typebox';
 import { ActionsPolicy } from '../../contract/policy/actions-policy.js';
 import { createCatalogue, NO_REGISTRATIONS, type Catalogue } from '../../contract/policy/catalogue.js';
 import { LanesPolicy } from '../../contract/policy/lanes.js';
-import { CONDITIONS_FILE_NAME, type ForPolicyFiles, type PolicyFile } from '../../contract/policy/pins.js';
+import {
+  OPTIONAL_FILE_KEYS,
+  OPTIONAL_FILES,
+  type ForPolicyFiles,
+  type PolicyFile,
+} from '../../contract/policy/pins.js';
 import { RolesPolicy } from '../../contract/policy/roles.js';
-import { isInstance, findSchemaMistakes, type SchemaMistake } from '../../contract/validators.js';
 import { PolicyError } from '../../errors.js';
 import { loadConditions } from '../conditions/conditions.js';
-import type { PolicyFinding, FindingRule } from './policy-finding.js';
+import { loadCounters } from '../counters/counters.js';
+import type { PolicyFinding } from './policy-finding.js';
 import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
-import {
-  readStrictYaml,
-  type YamlDocument,
-  type YamlLimits,
-  type YamlNumbers,
-  type YamlReadResult,
-} from './strict-yaml.js';
+import { readPolicyFile, type NamedPolicyFile } from './read-policy-file.js';
+import type { YamlNumbers } from './strict-yaml.js';
 import type { Policy } from '../policy.js';
 
 /** Maximum number of reported findings. */
 const FINDINGS_MAX = 200;
 const FINDINGS_IN_MESSAGE_MAX = 5;
-/** The shipped lanes have about 900 parts. */
-const POLICY_LIMITS: YamlLimits = { bytes_max: 1_048_576, parts_max: 15_000 };
-
-/** The bytes of a policy file, and the name that findings use for it. */
-export interface NamedPolicyFile {
-  readonly path: string;
-  readonly bytes: Uint8Array;
-}
 
 /** `policy` is not null exactly if there is no finding. */
 export interface PolicyCheck {
@@ -65,15 +56,17 @@ export function checkPolicy(
     message,
   }));
   if (findings.length > 0) return { findings: findings.slice(0, FINDINGS_MAX), policy: null };
-  const policy = indexPolicy(parts, catalogue);
-  if (files.conditions === undefined) return { findings, policy };
-  const { path, bytes } = files.conditions;
-  const read = loadConditions(path, bytes, policy);
-  const isValid = read.findings.length === 0;
-  return {
-    findings: read.findings.slice(0, FINDINGS_MAX),
-    policy: isValid ? { ...policy, conditions: read.conditions } : null,
-  };
+  return checkOptional(files, indexPolicy(parts, catalogue));
+}
+
+/** Adds what the optional files say. Conditions read counters, so these come first. */
+function checkOptional({ conditions, counters }: ForPolicyFiles<NamedPolicyFile>, policy: Policy): PolicyCheck {
+  const counted = counters && loadCounters(counters, policy.catalogue, conditions !== undefined);
+  const withCounters = counted === undefined ? policy : { ...policy, counters: counted.counters };
+  const read = conditions && loadConditions(conditions.path, conditions.bytes, withCounters);
+  const findings = [...(counted?.findings ?? []), ...(read?.findings ?? [])].slice(0, FINDINGS_MAX);
+  if (findings.length > 0) return { findings, policy: null };
+  return { findings, policy: read === undefined ? withCounters : { ...withCounters, conditions: read.conditions } };
 }
 
 /**
@@ -87,8 +80,16 @@ export function loadPolicy(
   numbers: YamlNumbers = 'plain',
 ): Policy {
   const named = (name: PolicyFile): NamedPolicyFile => ({ path: `${name}.yaml`, bytes: bytes[name] });
-  const conditions = bytes.conditions && { path: CONDITIONS_FILE_NAME, bytes: bytes.conditions };
-  const files = { lanes: named('lanes'), roles: named('roles'), actions: named('actions'), conditions };
+  const optional = OPTIONAL_FILE_KEYS.flatMap((name) => {
+    const found = bytes[name];
+    return found === undefined ? [] : [[name, { path: OPTIONAL_FILES[name], bytes: found }] as const];
+  });
+  const files = {
+    lanes: named('lanes'),
+    roles: named('roles'),
+    actions: named('actions'),
+    ...Object.fromEntries(optional),
+  };
   const { findings, policy } = checkPolicy(files, catalogue, numbers);
   if (policy !== null) return policy;
   const shown = findings.slice(0, FINDINGS_IN_MESSAGE_MAX).map(formatFinding);
@@ -100,42 +101,6 @@ export function loadPolicy(
 /** A finding as one line for people, in the form that editors and CI systems turn into links. */
 export const formatFinding = ({ file, line, column, rule, message }: PolicyFinding): string =>
   `${file}:${line}${column === undefined ? '' : `:${column}`} ${rule}: ${message}`;
-
-export type FileReadResult<T> =
-  | { readonly value: T; readonly document: YamlDocument; readonly findings: readonly [] }
-  | { readonly value: null; readonly findings: readonly PolicyFinding[] };
-
-/** Reads one policy file, and checks it against its schema. */
-export function readPolicyFile<const T extends TSchema>(
-  { path, bytes }: NamedPolicyFile,
-  schema: T,
-  numbers: YamlNumbers,
-): FileReadResult<Static<T>> {
-  const { document, problems } = readPolicyYaml(bytes, numbers);
-  if (document === null) return { value: null, findings: problems.map((problem) => ({ file: path, ...problem })) };
-  const { data, lineOf } = document;
-  if (isInstance(schema, data)) return { value: data, document, findings: [] };
-  const mistakes = new Map(
-    findSchemaMistakes(schema, data)
-      .map(toVersionMistake)
-      .map((mistake) => [mistake.message, mistake]),
-  );
-  const findings = [...mistakes.values()].map(({ pointer, ...mistake }) => ({
-    file: path,
-    line: lineOf(pointer),
-    ...mistake,
-  }));
-  return { value: null, findings };
-}
-
-const VERSIONS: readonly string[] = ['/version', '/contract_version'];
-
-type PolicyMistake = Omit<SchemaMistake, 'rule'> & { readonly rule: FindingRule };
-
-const toVersionMistake = (mistake: SchemaMistake): PolicyMistake =>
-  VERSIONS.includes(mistake.pointer)
-    ? { pointer: mistake.pointer, rule: 'version.mismatch', message: `${mistake.pointer.slice(1)} must be v1` }
-    : mistake;
 
 const BUILT_IN = createCatalogue(NO_REGISTRATIONS);
 
@@ -157,7 +122,3 @@ const indexPolicy = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogu
   catalogue,
   flags: NO_BEHAVIOR_FLAGS,
 });
-
-/** Reads one policy file: any bytes, without throwing, in time proportional to their number. */
-export const readPolicyYaml = (bytes: Uint8Array, numbers: YamlNumbers = 'plain'): YamlReadResult =>
-  readStrictYaml(bytes, POLICY_LIMITS, numbers);

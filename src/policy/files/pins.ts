@@ -1,4 +1,4 @@
-import type { AnyPolicyFile, ForPolicyFiles, Pin, PinProblem } from '../../contract/policy/pins.js';
+import { mapOptional, type ForPolicyFiles, type Pin, type PinProblem } from '../../contract/policy/pins.js';
 import { UNPINNED, type PolicyVersions } from '../../contract/shapes.js';
 
 /**
@@ -9,15 +9,13 @@ export function policyVersions(
   pins: ForPolicyFiles<Pin | { readonly problem: PinProblem }>,
   machines_sha256: string,
 ): PolicyVersions {
-  const version = (name: AnyPolicyFile): string => {
-    const pin = pins[name];
-    return pin === undefined || 'problem' in pin ? UNPINNED : pin.git_sha;
-  };
   return {
-    lanes: version('lanes'),
-    roles: version('roles'),
-    actions: version('actions'),
+    lanes: versionOf(pins.lanes),
+    roles: versionOf(pins.roles),
+    actions: versionOf(pins.actions),
     machines: machines_sha256,
-    ...(pins.conditions === undefined ? {} : { conditions: version('conditions') }),
+    ...mapOptional(pins, versionOf),
   };
 }
+
+const versionOf = (pin: Pin | { readonly problem: PinProblem }): string => ('problem' in pin ? UNPINNED : pin.git_sha);

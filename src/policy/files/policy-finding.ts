@@ -40,6 +40,16 @@ export const CONDITION_RULES = [
   'condition.no_approver',
 ] as const;
 
+/** The same for counters.yaml. */
+export const COUNTER_RULES = [
+  'counter.duplicate_name',
+  'counter.unknown_action',
+  'counter.argument',
+  'counter.no_time_zone',
+  'counter.unknown_time_zone',
+  'counter.no_conditions',
+] as const;
+
 /** The same for identities.yaml. */
 export const IDENTITY_RULES = [
   'identity.duplicate_issuer',
@@ -53,7 +63,10 @@ export const IDENTITY_RULES = [
 /** Every rule for the three policy files, in the order of the checks. */
 export const FINDING_RULES = [...YAML_RULES, 'version.mismatch', ...SCHEMA_RULES, ...CONSISTENCY_RULES] as const;
 export type FindingRule =
-  (typeof FINDING_RULES)[number] | (typeof CONDITION_RULES)[number] | (typeof IDENTITY_RULES)[number];
+  | (typeof FINDING_RULES)[number]
+  | (typeof CONDITION_RULES)[number]
+  | (typeof COUNTER_RULES)[number]
+  | (typeof IDENTITY_RULES)[number];
 
 /** One mistake in a policy file. The message is one line of printable ASCII, whatever the file contains. */
 export interface PolicyFinding {

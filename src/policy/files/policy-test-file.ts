@@ -1,9 +1,10 @@
 // The file of a decision table: requests, and what policy is expected to decide. `turnpike policy test` reads it.
 
 import Type, { type Static } from 'typebox';
+import { COUNTERS_MAX } from '../../contract/policy/counters.js';
 import { CONFIDENTIALITY_FLAGS, LABEL_CASES_MAX } from '../../contract/policy/labels.js';
 import { CaseId, closed, Identifier, OneOf } from '../../contract/shapes.js';
-import { readPolicyFile, type NamedPolicyFile } from './check-policy.js';
+import { readPolicyFile, type NamedPolicyFile } from './read-policy-file.js';
 import type { PolicyFinding } from './policy-finding.js';
 
 const TESTS_MAX = 2_000;
@@ -33,6 +34,10 @@ const Request = Type.Object(
         },
         closed,
       ),
+    ),
+    /** What counters have counted. Default: nothing. */
+    counters: Type.Optional(
+      Type.Record(Type.String({ maxLength: 64 }), Type.Integer({ minimum: 0 }), { maxProperties: COUNTERS_MAX }),
     ),
     /** The files of the sandbox with their sizes in bytes. Default: no file. */
     files: Type.Optional(

@@ -3,7 +3,7 @@
 import type { IdentitiesPolicy, IdentityMapping, IssuerMappings } from '../../contract/policy/identities.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { checkIdentities } from '../files/check-identities.js';
-import { readPolicyYaml, type NamedPolicyFile } from '../files/check-policy.js';
+import { readPolicyYaml, type NamedPolicyFile } from '../files/read-policy-file.js';
 import type { Policy } from '../policy.js';
 import { LINT_RULES, type LintMessage } from './lint-rules.js';
 

@@ -1,4 +1,4 @@
-import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../contract/run/effect.js';
+import type { Effect, EffectResult, SandboxFacts, SandboxRequest } from '../../contract/run/effect.js';
 
 /**
  * Executes the sandbox actions. Each method is synchronous: synchronous file access can be free of races, is several
@@ -10,7 +10,7 @@ export interface Sandbox {
   /** Whether the files are on a volume that this process does not have. Then no other method may be called. */
   readonly isElsewhere?: boolean;
   /** The facts about the files at these paths now, without following links. A local read. */
-  gather(request: GatherRequest): SandboxFacts;
+  gather(request: SandboxRequest): SandboxFacts;
   /**
    * Executes an authorized effect, and checks its conditions again at the time of use, without a race. A changed file
    * and its directory are durable (fsync) before this returns (D9).

@@ -7,6 +7,7 @@ import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
 import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
 import { newStepMemory, type StepMemory } from '../../../machines/step-memory.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
+import type { CounterQuery } from '../../contract/policy/counters.js';
 import type { GatherRequest } from '../../contract/run/effect.js';
 import { stepDecisionOf } from '../../contract/run/phase.js';
 import { retryContext, childContext } from '../../contract/run/run-context.js';
@@ -133,12 +134,16 @@ const repeatedVerdict = (outcome: Parameters<typeof stepDecisionOf>[0]): Recorde
   rule_id: null,
 });
 
+/** Values of the same counters hold under another policy too: its conditions may compare them with another limit. */
 const isSameGatherRequest = (one: GatherRequest, other: GatherRequest): boolean =>
-  one.case_id === other.case_id &&
+  (one.case_id === other.case_id || other.case_id === null) &&
+  (other.counters ?? []).every((wanted) => one.counters?.some((counter) => isSameCounter(counter, wanted)) === true) &&
   one.portable_names === other.portable_names &&
   (one.usage || !other.usage) &&
   one.paths.length === other.paths.length &&
   one.paths.every((path, i) => path === other.paths[i]);
+
+const isSameCounter = (one: CounterQuery, other: CounterQuery): boolean => canonicalJson(one) === canonicalJson(other);
 
 /** An approval book applies to its own approval rule only. If it has a request under another rule, it cannot decide. */
 function verdictUnlessAnswered(

@@ -36,6 +36,7 @@ function askingOfStep({ act, facts, input }: StepFacts, policy: Policy): readonl
       run: runOf(act, policy),
       label: act.label,
       files: facts?.paths ?? [],
+      counters: facts?.counters ?? [],
       at: input.received_at,
     },
     policy,

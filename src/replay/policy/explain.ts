@@ -3,7 +3,7 @@
 
 import { CHECK_TOOLS, EXPORT_TOOL } from '../../../machines/high-risk-run.js';
 import type { Json, JsonObject } from '../../contract/json.js';
-import { CONDITIONS_FILE_NAME } from '../../contract/policy/pins.js';
+import { OPTIONAL_FILES } from '../../contract/policy/pins.js';
 import type { Policy } from '../../policy/policy.js';
 import { checksOf, type DecisionCheck } from './decision-checks.js';
 import { decidedConditions } from './decided-conditions.js';
@@ -70,7 +70,7 @@ function decidingConditions(decision: RecordedDecision): readonly DecidingCondit
   const all = decision.policy.conditions?.all ?? [];
   return all
     .filter(({ id }) => ids.includes(id))
-    .map(({ id, line, column, text }) => ({ id, file: CONDITIONS_FILE_NAME, line, column, text }));
+    .map(({ id, line, column, text }) => ({ id, file: OPTIONAL_FILES.conditions, line, column, text }));
 }
 
 /** Yields after each tested change. */

@@ -6,7 +6,7 @@ import type {
   OtherRuleCount,
   PolicyCoverage as PolicyCoverageReport,
 } from '../../contract/evidence/coverage-proof.js';
-import { POLICY_FILES } from '../../contract/policy/pins.js';
+import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../../contract/policy/pins.js';
 import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import { sha256 } from '../../contract/hash.js';
 import { InvariantError } from '../../errors.js';
@@ -74,15 +74,19 @@ export async function coverageOf(source: CoverageSource, range: LogRange): Promi
 /** The hashes of what the first input of a tree pins. */
 const hashPins = (artifacts: readonly StoredArtifact[]): readonly string[] =>
   artifacts
-    .slice(0, POLICY_FILES.length + 2)
+    .slice(0, POLICY_FILES.length + 1 + OPTIONAL_FILE_KEYS.length)
     .map((artifact) => (isWithheld(artifact) ? artifact.sha256 : sha256(artifact.bytes)));
 
-/** A tree pins lanes, roles, actions and machine definitions, and conditions if there are any, in this order. */
+/** A tree pins lanes, roles, actions and machine definitions, and conditions and counters if there are any, in this order. */
 function filesOf(
-  [lanes = '', roles = '', actions = '', , conditions = '']: readonly string[],
+  [lanes = '', roles = '', actions = '', , conditions = '', counters = '']: readonly string[],
   policy: Policy,
 ): PolicyCoverageReport['files'] {
-  return { lanes, roles, actions, ...(policy.conditions === undefined ? {} : { conditions }) };
+  return {
+    ...{ lanes, roles, actions },
+    ...(policy.conditions === undefined ? {} : { conditions }),
+    ...(policy.counters === undefined ? {} : { counters }),
+  };
 }
 
 interface Counted {

@@ -6,7 +6,7 @@ import { LABEL_REFUSALS } from '../../contract/policy/labels.js';
 import { WRITE_MODES, type Lane } from '../../contract/policy/lanes.js';
 import type { Role } from '../../contract/policy/roles.js';
 import { withConditionObligation, withoutCondition, type Conditions } from '../../policy/conditions/conditions.js';
-import { CONDITIONS_FILE_NAME } from '../../contract/policy/pins.js';
+import { OPTIONAL_FILES } from '../../contract/policy/pins.js';
 import { findInconsistencies } from '../../policy/files/policy-consistency.js';
 import type { Policy } from '../../policy/policy.js';
 import { PROHIBITION_NAMES } from '../../policy/prohibitions.js';
@@ -216,7 +216,7 @@ function* approvalEdits(policy: Policy, action: string): Generator<PolicyEdit> {
 function* conditionEdits(policy: Policy): Generator<PolicyEdit> {
   const { conditions } = policy;
   for (const { id, obligation, line } of conditions?.all ?? []) {
-    const named = `condition ${id} (${CONDITIONS_FILE_NAME}:${line})`;
+    const named = `condition ${id} (${OPTIONAL_FILES.conditions}:${line})`;
     const edit = (text: string, changed: Conditions): PolicyEdit => ({
       text: `${named} would have to ${text}`,
       policy: { ...policy, conditions: changed },

@@ -4,7 +4,7 @@
 import { authorizeStep, isPrivileged } from '../../../machines/authorize-step.js';
 import { newStepMemory, type StepInput } from '../../../machines/step-memory.js';
 import { artifactRef } from '../../contract/artifact-ref.js';
-import type { PathFact, SandboxFacts } from '../../contract/run/effect.js';
+import type { GatheredFacts, PathFact } from '../../contract/run/effect.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import { approvalRuleFor, emptyBook } from '../../policy/approval/approval.js';
 import { effectiveRule } from '../../policy/approval/obligation.js';
@@ -62,10 +62,11 @@ function decide({ request }: PolicyTest, policy: Policy): TestDecision {
   const atStart = authorizeStep(step, { kind: 'start', account: input.account }, policy);
   if (atStart.verdict !== null) return toDecision(step, atStart, policy);
   if (!isPrivileged(step, policy)) return { decision: 'allow', rule: null };
-  const { paths, usage } = requireGatherRequest(step, policy);
-  const facts: SandboxFacts = {
+  const { paths, usage, counters = [] } = requireGatherRequest(step, policy);
+  const facts: GatheredFacts = {
     paths: paths.map((path) => factOf(path, request.files)),
     usage: usage ? { bytes: 0, files: 0 } : null,
+    counters: counters.map(({ name, key, adds }) => ({ name, key, used: usedOf(name, request), since: null, adds })),
   };
   return toDecision(step, authorizeStep(step, { kind: 'facts', facts }, policy), policy);
 }
@@ -82,6 +83,9 @@ function toDecision(
   const { quorum = 0, approver_roles: roles = [] } = rule ?? {};
   return { decision: 'approval', rule: verdict.rule_id, quorum, roles };
 }
+
+const usedOf = (name: string, { counters = {} }: PolicyTest['request']): number =>
+  Object.hasOwn(counters, name) ? (counters[name] ?? 0) : 0;
 
 function factOf(path: string, files: PolicyTest['request']['files'] = {}): PathFact {
   const bytes = Object.hasOwn(files, path) ? files[path] : undefined;

@@ -7,7 +7,7 @@ import type { StartRunEvent } from '../../../machines/high-risk-run.js';
 import type { StepInput } from '../../../machines/step-memory.js';
 import type { ApprovalBook } from '../../contract/run/approval.js';
 import type { Amounts } from '../../contract/run/budget.js';
-import type { GatherRequest, SandboxFacts } from '../../contract/run/effect.js';
+import type { GatheredFacts, GatherRequest } from '../../contract/run/effect.js';
 import type { JsonObject } from '../../contract/json.js';
 import type { Label } from '../../contract/policy/labels.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';
@@ -25,7 +25,7 @@ export interface RecordedVerdict {
 /** Why another policy cannot decide: the ledger lacks facts that this policy needs. */
 export const UNDECIDABLE = {
   'facts.not_gathered':
-    'The decision needs facts of the sandbox that the recorded run did not gather, or gathered in another way.',
+    'The decision needs facts of the sandbox or counters that the recorded run did not gather, or gathered otherwise.',
   'approval.other_rule': 'The votes were given under another approval rule.',
   'finish.awaits_votes': 'FINISH would wait for the votes on the pending requests of its run.',
   'payload.not_recorded': 'The payload exceeded the limit of its time, and only its first bytes were recorded.',
@@ -65,7 +65,7 @@ export interface StepFacts {
   readonly approvals: ApprovalBook;
   /** The query of the sandbox and its result; each null if it does not exist. */
   readonly gathered: GatherRequest | null;
-  readonly facts: SandboxFacts | null;
+  readonly facts: GatheredFacts | null;
   /** Whether the step was cancelled before the facts arrived. */
   readonly ending: boolean;
   /** The proposed action; null if the step has no mediated run. */

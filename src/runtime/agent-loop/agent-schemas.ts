@@ -5,6 +5,7 @@ import type { ActionDefinition } from '../../contract/policy/actions.js';
 import { ARTIFACT_KINDS, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
 import { isOpeningInput, type OpenInput, type RunCreated } from '../../contract/run/entry.js';
 import type { Lane } from '../../contract/policy/lanes.js';
+import { optionalValues } from '../../contract/policy/pins.js';
 import type { Exposure } from '../../contract/run/response.js';
 import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../contract/schema-documents.js';
 import { InvariantError, LedgerError, RunError } from '../../errors.js';
@@ -65,9 +66,9 @@ export function schemasOf(
 }
 
 async function loadPinnedPolicy(ledger: Pick<LedgerReader, 'systemArtifact'>, opened: PinnedFiles): Promise<Policy> {
-  const { lanes, roles, actions, conditions } = opened.policies;
+  const { lanes, roles, actions, ...optional } = opened.policies;
   const required = [lanes.artifact, roles.artifact, actions.artifact, opened.machines];
-  const refs = conditions === undefined ? required : [...required, conditions.artifact];
+  const refs = [...required, ...optionalValues(optional).map(({ artifact }) => artifact)];
   return policyOf(await Promise.all(refs.map((ref) => loadMaterial(ledger, ref))));
 }
 

@@ -8,7 +8,7 @@
 //   RUN_VERIFICATION REVIEW_PHASE  the platform's own checks for a session
 //   any other action               a registered action
 
-import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../contract/run/effect.js';
+import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../../contract/run/effect.js';
 import { ACTION_NAMES } from '../../contract/policy/actions.js';
 import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
 import type { Effects } from '../../engine/tree-engine.js';
@@ -69,7 +69,7 @@ export class EffectGateway implements Effects {
     return this.#sandbox.isElsewhere ?? false;
   }
 
-  gather(request: GatherRequest): SandboxFacts {
+  gather(request: SandboxRequest): SandboxFacts {
     return this.#sandbox.gather(request);
   }
 

@@ -2,7 +2,7 @@
 
 import { byPath } from '../../bagit/write-bag.js';
 import { isSystemRef, type ArtifactRef } from '../../contract/artifact-ref.js';
-import { CONDITIONS_FILE, presentFiles } from '../../contract/policy/pins.js';
+import { presentFiles } from '../../contract/policy/pins.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import { isOpeningInput, type OpeningInput, type RecordedInput } from '../../contract/run/entry.js';
 import { BagError, LedgerError } from '../../errors.js';
@@ -119,7 +119,7 @@ export class ContentCollector {
     for (const name of presentFiles(policies)) {
       const ref = policies[name]?.artifact;
       if (ref === undefined) continue;
-      const ending = name === CONDITIONS_FILE ? 'cedar' : 'yaml';
+      const ending = name === 'conditions' ? 'cedar' : 'yaml';
       this.#addFile({ path: `policies/${name}-${ref.hash_sha256}.${ending}`, ref, place });
     }
     this.#addFile({ path: `machines/${machines.hash_sha256}.json`, ref: machines, place });

@@ -2,6 +2,7 @@
 
 import type { ActionDefinition } from '../../contract/policy/actions.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import type { CounterFact } from '../../contract/policy/counters.js';
 import type { Label } from '../../contract/policy/labels.js';
 import type { PathFact } from '../../contract/run/effect.js';
 import type { RunContext } from '../../contract/run/run-context.js';
@@ -25,6 +26,8 @@ export interface ConditionedRequest {
   readonly label: Label;
   /** The files at the paths, in their order; empty if no facts were gathered. */
   readonly files: readonly PathFact[];
+  /** Empty if no facts were gathered. */
+  readonly counters: readonly Pick<CounterFact, 'name' | 'used'>[];
   /** When the proposal was received. */
   readonly at: string;
 }
@@ -89,10 +92,11 @@ function stepRequests(
   applicable: ActionConditions,
   conditions: Conditions,
 ): readonly CedarRequest[] {
-  const { definition, args, run, files } = subject;
+  const { definition, args, run, files, counters } = subject;
   const parts = {
     ...sharedContext(subject, conditions),
     args: () => recordToCedar(applicable.args, readableArgs(definition, args)),
+    counters: () => Object.fromEntries(counters.flatMap(({ name, used }) => (used === null ? [] : [[name, used]]))),
   };
   const context = contextOf(parts, applicable);
   if (applicable.action.resource !== 'Path') {

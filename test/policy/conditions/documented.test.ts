@@ -1,32 +1,18 @@
-// The examples of docs/conditions.md: each is a valid policy file, or a valid table of tests.
+// The examples of docs/conditions.md and docs/counters.md: each is a valid policy file, or a valid table of tests.
 
 import { expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createCatalogue, type ToolDefinition } from '../../../src/contract/policy/catalogue.js';
 import { checkPolicy } from '../../../src/policy/files/check-policy.js';
 import { readPolicyTests } from '../../../src/policy/files/policy-test-file.js';
+import { refundCatalogue as catalogue } from '../../fixtures/refund-catalogue.js';
 import { shippedBytes } from '../../fixtures/tree.js';
 import { ROOT } from '../../root.js';
 
-const page = readFileSync(join(ROOT, 'docs/conditions.md'), 'utf8');
-const blocksOf = (language: string): readonly string[] =>
+const pageOf = (name: string): string => readFileSync(join(ROOT, 'docs', name), 'utf8');
+const blocksOf = (language: string, page = pageOf('conditions.md')): readonly string[] =>
   [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, block = '']) => block);
 
-const properties = { amount: { type: 'integer' }, order: { type: 'string' }, to: { type: 'string' } };
-const tool = (name: string, required: readonly string[]): ToolDefinition => ({
-  name,
-  summary: 'A tool.',
-  input: { type: 'object', properties, required: [...required], additionalProperties: false },
-  output: { type: 'object', properties: {}, additionalProperties: false },
-  idempotent: false,
-  timeout_ms: 1_000,
-  result_bytes_max: 1_000,
-  outside: name === 'mail.send',
-  confidentiality: [],
-});
-const tools = [tool('payments.refund', ['amount', 'order']), tool('mail.send', ['to'])];
-const catalogue = createCatalogue({ actions: [], tools, targets: [] });
 const named = (name: 'lanes' | 'roles' | 'actions') => ({ path: `${name}.yaml`, bytes: shippedBytes(name) });
 
 test.each(blocksOf('cedar').map((block) => [block]))('%s', (block) => {
@@ -43,4 +29,15 @@ test.each(blocksOf('yaml').map((block) => [block]))('%s', (block) => {
 
 test('the page has examples', () => {
   expect([blocksOf('cedar').length, blocksOf('yaml').length]).toEqual([5, 1]);
+});
+
+test('the counters of docs/counters.md, and the condition that reads them', () => {
+  const page = pageOf('counters.md');
+  const [[yaml = ''], [cedar = '']] = [blocksOf('yaml', page), blocksOf('cedar', page)];
+  const counters = { path: 'counters.yaml', bytes: Buffer.from(yaml) };
+  const conditions = { path: 'conditions.cedar', bytes: Buffer.from(cedar) };
+  const files = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };
+  const { findings, policy } = checkPolicy({ ...files, conditions, counters }, catalogue);
+  expect(findings).toEqual([]);
+  expect(policy?.counters?.all).toHaveLength(1);
 });

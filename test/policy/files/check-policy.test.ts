@@ -4,12 +4,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { POLICY_FILES, type PolicyFile } from '../../../src/contract/policy/pins.js';
 import { PolicyError } from '../../../src/errors.js';
-import {
-  checkPolicy,
-  formatFinding,
-  loadPolicy,
-  type NamedPolicyFile,
-} from '../../../src/policy/files/check-policy.js';
+import { checkPolicy, formatFinding, loadPolicy } from '../../../src/policy/files/check-policy.js';
+import type { NamedPolicyFile } from '../../../src/policy/files/read-policy-file.js';
 import { FINDING_RULES, type FindingRule } from '../../../src/policy/files/policy-finding.js';
 
 const RIGHT: Readonly<Record<PolicyFile, string>> = {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { readSmallFile, replaceFile } from '../../../adapters/files/small-file.js';
-import { CONDITIONS_FILE_NAME } from '../../../contract/policy/pins.js';
+import { OPTIONAL_FILES } from '../../../contract/policy/pins.js';
 import { PolicyError, usageError } from '../../../errors.js';
 import { formatConditions } from '../../../policy/conditions/format-conditions.js';
 import { CONDITION_BYTES_MAX } from '../../../policy/conditions/condition-file.js';
@@ -20,7 +20,7 @@ export const policyFormat: CliCommand = {
   async run(args, io) {
     const folder = findContractFolder(args, io);
     if (!folder.isChosen) throw usageError('no contract folder: name one with --contract DIR');
-    const path = join(folder.path, 'policy', CONDITIONS_FILE_NAME);
+    const path = join(folder.path, 'policy', OPTIONAL_FILES.conditions);
     const shown = displayPath(path, io);
     const bytes = readSmallFile(path, { bytesMax: CONDITION_BYTES_MAX });
     if (bytes === null) throw usageError(`${shown} does not exist`);

@@ -1,6 +1,12 @@
 import { createCatalogue } from '../../../contract/policy/catalogue.js';
 import { schemaToText } from '../../../policy/conditions/cedar.js';
-import { cedarSchemaOf, conditionActions, scopeShape } from '../../../policy/conditions/condition-schema.js';
+import { loadCounters } from '../../../policy/counters/counters.js';
+import {
+  cedarSchemaOf,
+  conditionActions,
+  counterShape,
+  scopeShape,
+} from '../../../policy/conditions/condition-schema.js';
 import { checkPolicy } from '../../../policy/files/check-policy.js';
 import { NO_OPERANDS, type CliCommand } from '../../command.js';
 import {
@@ -26,9 +32,12 @@ export const policySchema: CliCommand = {
   async run(args, io) {
     const registrations = await readRegistrations(args, io);
     const { files } = await loadContract(findContractFolder(args, io), io, { registrations });
+    const catalogue = createCatalogue(registrations);
     const { lanes, roles, actions } = files;
-    const policy = requireValidPolicy(checkPolicy({ lanes, roles, actions }, createCatalogue(registrations)));
-    const schema = cedarSchemaOf(conditionActions(policy.catalogue), scopeShape(policy.lanes.values()));
+    const policy = requireValidPolicy(checkPolicy({ lanes, roles, actions }, catalogue));
+    const { counters } = files.counters === undefined ? {} : loadCounters(files.counters, catalogue, true);
+    const shapes = { scope: scopeShape(policy.lanes.values()), counters: counterShape(counters) };
+    const schema = cedarSchemaOf(conditionActions(catalogue), shapes);
     await io.stdout.write(args.flag('json') ? jsonLine(schema) : `${schemaToText(schema).trimEnd()}\n`);
     return 0;
   },

@@ -1,0 +1,171 @@
+// How much each counter has counted, from the entries of the ledger alone.
+//
+//   N1. A step is counted from the entry with its facts on, so a decision counts all steps that were decided before it.
+//   N2. The trace of the step settles it: nothing remains of a denied or failed one; one that has happened, or may have,
+//       stays. What a step gives back counts only once it has certainly happened.
+//   N3. An unknown outcome counts until a person resolves it. A later report of the caller changes nothing: it proves
+//       nothing.
+//   N4. Steps are kept for as long as the longest window. Counters without a window need only their sum.
+
+import type { CounterFact, CounterQuery, CounterWindow } from '../../contract/policy/counters.js';
+import type { Entry, FactsInput, RecordedInput } from '../../contract/run/entry.js';
+import type { StepTrace } from '../../contract/run/step-trace.js';
+import type { TreeEntry } from '../../ports/ledger/log-store.js';
+import { windowStart } from '../../policy/counters/counter-window.js';
+import { CounterAccount } from './counter-account.js';
+
+const UNKNOWN_MAX = 65_536;
+/** Longer than every window: 999 hours, or a month. */
+const KEPT_MS = 45 * 86_400_000;
+
+/** What counts a step that has no trace yet, or whose outcome is unknown. */
+interface OpenStep {
+  readonly at: number;
+  readonly counters: readonly CounterFact[];
+  /** The attempt whose outcome is unknown; null: none. */
+  unknown_run_id: string | null;
+}
+
+export class CounterBook {
+  readonly #accounts = new Map<string, CounterAccount>();
+  /** The accounts of runs and trees, by their tree: they are of no use once it has ended. */
+  readonly #ofTree = new Map<string, Set<string>>();
+  /** By the agent run whose step it is. */
+  readonly #open = new Map<string, OpenStep>();
+  /** Steps with an unknown outcome, by their mediated run. */
+  readonly #unknown = new Map<string, OpenStep>();
+  #latest = -Infinity;
+  /** Before this time the book lacks steps: their entries were archived. Null: it is complete. */
+  completeFrom: number | null = null;
+
+  /** What the counters of a request have counted at this time, as its facts record them. */
+  read(queries: readonly CounterQuery[], time: string): readonly CounterFact[] {
+    return queries.map((query) => this.#read(query, Math.max(Date.parse(time), this.#latest)));
+  }
+
+  #read({ name, key, window, adds, isUncountable }: CounterQuery, at: number): CounterFact {
+    const from = window === undefined ? null : windowStart(window, at);
+    const since = from === null ? null : new Date(from).toISOString();
+    const isKnown =
+      isUncountable !== true && (this.completeFrom === null || (from !== null && from >= this.completeFrom));
+    const used = isKnown ? this.#used(accountKey({ name, key }), window, from) : null;
+    return { name, key, used, since, adds };
+  }
+
+  /** What is given back may be more than what was used in the window. */
+  #used(key: string, window: CounterWindow | undefined, from: number | null): number | null {
+    const account = this.#accounts.get(key);
+    if (account === undefined) return 0;
+    const used = from === null ? account.total : account.sumSince(JSON.stringify(window), from);
+    return Number.isSafeInteger(used) ? Math.max(0, used) : null;
+  }
+
+  /** Whether the book needs the entry that this text is: entries that are read one by one need not be parsed for it. */
+  needs({ type, text }: Pick<TreeEntry, 'type' | 'text'>): boolean {
+    if (type === 'step_trace') return this.#open.size > 0;
+    return type === 'input' && INPUTS.some((part) => text.includes(part));
+  }
+
+  /** Adds an entry. Entries of a tree come in their order. */
+  apply(entry: Entry): void {
+    if (entry.type === 'step_trace') this.#settle(entry.body);
+    else if (entry.type === 'input') this.#applyInput(entry.body);
+  }
+
+  #applyInput(input: RecordedInput): void {
+    if (input.kind === 'facts' && input.counters !== undefined) this.#begin(input, input.counters);
+    else if (input.kind === 'result' && input.status === 'unknown') this.#noteUnknown(input.run_id);
+    else if (input.kind === 'resolve') this.#resolve(input.run_id, input.outcome === 'done');
+  }
+
+  #begin({ run_id, time }: FactsInput, counters: readonly CounterFact[]): void {
+    const step: OpenStep = { at: Date.parse(time), counters, unknown_run_id: null };
+    this.#latest = Math.max(this.#latest, step.at);
+    this.#open.set(run_id, step);
+    this.#change(step, (adds) => adds > 0, 1);
+  }
+
+  /** The id of a mediated run begins with that of the agent run. */
+  #noteUnknown(mediated_run_id: string): void {
+    for (let end = mediated_run_id.lastIndexOf('.'); end > 0; end = mediated_run_id.lastIndexOf('.', end - 1)) {
+      const step = this.#open.get(mediated_run_id.slice(0, end));
+      if (step !== undefined) step.unknown_run_id = mediated_run_id;
+    }
+  }
+
+  /** N2. */
+  #settle({ run_id, decision, outcome, cause, result, mediated_run_id }: StepTrace): void {
+    const step = this.#open.get(run_id);
+    if (step === undefined) return;
+    this.#open.delete(run_id);
+    const hasSucceeded = decision === 'ALLOW' && outcome === 'SUCCESS';
+    // The caller executes a step without a result, and nothing proves that it has.
+    const isUnknown = hasSucceeded
+      ? result === null
+      : decision === 'ALLOW' && (step.unknown_run_id !== null || MAY_HAVE_HAPPENED.has(cause ?? ''));
+    if (isUnknown) this.#noteOpen(step.unknown_run_id ?? mediated_run_id, step);
+    else if (hasSucceeded) this.#change(step, (adds) => adds < 0, 1);
+    else this.#change(step, (adds) => adds > 0, -1);
+  }
+
+  /** Beyond the limit, the oldest can no longer be resolved, and stay counted. */
+  #noteOpen(mediated_run_id: string | null, step: OpenStep): void {
+    if (mediated_run_id === null) return;
+    this.#unknown.set(mediated_run_id, step);
+    const [oldest] = this.#unknown.keys();
+    if (this.#unknown.size > UNKNOWN_MAX && oldest !== undefined) this.#unknown.delete(oldest);
+  }
+
+  /** N3. */
+  #resolve(mediated_run_id: string, hasHappened: boolean): void {
+    const step = this.#unknown.get(mediated_run_id);
+    if (step === undefined) return;
+    this.#unknown.delete(mediated_run_id);
+    if (hasHappened) this.#change(step, (adds) => adds < 0, 1);
+    else this.#change(step, (adds) => adds > 0, -1);
+  }
+
+  #change({ at, counters }: OpenStep, applies: (adds: number) => boolean, sign: 1 | -1): void {
+    for (const fact of counters) {
+      if (!applies(fact.adds)) continue;
+      const account = this.#accountOf(fact);
+      const counted = { at, adds: fact.adds };
+      if (sign === 1) account.add(counted);
+      else account.remove(counted);
+      account.dropBefore(this.#latest - KEPT_MS);
+    }
+  }
+
+  #accountOf({ name, key }: CounterFact): CounterAccount {
+    const id = accountKey({ name, key });
+    const known = this.#accounts.get(id);
+    if (known !== undefined) return known;
+    const account = new CounterAccount();
+    this.#accounts.set(id, account);
+    const tree_id = treeOf(key);
+    if (tree_id !== null) this.#ofTree.set(tree_id, (this.#ofTree.get(tree_id) ?? new Set()).add(id));
+    return account;
+  }
+
+  /** Forgets the counters over an ended tree and its runs. */
+  endTree(tree_id: string): void {
+    for (const id of this.#ofTree.get(tree_id) ?? []) this.#accounts.delete(id);
+    this.#ofTree.delete(tree_id);
+  }
+
+  /** Forgets the counters over all other trees and their runs. */
+  keepTrees(open: ReadonlySet<string>): void {
+    for (const tree_id of [...this.#ofTree.keys()]) if (!open.has(tree_id)) this.endTree(tree_id);
+  }
+}
+
+/** The tree of a counter over a run or tree; null for any other. */
+function treeOf(key: string): string | null {
+  if (!key.startsWith('run:') && !key.startsWith('tree:')) return null;
+  return key.slice(key.indexOf(':') + 1).split('.', 1)[0] ?? null;
+}
+
+const INPUTS = ['"counters":[', '"status":"unknown"', '"kind":"resolve"'];
+const MAY_HAVE_HAPPENED: ReadonlySet<string> = new Set(['OUTCOME_UNKNOWN', 'REPEATABLE']);
+
+const accountKey = ({ name, key }: Pick<CounterFact, 'name' | 'key'>): string => `${name} ${key}`;

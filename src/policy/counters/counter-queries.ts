@@ -1,0 +1,81 @@
+// Which counters a step depends on, and what it adds to them.
+
+import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import type { Counted, Counter, CounterQuery } from '../../contract/policy/counters.js';
+import type { RunContext } from '../../contract/run/run-context.js';
+import type { Policy } from '../policy.js';
+
+/** What a step proposes; `name` is that of conditions, with the tool or table. */
+export interface CountedStep {
+  readonly name: string;
+  readonly args: JsonObject;
+}
+
+/** The counters that count the step, and all counters if a condition of its action reads any. */
+export function counterQueries(
+  step: CountedStep,
+  agent: RunContext,
+  { counters, conditions }: Policy,
+): readonly CounterQuery[] {
+  if (counters === undefined || conditions === undefined) return [];
+  const applicable = conditions.forAction(step.name);
+  const isRead = applicable !== null && applicable.reads.context?.has('counters') !== false;
+  return counters.all.flatMap((counter) => queryOf(counter, step, agent, isRead));
+}
+
+function queryOf(counter: Counter, step: CountedStep, agent: RunContext, isRead: boolean): readonly CounterQuery[] {
+  const { name, over, window, currency } = counter;
+  const id = subjectOf(over, agent);
+  if (id === null) return [];
+  const added = amountOf(counter.counts, step, currency);
+  const returned = amountOf(counter.gives_back ?? [], step, currency);
+  if (added === undefined && returned === undefined && !isRead) return [];
+  const isUncountable = added === null || returned === null;
+  return [
+    {
+      name,
+      key: `${over}:${id}`,
+      adds: isUncountable ? 0 : (added ?? 0) - (returned ?? 0),
+      ...(window === undefined ? {} : { window }),
+      ...(isUncountable ? { isUncountable } : {}),
+    },
+  ];
+}
+
+function subjectOf(over: Counter['over'], { run_id, root_run_id, case_id, actor, role_id }: RunContext): string | null {
+  switch (over) {
+    case 'run':
+      return run_id;
+    case 'tree':
+      return root_run_id;
+    case 'case':
+      return case_id;
+    case 'actor':
+      return actor.actor_id;
+    case 'role':
+      return role_id;
+  }
+}
+
+/** @returns undefined if the step is not counted, null if its amount is in another currency */
+function amountOf(
+  counted: readonly Counted[],
+  { name, args }: CountedStep,
+  currency: string | undefined,
+): number | null | undefined {
+  const found = counted.find(({ action }) => action === name);
+  if (found === undefined) return undefined;
+  const input = name.startsWith('CALL_TOOL:') && isJsonObject(args['input']) ? args['input'] : args;
+  if (found.currency !== undefined && valueAt(input, found.currency) !== currency) return null;
+  if (found.sum === undefined) return 1;
+  const amount = valueAt(input, found.sum);
+  // A negative amount would give back what no policy gives back.
+  return typeof amount === 'number' && Number.isSafeInteger(amount) && amount >= 0 ? amount : null;
+}
+
+function valueAt(args: JsonObject, path: string): Json | undefined {
+  let found: Json | undefined = args;
+  for (const name of path.split('.'))
+    found = isJsonObject(found) && Object.hasOwn(found, name) ? found[name] : undefined;
+  return found;
+}
