@@ -55,6 +55,7 @@ const app = await Application.bootstrap({
   ],
   lightHighlightTheme: 'github-light-default',
   darkHighlightTheme: 'github-dark-default',
+  ignoredHighlightLanguages: ['cedar'],
   favicon: join(ROOT, 'site/favicon.svg'),
   customFooterHtml: `Turnpike ${PACKAGE.version}, Apache License 2.0`,
   sortEntryPoints: false,

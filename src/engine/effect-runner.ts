@@ -49,13 +49,13 @@ export class EffectRunner {
     this.#reservations = reservations;
   }
 
-  gather({ case_id, counters: _, ...request }: GatherRequest): SandboxFacts {
-    if (case_id === null || (request.paths.length === 0 && !request.usage)) return NO_FACTS;
+  gather({ case_id, paths, usage, portable_names }: GatherRequest): SandboxFacts {
+    if (case_id === null || (paths.length === 0 && !usage)) return NO_FACTS;
     const facts = attempt(() => {
-      const answer = copyOf(this.#effects.gather({ case_id, ...request }));
+      const answer = copyOf(this.#effects.gather({ case_id, paths, usage, portable_names }));
       return isConforming(SandboxFacts, answer) ? answer : undefined;
     });
-    return facts ?? { paths: request.paths.map(() => ({ status: 'error', cause: 'INTERNAL' })), usage: null };
+    return facts ?? { paths: paths.map(() => ({ status: 'error', cause: 'INTERNAL' })), usage: null };
   }
 
   run(effect: Effect, inCommit = false): EffectOutcome | Promise<EffectOutcome> {

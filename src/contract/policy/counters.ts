@@ -15,7 +15,7 @@ const Name = Type.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' });
 const ActionName = Type.String({ minLength: 1, maxLength: 200 });
 const Argument = Type.String({ minLength: 1, maxLength: 120 });
 
-const Counted = Type.Object(
+const CountedAction = Type.Object(
   {
     /** As in conditions: `WRITE_FILE`, `CALL_TOOL:payments.refund`, `WRITE_RECORD:invoices`. */
     action: ActionName,
@@ -26,7 +26,7 @@ const Counted = Type.Object(
   },
   closed,
 );
-export type Counted = Static<typeof Counted>;
+export type CountedAction = Static<typeof CountedAction>;
 
 export const CounterWindow = Type.Union([
   /** At most 9999 minutes, 999 hours or 31 days. */
@@ -47,10 +47,10 @@ export const Counter = Type.Object(
     over: OneOf(COUNTER_SUBJECTS),
     /** Absent: everything that the ledger has. */
     window: Type.Optional(CounterWindow),
-    /** The currency of the amounts, in ISO 4217. An amount in another one is not counted, and no condition gets a value. */
+    /** The currency of the amounts, in ISO 4217. With an amount in another one, conditions get no value. */
     currency: Type.Optional(Type.String({ pattern: '^[A-Z]{3}$' })),
-    counts: Type.Array(Counted, { minItems: 1, maxItems: 32 }),
-    gives_back: Type.Optional(Type.Array(Counted, { maxItems: 32 })),
+    counts: Type.Array(CountedAction, { minItems: 1, maxItems: 32 }),
+    gives_back: Type.Optional(Type.Array(CountedAction, { maxItems: 32 })),
   },
   closed,
 );

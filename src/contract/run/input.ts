@@ -6,7 +6,7 @@ import { ArtifactRef } from '../artifact-ref.js';
 import { BudgetLimits } from './budget.js';
 import { Label } from '../policy/labels.js';
 import { OverlayFact } from '../policy/overlay.js';
-import { Pin, PIN_PROBLEMS } from '../policy/pins.js';
+import { PinnedPolicies } from './pinned-policies.js';
 import { namedActorProperties } from '../person.js';
 import { EXPOSURES } from './response.js';
 import { COUNTERS_MAX, CounterFact } from '../policy/counters.js';
@@ -40,11 +40,6 @@ const Reason = Type.String({ maxLength: 160 });
 /** Free text that belongs to the input: an artifact of the case, erased with it (C90). */
 const noteProperties = { note_ref: Type.Optional(ArtifactRef) };
 
-const PolicyPin = Type.Union([
-  Type.Object({ ...Pin.properties, artifact: ArtifactRef }, closed),
-  Type.Object({ problem: OneOf(PIN_PROBLEMS), artifact: ArtifactRef }, closed),
-]);
-
 /** The caller of a session and its role. */
 const RecordedCaller = Type.Object({ actor: Actor, role: OneOf(SESSION_ROLES) }, closed);
 
@@ -58,16 +53,7 @@ export const OpenInput = Type.Object(
     case_id: Nullable(CaseId),
     taxonomy_versions: Nullable(TaxonomyVersions),
     scope: Type.Record(Type.String({ maxLength: 120 }), Type.String({ maxLength: 400 })),
-    policies: Type.Object(
-      {
-        lanes: PolicyPin,
-        roles: PolicyPin,
-        actions: PolicyPin,
-        conditions: Type.Optional(PolicyPin),
-        counters: Type.Optional(PolicyPin),
-      },
-      closed,
-    ),
+    policies: PinnedPolicies,
     machines: ArtifactRef,
     /** Scope values that are not identifiers; the scope holds their hashes (C90). */
     notes: Type.Optional(Type.Array(ArtifactRef, { maxItems: 32 })),

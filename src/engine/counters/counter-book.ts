@@ -1,17 +1,17 @@
 // How much each counter has counted, from the entries of the ledger alone.
 //
-//   N1. A step is counted from the entry with its facts on, so a decision counts all steps that were decided before it.
-//   N2. The trace of the step settles it: nothing remains of a denied or failed one; one that has happened, or may have,
-//       stays. What a step gives back counts only once it has certainly happened.
+//   N1. A step is counted from the entry with its facts on, so a decision counts all steps decided before it.
+//   N2. The trace of the step settles it: nothing remains of a denied or failed one; one that has happened, or may
+//       have, stays. What a step gives back counts only once it has certainly happened.
 //   N3. An unknown outcome counts until a person resolves it. A later report of the caller changes nothing: it proves
 //       nothing.
 //   N4. Steps are kept for as long as the longest window. Counters without a window need only their sum.
 
+import { windowStart } from '../../contract/policy/counter-window.js';
 import type { CounterFact, CounterQuery, CounterWindow } from '../../contract/policy/counters.js';
 import type { Entry, FactsInput, RecordedInput } from '../../contract/run/entry.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { TreeEntry } from '../../ports/ledger/log-store.js';
-import { windowStart } from '../../policy/counters/counter-window.js';
 import { CounterAccount } from './counter-account.js';
 
 const UNKNOWN_MAX = 65_536;

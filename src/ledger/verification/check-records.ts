@@ -30,6 +30,8 @@ export interface RecordSource {
   readonly newFold: () => RecordFold;
   /** Whether a tree's entries are archived. Its records can then be checked only if the archive is given. */
   readonly isArchived?: (tree_id: string) => Promise<boolean>;
+  /** Whether the log got an entry of the tree after it had this size, or will. If absent, there is no such tree. */
+  readonly isAfter?: (tree_id: string, size: number) => Promise<boolean>;
 }
 
 /** A recorded tree that is being read. */
@@ -52,10 +54,7 @@ export class RecordCheck {
     this.#source = source;
   }
 
-  /**
-   * Lists the trees that have records now. A log that is read after this call has all of their entries. @throws
-   * LedgerError
-   */
+  /** Lists the trees that have records now. @throws LedgerError */
   begin(): Promise<readonly LedgerFinding[]> {
     return this.#catchUnreadable(async () => {
       for await (const { tree_id, seq } of this.#source.table.trees()) {
@@ -90,10 +89,13 @@ export class RecordCheck {
     return this.#compareRecords(tree_id, open);
   }
 
-  /** Reports records that cover more entries of a tree than the log has. */
-  *finish(): Iterable<LedgerFinding & { readonly tree_id: string }> {
+  /**
+   * Reports records that cover more entries of a tree than the log had when it was read. Records can be stored before
+   * the log has their entries.
+   */
+  async *finish(size: number): AsyncIterable<LedgerFinding & { readonly tree_id: string }> {
     for (const [tree_id, seq] of this.#recorded) {
-      if (this.#archived.has(tree_id)) continue;
+      if (this.#archived.has(tree_id) || (await this.#source.isAfter?.(tree_id, size)) === true) continue;
       const message = `the run records cover the first ${seq} entries of ${tree_id}, but the log lacks some of them`;
       yield { tree_id, rule: 'record.differs', message };
     }

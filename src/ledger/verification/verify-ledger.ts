@@ -115,12 +115,14 @@ export async function verifyLedger(
     if (found.length < problems_max) {
       report(await checkEnd(log, head, source));
       report(checks.finish());
+      report(await checks.finishRecords(log.size));
       report(await checks.checkListedTrees(begin.size, log.size));
     }
   } catch (error) {
     const place = { ...WHOLE_LOG, log_index: checks.next };
     report(placeFindings(place, [{ rule: 'log.unreadable', message: tamperingMessage(error) }]));
     report(checks.finish());
+    report(await checks.finishRecords(log.size));
   }
   if (found.length > 0) return refusedVerdict(sortProblems(found).slice(0, problems_max));
   const verified: VerifiedEntries = {
@@ -205,9 +207,15 @@ class LedgerChecks {
     yield* this.#runs?.finish((tree_id) => !this.#broken.has(tree_id)) ?? [];
     yield* this.#source.replay?.finish() ?? [];
     yield* this.keys?.finish(this.#source.begin?.size ?? 0) ?? [];
-    for (const { tree_id, ...finding } of this.#records?.finish() ?? []) {
-      yield { place: { ...WHOLE_LOG, tree_id }, finding };
-    }
+  }
+
+  /** Reports records of entries that the log lacks. The log had `size` entries when the reading ended. */
+  async finishRecords(size: number): Promise<readonly PlacedFinding[]> {
+    const found: PlacedFinding[] = [];
+    if (this.#records === null) return found;
+    for await (const { tree_id, ...finding } of this.#records.finish(size))
+      found.push({ place: { ...WHOLE_LOG, tree_id }, finding });
+    return found;
   }
 
   /**

@@ -5,7 +5,6 @@ import type { ActionDefinition } from '../../contract/policy/actions.js';
 import type { Catalogue, TargetDefinition } from '../../contract/policy/catalogue.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 import { HIGH_RISK_KINDS } from '../../contract/run/input.js';
-import type { Counters } from '../counters/counters.js';
 import type { CedarSchema } from './cedar.js';
 import { BOOLEAN, DATETIME, LONG, recordShapeOf, recordTypeOf, STRING, type RecordShape } from './value-shape.js';
 
@@ -127,9 +126,9 @@ const FILE: RecordShape = {
 };
 
 /** The values of counters; a promotion or export has none. */
-export const counterShape = (counters: Counters | undefined): RecordShape => ({
+export const counterShape = (counters: readonly { readonly name: string }[] = []): RecordShape => ({
   kind: 'Record',
-  attributes: (counters?.all ?? []).map(({ name }) => ({ name, shape: LONG, required: true })),
+  attributes: counters.map(({ name }) => ({ name, shape: LONG, required: true })),
 });
 
 /** The parts of a context whose types follow from the policy. */

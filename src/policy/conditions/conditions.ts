@@ -63,7 +63,7 @@ function indexConditions(all: readonly Condition[], { catalogue, lanes, counters
     all,
     actions,
     scope,
-    schema: cedarSchemaOf(actions, { scope, counters: counterShape(counters) }),
+    schema: cedarSchemaOf(actions, { scope, counters: counterShape(counters?.all) }),
     forAction(name) {
       const known = byAction.get(name);
       if (known !== undefined) return known;

@@ -1,19 +1,19 @@
 // Which counters a step depends on, and what it adds to them.
 
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import type { Counted, Counter, CounterQuery } from '../../contract/policy/counters.js';
+import type { CountedAction, Counter, CounterQuery } from '../../contract/policy/counters.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import type { Policy } from '../policy.js';
 
 /** What a step proposes; `name` is that of conditions, with the tool or table. */
-export interface CountedStep {
+export interface CountableStep {
   readonly name: string;
   readonly args: JsonObject;
 }
 
 /** The counters that count the step, and all counters if a condition of its action reads any. */
 export function counterQueries(
-  step: CountedStep,
+  step: CountableStep,
   agent: RunContext,
   { counters, conditions }: Policy,
 ): readonly CounterQuery[] {
@@ -23,7 +23,7 @@ export function counterQueries(
   return counters.all.flatMap((counter) => queryOf(counter, step, agent, isRead));
 }
 
-function queryOf(counter: Counter, step: CountedStep, agent: RunContext, isRead: boolean): readonly CounterQuery[] {
+function queryOf(counter: Counter, step: CountableStep, agent: RunContext, isRead: boolean): readonly CounterQuery[] {
   const { name, over, window, currency } = counter;
   const id = subjectOf(over, agent);
   if (id === null) return [];
@@ -59,8 +59,8 @@ function subjectOf(over: Counter['over'], { run_id, root_run_id, case_id, actor,
 
 /** @returns undefined if the step is not counted, null if its amount is in another currency */
 function amountOf(
-  counted: readonly Counted[],
-  { name, args }: CountedStep,
+  counted: readonly CountedAction[],
+  { name, args }: CountableStep,
   currency: string | undefined,
 ): number | null | undefined {
   const found = counted.find(({ action }) => action === name);

@@ -2,12 +2,12 @@
 // role have used so far; conditions read it.
 
 import type { Catalogue } from '../../contract/policy/catalogue.js';
-import { CountersPolicy, type Counted, type Counter } from '../../contract/policy/counters.js';
+import { CountersPolicy, type CountedAction, type Counter } from '../../contract/policy/counters.js';
 import { conditionActions, isStep, type ConditionAction } from '../conditions/condition-schema.js';
 import type { RecordShape, ValueShape } from '../conditions/value-shape.js';
 import { readPolicyFile, type NamedPolicyFile } from '../files/read-policy-file.js';
 import type { PolicyFinding } from '../files/policy-finding.js';
-import { isTimeZone } from './counter-window.js';
+import { isTimeZone } from '../../contract/policy/counter-window.js';
 
 /** The counters of one policy. */
 export interface Counters {
@@ -71,7 +71,7 @@ function* findWindowMistakes({ window }: Counter, pointer: string): Generator<Co
 }
 
 function* findCountedMistakes(
-  { action, sum, currency }: Counted,
+  { action, sum, currency }: CountedAction,
   counter: Counter,
   actions: ReadonlyMap<string, ConditionAction>,
   pointer: string,

@@ -77,7 +77,7 @@ const hashPins = (artifacts: readonly StoredArtifact[]): readonly string[] =>
     .slice(0, POLICY_FILES.length + 1 + OPTIONAL_FILE_KEYS.length)
     .map((artifact) => (isWithheld(artifact) ? artifact.sha256 : sha256(artifact.bytes)));
 
-/** A tree pins lanes, roles, actions and machine definitions, and conditions and counters if there are any, in this order. */
+/** A tree pins lanes, roles, actions and machine definitions, then conditions and counters if there are any. */
 function filesOf(
   [lanes = '', roles = '', actions = '', , conditions = '', counters = '']: readonly string[],
   policy: Policy,

@@ -282,6 +282,7 @@ export class LedgerReader {
       records: {
         table: store.runRecords,
         newFold: () => new RunRecords(),
+        isAfter: (id, size) => isAfter(store, id, size),
         ...(source.begin.size > 0 ? { isArchived: async (id) => (await store.archives.tree(id)) !== null } : {}),
       },
       archives: { parts, opens: this.#anchor.opens ?? null },
@@ -332,4 +333,14 @@ function nullIfTampered(error: unknown): null {
 export function rootRunIdOf(run_id: string): string {
   const end = run_id.indexOf('.');
   return end === -1 ? run_id : run_id.slice(0, end);
+}
+
+/** Whether the log got an entry of the tree after it had this size, or will. An unreadable tree has none. */
+async function isAfter(store: Pick<LedgerStore, 'tree'>, tree_id: string, size: number): Promise<boolean> {
+  try {
+    for await (const { log_index } of store.tree(tree_id)) if (log_index === null || log_index >= size) return true;
+  } catch (error) {
+    if (!(error instanceof LedgerError)) throw error;
+  }
+  return false;
 }

@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import type Database from 'better-sqlite3';
 import type { RunRecord } from '../../../src/contract/run/run-record.js';
 import { homePaths, openHome } from '../../../src/runtime/home/home.js';
+import { RecordCheck, type RecordSource } from '../../../src/ledger/verification/check-records.js';
+import { RunRecords } from '../../../src/run/run-records.js';
 import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import { dropGuards, withDatabase } from '../../adapters/sqlite/sqlite-harness.js';
 import { Bench } from '../../fixtures/bench.js';
@@ -157,4 +159,28 @@ test('an altered entry is reported as altered, and not as a record that differs'
   );
   expect(problems.length).toBeGreaterThan(0);
   expect(problems.filter(({ rule }) => rule === 'record.differs')).toEqual([]);
+});
+
+test.each([
+  ['has them later, because another worker integrates them', true, []],
+  ['never has them', false, ['record.differs']],
+] as const)('records of entries that the log %s', async (_what, later, rules) => {
+  const questions: unknown[] = [];
+  const check = new RecordCheck({
+    table: {
+      trees: async function* () {
+        yield await Promise.resolve({ tree_id: 'run_1', seq: 5 });
+      },
+    } as unknown as RecordSource['table'],
+    newFold: () => new RunRecords(),
+    isAfter: (tree_id, size) => {
+      questions.push([tree_id, size]);
+      return Promise.resolve(later);
+    },
+  });
+  await check.begin();
+  const found: string[] = [];
+  for await (const { rule } of check.finish(17)) found.push(rule);
+  expect(found).toEqual(rules);
+  expect(questions).toEqual([['run_1', 17]]);
 });

@@ -36,7 +36,7 @@ export const policySchema: CliCommand = {
     const { lanes, roles, actions } = files;
     const policy = requireValidPolicy(checkPolicy({ lanes, roles, actions }, catalogue));
     const { counters } = files.counters === undefined ? {} : loadCounters(files.counters, catalogue, true);
-    const shapes = { scope: scopeShape(policy.lanes.values()), counters: counterShape(counters) };
+    const shapes = { scope: scopeShape(policy.lanes.values()), counters: counterShape(counters?.all) };
     const schema = cedarSchemaOf(conditionActions(catalogue), shapes);
     await io.stdout.write(args.flag('json') ? jsonLine(schema) : `${schemaToText(schema).trimEnd()}\n`);
     return 0;
