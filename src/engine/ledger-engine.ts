@@ -27,7 +27,6 @@ import { HeadWriter } from './head-writer.js';
 import { InputQueue, LIMITS, QUEUE_MAX, SHARED_LIMITS } from './tick/input-queue.js';
 import type { LiveTrees } from './trees/live-trees.js';
 import { openLiveTrees } from './trees/open-live-trees.js';
-import { LedgerCounters } from './counters/ledger-counters.js';
 import type { Reservations } from './reservations/quota-reservations.js';
 import { findCompletedStep, type CompletedStep } from './trees/completed-step.js';
 import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
@@ -57,7 +56,6 @@ export class LedgerEngine implements TreeEngine {
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
   readonly #reservations: Reservations;
-  readonly #counters: LedgerCounters;
   readonly #tickOptions: TickOptions;
   readonly #queue: InputQueue;
   readonly #restarts = new Restarts();
@@ -76,7 +74,6 @@ export class LedgerEngine implements TreeEngine {
     this.#timestamps = new Timestamps(options.clock);
     this.#writer = writer;
     this.#reservations = writer.reservations;
-    this.#counters = new LedgerCounters(options.store);
     this.#effectRunner = new EffectRunner(options.effects, this.#reservations);
     this.#effectStarter = new EffectStarter({
       runner: this.#effectRunner,
@@ -103,7 +100,7 @@ export class LedgerEngine implements TreeEngine {
     this.#tickOptions = {
       store: options.store,
       trees: this.#trees,
-      ...{ effectRunner: this.#effectRunner, reservations: this.#reservations, counters: this.#counters },
+      ...{ effectRunner: this.#effectRunner, reservations: this.#reservations, counters: writer.counters },
       ...{ secrets: options.secrets, observer: options.tickObserver, log: options.log },
       time: () => this.#timestamps.now(),
       sharesTrees: writer.sharesTrees,
@@ -238,7 +235,6 @@ export class LedgerEngine implements TreeEngine {
       await reopenStores();
       this.#trees.clear();
       this.#effectRunner.startEpoch();
-      this.#counters.forget();
       await this.#writer.acquire();
       await effects.readSuspension(store);
       this.#heads = heads;
@@ -358,7 +354,6 @@ export class LedgerEngine implements TreeEngine {
 
   /** E6. Folds the trees again, with the entries of the other worker, and decides the inputs of this tick again. */
   async #catchUp(tick: Tick, overtaken: ReadonlySet<string>): Promise<void> {
-    this.#counters.forget();
     for (const tree_id of overtaken) {
       this.#reservations.forget(tree_id);
       const since = tick.batch.firstSeq(tree_id);

@@ -26,6 +26,14 @@ interface OpenStep {
   unknown_run_id: string | null;
 }
 
+/** What an entry has changed. */
+export interface AppliedEntry {
+  /** The counters with another value now. */
+  readonly keys: readonly string[];
+  /** Takes it back. Entries of one tree are taken back in the reverse order. */
+  undo(): void;
+}
+
 export class CounterBook {
   readonly #accounts = new Map<string, CounterAccount>();
   /** The accounts of runs and trees, by their tree: they are of no use once it has ended. */
@@ -66,74 +74,90 @@ export class CounterBook {
     return type === 'input' && INPUTS.some((part) => text.includes(part));
   }
 
-  /** Adds an entry. Entries of a tree come in their order. */
-  apply(entry: Entry): void {
-    if (entry.type === 'step_trace') this.#settle(entry.body);
-    else if (entry.type === 'input') this.#applyInput(entry.body);
+  /** Adds an entry. Entries of a tree come in their order. @returns what it has changed; null: nothing */
+  apply(entry: Entry): AppliedEntry | null {
+    if (entry.type === 'step_trace') return this.#settle(entry.body);
+    return entry.type === 'input' ? this.#applyInput(entry.body) : null;
   }
 
-  #applyInput(input: RecordedInput): void {
-    if (input.kind === 'facts' && input.counters !== undefined) this.#begin(input, input.counters);
-    else if (input.kind === 'result' && input.status === 'unknown') this.#noteUnknown(input.run_id);
-    else if (input.kind === 'resolve') this.#resolve(input.run_id, input.outcome === 'done');
+  #applyInput(input: RecordedInput): AppliedEntry | null {
+    if (input.kind === 'facts' && input.counters !== undefined) return this.#begin(input, input.counters);
+    if (input.kind === 'result' && input.status === 'unknown') return this.#noteUnknown(input.run_id);
+    return input.kind === 'resolve' ? this.#resolve(input.run_id, input.outcome === 'done') : null;
   }
 
-  #begin({ run_id, time }: FactsInput, counters: readonly CounterFact[]): void {
+  #begin({ run_id, time }: FactsInput, counters: readonly CounterFact[]): AppliedEntry {
     const step: OpenStep = { at: Date.parse(time), counters, unknown_run_id: null };
     this.#latest = Math.max(this.#latest, step.at);
     this.#open.set(run_id, step);
-    this.#change(step, (adds) => adds > 0, 1);
+    return this.#change(step, ADDED, 1, () => this.#open.delete(run_id));
   }
 
   /** The id of a mediated run begins with that of the agent run. */
-  #noteUnknown(mediated_run_id: string): void {
+  #noteUnknown(mediated_run_id: string): AppliedEntry | null {
     for (let end = mediated_run_id.lastIndexOf('.'); end > 0; end = mediated_run_id.lastIndexOf('.', end - 1)) {
       const step = this.#open.get(mediated_run_id.slice(0, end));
-      if (step !== undefined) step.unknown_run_id = mediated_run_id;
+      if (step === undefined) continue;
+      const { unknown_run_id } = step;
+      step.unknown_run_id = mediated_run_id;
+      return { keys: [], undo: () => void (step.unknown_run_id = unknown_run_id) };
     }
+    return null;
   }
 
   /** N2. */
-  #settle({ run_id, decision, outcome, cause, result, mediated_run_id }: StepTrace): void {
+  #settle({ run_id, decision, outcome, cause, result, mediated_run_id }: StepTrace): AppliedEntry | null {
     const step = this.#open.get(run_id);
-    if (step === undefined) return;
+    if (step === undefined) return null;
     this.#open.delete(run_id);
+    const reopen = (): void => void this.#open.set(run_id, step);
     const hasSucceeded = decision === 'ALLOW' && outcome === 'SUCCESS';
     // The caller executes a step without a result, and nothing proves that it has.
     const isUnknown = hasSucceeded
       ? result === null
       : decision === 'ALLOW' && (step.unknown_run_id !== null || MAY_HAVE_HAPPENED.has(cause ?? ''));
-    if (isUnknown) this.#noteOpen(step.unknown_run_id ?? mediated_run_id, step);
-    else if (hasSucceeded) this.#change(step, (adds) => adds < 0, 1);
-    else this.#change(step, (adds) => adds > 0, -1);
+    if (isUnknown) return this.#noteOpen(step.unknown_run_id ?? mediated_run_id, step, reopen);
+    return hasSucceeded ? this.#change(step, GIVEN_BACK, 1, reopen) : this.#change(step, ADDED, -1, reopen);
   }
 
   /** Beyond the limit, the oldest can no longer be resolved, and stay counted. */
-  #noteOpen(mediated_run_id: string | null, step: OpenStep): void {
-    if (mediated_run_id === null) return;
+  #noteOpen(mediated_run_id: string | null, step: OpenStep, reopen: () => void): AppliedEntry {
+    if (mediated_run_id === null) return { keys: [], undo: reopen };
     this.#unknown.set(mediated_run_id, step);
     const [oldest] = this.#unknown.keys();
     if (this.#unknown.size > UNKNOWN_MAX && oldest !== undefined) this.#unknown.delete(oldest);
+    const undo = (): void => {
+      this.#unknown.delete(mediated_run_id);
+      reopen();
+    };
+    return { keys: [], undo };
   }
 
   /** N3. */
-  #resolve(mediated_run_id: string, hasHappened: boolean): void {
+  #resolve(mediated_run_id: string, hasHappened: boolean): AppliedEntry | null {
     const step = this.#unknown.get(mediated_run_id);
-    if (step === undefined) return;
+    if (step === undefined) return null;
     this.#unknown.delete(mediated_run_id);
-    if (hasHappened) this.#change(step, (adds) => adds < 0, 1);
-    else this.#change(step, (adds) => adds > 0, -1);
+    const reopen = (): void => void this.#unknown.set(mediated_run_id, step);
+    return hasHappened ? this.#change(step, GIVEN_BACK, 1, reopen) : this.#change(step, ADDED, -1, reopen);
   }
 
-  #change({ at, counters }: OpenStep, applies: (adds: number) => boolean, sign: 1 | -1): void {
-    for (const fact of counters) {
-      if (!applies(fact.adds)) continue;
-      const account = this.#accountOf(fact);
-      const counted = { at, adds: fact.adds };
-      if (sign === 1) account.add(counted);
-      else account.remove(counted);
-      account.dropBefore(this.#latest - KEPT_MS);
-    }
+  #change({ at, counters }: OpenStep, applies: Applies, sign: 1 | -1, undoStep: () => void): AppliedEntry {
+    const changed = counters.filter(({ adds }) => applies(adds));
+    const count = (direction: number): void => {
+      for (const fact of changed) {
+        const account = this.#accountOf(fact);
+        if (direction === 1) account.add({ at, adds: fact.adds });
+        else account.remove({ at, adds: fact.adds });
+        account.dropBefore(this.#latest - KEPT_MS);
+      }
+    };
+    count(sign);
+    const undo = (): void => {
+      count(-sign);
+      undoStep();
+    };
+    return { keys: changed.map(accountKey), undo };
   }
 
   #accountOf({ name, key }: CounterFact): CounterAccount {
@@ -168,4 +192,9 @@ function treeOf(key: string): string | null {
 const INPUTS = ['"counters":[', '"status":"unknown"', '"kind":"resolve"'];
 const MAY_HAVE_HAPPENED: ReadonlySet<string> = new Set(['OUTCOME_UNKNOWN', 'REPEATABLE']);
 
-const accountKey = ({ name, key }: Pick<CounterFact, 'name' | 'key'>): string => `${name} ${key}`;
+type Applies = (adds: number) => boolean;
+const ADDED: Applies = (adds) => adds > 0;
+const GIVEN_BACK: Applies = (adds) => adds < 0;
+
+/** What identifies a counter of one subject. */
+export const accountKey = ({ name, key }: Pick<CounterFact, 'name' | 'key'>): string => `${name} ${key}`;

@@ -27,6 +27,7 @@ import type {
   SharedLedgerStore,
 } from '../../ports/ledger/shared-store.js';
 import type { EffectOutcome } from '../effect-runner.js';
+import { isCounterId } from '../counters/shared-counters.js';
 import { withReserved } from '../tick/submissions.js';
 import type { Effects, Submission } from '../tree-engine.js';
 import { amountAt, amountOf, changedPaths, withoutTrailingSlash } from './case-reservations.js';
@@ -187,7 +188,9 @@ export class SharedReservations implements Reservations {
 
   /** Reads the reservations of the cases again whose appends were refused. @throws LedgerError */
   async onCommitted(batch: SharedBatch, statuses: readonly AppendStatus[]): Promise<void> {
-    const refused = batch.trees.filter((_, index) => statuses[index] === 'conflict').flatMap(({ quotas }) => quotas);
+    const refused = batch.trees
+      .filter((_, index) => statuses[index] === 'conflict')
+      .flatMap(({ quotas }) => ofCases(quotas));
     await this.#read([...new Set(refused.map(({ case_id }) => case_id))]);
     this.#leaving.delete(batch.quota_version);
     const released = new Set(
@@ -323,7 +326,11 @@ const combine = (
 ): SandboxAmount => ({ bytes: operation(one.bytes, other.bytes), files: operation(one.files, other.files) });
 
 const changing = (quotas: readonly QuotaChange[]): readonly QuotaChange[] =>
-  quotas.filter(({ reserved, released }) => reserved.length > 0 || released.length > 0);
+  ofCases(quotas).filter(({ reserved, released }) => reserved.length > 0 || released.length > 0);
+
+/** Versions of counters have the form of reservations. */
+const ofCases = (quotas: readonly QuotaChange[]): readonly QuotaChange[] =>
+  quotas.filter(({ case_id }) => !isCounterId(case_id));
 
 /** The key is the id of a mediated run's child: the step's run is two levels above. */
 const stepRunOf = (key: string): string => key.split('.').slice(0, -2).join('.');

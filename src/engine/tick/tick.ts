@@ -21,7 +21,7 @@ import type { Log } from '../../ports/log.js';
 import type { Secrets } from '../../ports/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
 import { completeInput, toRecordedOverlay } from './complete-input.js';
-import type { LedgerCounters } from '../counters/ledger-counters.js';
+import type { EngineCounters } from '../counters/counters.js';
 import type { EffectRunner } from '../effect-runner.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import { MarkLookup } from './mark-lookup.js';
@@ -37,7 +37,7 @@ export interface TickOptions {
   readonly trees: LiveTrees;
   readonly effectRunner: EffectRunner;
   readonly reservations: Reservations;
-  readonly counters: LedgerCounters;
+  readonly counters: EngineCounters;
   readonly secrets: Secrets;
   /** Returns the timestamp for an input. */
   readonly time: () => string;
@@ -86,6 +86,7 @@ export class Tick {
     this.#options = options;
     this.times = new TickTimes(options.observer);
     options.reservations.startTick();
+    options.counters.startTick();
     this.#marks = new MarkLookup(options.store, options.trees);
   }
 
@@ -113,7 +114,7 @@ export class Tick {
   async #decideInput(item: QueuedInput): Promise<void> {
     const { tree_id, submission } = item;
     const { input, external } = submission;
-    const { store, trees, time, secrets } = this.#options;
+    const { store, trees, time, secrets, counters } = this.#options;
     const outcome = emptyOutcome(item);
     const mark = this.#marks.findInput(item) ?? (external ? this.batch.findInput(tree_id, input.input_id) : null);
     if (mark !== null) {
@@ -128,7 +129,7 @@ export class Tick {
       return;
     }
     if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && this.#options.park?.(item) === true) return;
-    if (this.#options.counters.isMissing(tree)) await this.#options.counters.prepare(tree);
+    if (counters.mustPrepare(tree, submission)) await counters.prepare();
     const at = tree.head.seq;
     const now = time();
     // The batch has nothing of the tree yet, so its current state is committed.
@@ -215,7 +216,7 @@ export class Tick {
     const { tree_id } = tree;
     outcome.decisions.push(decision);
     this.#options.reservations.applyDecision(tree, decision);
-    this.#options.counters.applyDecision(tree_id, decision);
+    this.#options.counters.applyDecision(tree, decision);
     for (const reply of decision.replies) outcome.afterCommit.push(() => listener.onReply(tree_id, reply));
     for (const ending of decision.ended) outcome.afterCommit.push(() => listener.onEnded(tree_id, ending));
     if (decision.timers.length > 0) outcome.afterCommit.push(() => listener.onTimers(tree_id, decision.timers));
@@ -255,7 +256,7 @@ export class Tick {
     this.#broken.add(item.tree_id);
     this.#options.trees.drop(item.tree_id);
     this.#options.reservations.undo(item.tree_id);
-    this.#options.counters.forget();
+    this.#options.counters.undo();
     item.reject(error);
   }
 }

@@ -1,4 +1,5 @@
 import { recover, type RecoveringEngine } from '../recovery.js';
+import { LedgerCounters } from '../counters/ledger-counters.js';
 import { QuotaReservations } from '../reservations/quota-reservations.js';
 import { commitBatch } from '../tick/commit-batch.js';
 import type { Tick } from '../tick/tick.js';
@@ -11,14 +12,17 @@ const NOTHING: ReadonlySet<string> = new Set();
 export class ExclusiveWriter implements LedgerWriter {
   readonly sharesTrees = false;
   readonly reservations = new QuotaReservations();
+  readonly counters: LedgerCounters;
   readonly #parts: EngineParts;
   #epoch = 0;
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
+    this.counters = new LedgerCounters(parts.store);
   }
 
   async acquire(): Promise<void> {
+    this.counters.clear();
     this.#epoch = await this.#parts.store.acquire();
   }
 

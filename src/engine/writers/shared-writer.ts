@@ -21,6 +21,7 @@ import type {
   SharedBatch,
   SharedLedgerStore,
 } from '../../ports/ledger/shared-store.js';
+import { SharedCounters } from '../counters/shared-counters.js';
 import { SharedReservations } from '../reservations/shared-reservations.js';
 import { isOutcomeUnknown, sendUntilKnown } from '../tick/commit-batch.js';
 import type { Tick } from '../tick/tick.js';
@@ -46,6 +47,7 @@ type Parts = Pick<EngineParts, 'clock' | 'log' | 'effects' | 'meter'>;
 export class SharedWriter implements LedgerWriter {
   readonly sharesTrees = true;
   readonly reservations: SharedReservations;
+  readonly counters: SharedCounters;
   readonly leaderParts: NonNullable<LedgerWriter['leaderParts']>;
   readonly treeLengths: (tree_ids: readonly string[]) => Promise<readonly number[]>;
   readonly #store: SharedLedgerStore;
@@ -68,12 +70,14 @@ export class SharedWriter implements LedgerWriter {
     this.#parts = parts;
     this.#settler = new DutySettler(store, parts, GRACE_MS);
     this.reservations = new SharedReservations(store, parts.effects);
+    this.counters = new SharedCounters(store);
     this.leaderParts = { store, clock: parts.clock, log: parts.log };
     this.treeLengths = (tree_ids) => store.treeLengths(tree_ids);
     this.labelVersion = (case_id) => store.labelVersion(case_id);
   }
 
   async acquire(): Promise<void> {
+    this.counters.clear();
     this.#performer = await this.#store.join();
   }
 
@@ -98,6 +102,7 @@ export class SharedWriter implements LedgerWriter {
     if (batch.trees.length === 0) return null;
     this.#updateLabels(batch, statuses);
     await this.reservations.onCommitted(batch, statuses);
+    await this.counters.onCommitted(batch, statuses);
     return { ...this.#toCommitted(batch, statuses), sentAt };
   }
 
@@ -187,12 +192,13 @@ export class SharedWriter implements LedgerWriter {
         return {
           ...append,
           ...dutyChanges(tree, decided),
-          quotas: this.reservations.changesOf(tree_id),
+          quotas: [...this.reservations.changesOf(tree_id), ...this.counters.changesOf(tree_id)],
           label: this.#labels.changeOf(tree, decided, labels.get(tree_id) ?? null),
         };
       }),
     };
     this.reservations.onSent(batch);
+    this.counters.onSent(batch);
     return batch;
   }
 

@@ -1,0 +1,21 @@
+// The counters of an engine, as its ticks use them.
+
+import type { Decision } from '../../kernel/decision.js';
+import type { Tree } from '../../kernel/tree.js';
+import type { Submission } from '../tree-engine.js';
+
+export interface EngineCounters {
+  /** Starts a tick: what the previous one has decided is committed or in flight. */
+  startTick(): void;
+  /** Whether `prepare` has to be called before the tree decides this. */
+  mustPrepare(tree: Tree, submission: Submission): boolean;
+  /** Loads the counters. @throws LedgerError */
+  prepare(): Promise<void>;
+  /** Adds the values of counters to the facts that need them. Returns any other submission unchanged. */
+  addFacts(tree: Tree, submission: Submission, time: string): Submission;
+  applyDecision(tree: Tree, decision: Decision): void;
+  /** The tree has failed: something that was applied is not in the ledger. */
+  undo(): void;
+  /** The next tick loads the counters again. */
+  clear(): void;
+}
