@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { InputQueue, LIMITS, SHARED_LIMITS } from '../../src/engine/tick/input-queue.js';
 import type { QueuedInput } from '../../src/engine/tick/input-outcome.js';
-import { turns } from './tree-engine.conformance.js';
+import { turns } from './start-tree.js';
 
 /** A queue whose ticks wait for the test. */
 function openQueue(limits = SHARED_LIMITS) {

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { winstonLog } from '../../src/adapters/system/winston-log.js';
 import { FOLLOWER_MS, LEADER_IDLE_MS, LEADER_MS, LogLeader } from '../../src/engine/writers/log-leader.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
-import { turns } from './tree-engine.conformance.js';
+import { turns } from './start-tree.js';
 
 /** A worker with a store that says who leads and what is pending. */
 function worker(isLeader: () => boolean, pending: () => readonly number[] = () => []) {

@@ -10,7 +10,8 @@ import { sharedEngine } from '../../src/engine/shared.js';
 import { GUARD_MS } from '../../src/engine/writers/shared-writer.js';
 import { GatedSharedStore } from '../fixtures/gated-shared-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
-import { entriesOf, start, think, turns, until, World, write, type EngineHarness } from './tree-engine.conformance.js';
+import { entriesOf, think, until, World, write, type EngineHarness } from './tree-engine.conformance.js';
+import { start, turns } from './start-tree.js';
 
 const [ONE, OTHER] = ['run_overlapped1', 'run_overlapped2'];
 

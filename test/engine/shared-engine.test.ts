@@ -8,7 +8,8 @@ import { winstonLog } from '../../src/adapters/system/winston-log.js';
 import { sharedEngine } from '../../src/engine/shared.js';
 import { FaultySharedStore } from '../fixtures/faulty-shared-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
-import { treeEngineConformance, turns, World } from './tree-engine.conformance.js';
+import { treeEngineConformance, World } from './tree-engine.conformance.js';
+import { turns } from './start-tree.js';
 import { workersConformance, type SharedHarness } from './workers.conformance.js';
 
 async function openWorker(state: MemoryState, clock = new ManualClock(), liveTreesMax = 1_024): Promise<SharedHarness> {

@@ -12,6 +12,7 @@ import type { ExternalHeadStore, LedgerStore } from '../../src/ports/ledger/ledg
 import type { RunTermination, Reply } from '../../machines/emission.js';
 import type { FaultyStore } from '../fixtures/faulty-store.js';
 import type { ManualClock } from '../fixtures/manual-clock.js';
+import { start, submit, turns } from './start-tree.js';
 import { ABSENT, machinesArtifact, policyArtifacts, proposal } from '../fixtures/tree.js';
 
 /** A process with an engine. `crash` leaves everything as it is and starts another process over the same store. */
@@ -536,52 +537,6 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
   });
 }
 
-const submit = (
-  harness: Pick<EngineHarness, 'engine'>,
-  tree: string,
-  input: NewInput,
-  materials: readonly Artifact[] = [],
-) => harness.engine.submit(tree, { input, materials, external: false });
-
-export async function start(
-  harness: Pick<EngineHarness, 'engine'>,
-  tree: string,
-  link: { link: 'attached' | 'remote'; idle_ms: number | null } = { link: 'attached', idle_ms: null },
-  policies: readonly Artifact[] = POLICIES,
-  flags: readonly number[] = [],
-): Promise<void> {
-  const machines = machinesArtifact(policies, undefined, flags);
-  const [lanes, roles, actions] = policies.map((artifact) => ({
-    git_sha: 'b'.repeat(40),
-    sha256: artifactRef(artifact).hash_sha256,
-    source: 'manifest' as const,
-    artifact: artifactRef(artifact),
-  }));
-  const open: NewInput = {
-    kind: 'open',
-    run_id: tree,
-    input_id: 'open',
-    correlation_id: 'cor_1',
-    case_id: 'case-1',
-    taxonomy_versions: null,
-    scope: {},
-    policies: { lanes: lanes!, roles: roles!, actions: actions! },
-    machines: artifactRef(machines),
-  };
-  const agent: NewInput = {
-    kind: 'start_agent',
-    run_id: tree,
-    input_id: 'start',
-    actor: { actor_type: 'agent', actor_id: 'tester' },
-    role_id: 'SANDBOX_AGENT',
-    lane_id: 'SANDBOX_FILES',
-    exposure: 'detailed',
-    budget: null,
-    ...link,
-  };
-  await Promise.all([submit(harness, tree, open, [...policies, machines]), submit(harness, tree, agent)]);
-}
-
 export async function propose(
   harness: EngineHarness,
   tree: string,
@@ -630,10 +585,6 @@ export const resultsOf = (entries: readonly Entry[]) =>
 
 /** Resolves when every earlier request to the engine is done. */
 const settled = (harness: EngineHarness, tree: string): Promise<unknown> => harness.engine.peek(tree);
-
-export async function turns(count: number): Promise<void> {
-  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
-}
 
 /** How long a condition may take. */
 const UNTIL_MS = 5_000;

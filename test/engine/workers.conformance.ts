@@ -9,16 +9,8 @@ import type { SharedLedgerStore } from '../../src/ports/ledger/shared-store.js';
 import type { FaultySharedStore } from '../fixtures/faulty-shared-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { ABSENT, proposal } from '../fixtures/tree.js';
-import {
-  entriesOf,
-  propose,
-  resultsOf,
-  start,
-  think,
-  until,
-  write,
-  type EngineHarness,
-} from './tree-engine.conformance.js';
+import { entriesOf, propose, resultsOf, think, until, write, type EngineHarness } from './tree-engine.conformance.js';
+import { start } from './start-tree.js';
 
 /** The shipped policy's. */
 const BYTES_MAX = 104_857_600;

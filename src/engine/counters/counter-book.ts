@@ -20,6 +20,8 @@ const KEPT_MS = 45 * 86_400_000;
 
 /** What counts a step that has no trace yet, or whose outcome is unknown. */
 interface OpenStep {
+  /** Of its facts, in its tree. */
+  readonly seq: number;
   readonly at: number;
   readonly counters: readonly CounterFact[];
   /** The attempt whose outcome is unknown; null: none. */
@@ -38,13 +40,15 @@ export class CounterBook {
   readonly #accounts = new Map<string, CounterAccount>();
   /** The accounts of runs and trees, by their tree: they are of no use once it has ended. */
   readonly #ofTree = new Map<string, Set<string>>();
-  /** By the agent run whose step it is. */
-  readonly #open = new Map<string, OpenStep>();
+  /** By the agent run whose steps they are. A worker can learn late that an earlier one has ended. */
+  readonly #open = new Map<string, OpenStep[]>();
   /** Steps with an unknown outcome, by their mediated run. */
   readonly #unknown = new Map<string, OpenStep>();
   #latest = -Infinity;
   /** Before this time the book lacks steps: their entries were archived. Null: it is complete. */
   completeFrom: number | null = null;
+  /** Whether the log is whole: nothing was archived. */
+  isWhole = false;
 
   /** What the counters of a request have counted at this time, as its facts record them. */
   read(queries: readonly CounterQuery[], time: string): readonly CounterFact[] {
@@ -76,27 +80,27 @@ export class CounterBook {
 
   /** Adds an entry. Entries of a tree come in their order. @returns what it has changed; null: nothing */
   apply(entry: Entry): AppliedEntry | null {
-    if (entry.type === 'step_trace') return this.#settle(entry.body);
-    return entry.type === 'input' ? this.#applyInput(entry.body) : null;
+    if (entry.type === 'step_trace') return this.#settle(entry.body, entry.seq);
+    return entry.type === 'input' ? this.#applyInput(entry.body, entry.seq) : null;
   }
 
-  #applyInput(input: RecordedInput): AppliedEntry | null {
-    if (input.kind === 'facts' && input.counters !== undefined) return this.#begin(input, input.counters);
-    if (input.kind === 'result' && input.status === 'unknown') return this.#noteUnknown(input.run_id);
+  #applyInput(input: RecordedInput, seq: number): AppliedEntry | null {
+    if (input.kind === 'facts' && input.counters !== undefined) return this.#begin(input, input.counters, seq);
+    if (input.kind === 'result' && input.status === 'unknown') return this.#noteUnknown(input.run_id, seq);
     return input.kind === 'resolve' ? this.#resolve(input.run_id, input.outcome === 'done') : null;
   }
 
-  #begin({ run_id, time }: FactsInput, counters: readonly CounterFact[]): AppliedEntry {
-    const step: OpenStep = { at: Date.parse(time), counters, unknown_run_id: null };
+  #begin({ run_id, time }: FactsInput, counters: readonly CounterFact[], seq: number): AppliedEntry {
+    const step: OpenStep = { seq, at: Date.parse(time), counters, unknown_run_id: null };
     this.#latest = Math.max(this.#latest, step.at);
-    this.#open.set(run_id, step);
-    return this.#change(step, ADDED, 1, () => this.#open.delete(run_id));
+    this.#reopen(run_id, step);
+    return this.#change(step, ADDED, 1, () => this.#close(run_id, step));
   }
 
   /** The id of a mediated run begins with that of the agent run. */
-  #noteUnknown(mediated_run_id: string): AppliedEntry | null {
+  #noteUnknown(mediated_run_id: string, seq: number): AppliedEntry | null {
     for (let end = mediated_run_id.lastIndexOf('.'); end > 0; end = mediated_run_id.lastIndexOf('.', end - 1)) {
-      const step = this.#open.get(mediated_run_id.slice(0, end));
+      const step = this.#openBefore(mediated_run_id.slice(0, end), seq);
       if (step === undefined) continue;
       const { unknown_run_id } = step;
       step.unknown_run_id = mediated_run_id;
@@ -106,11 +110,12 @@ export class CounterBook {
   }
 
   /** N2. */
-  #settle({ run_id, decision, outcome, cause, result, mediated_run_id }: StepTrace): AppliedEntry | null {
-    const step = this.#open.get(run_id);
+  #settle(trace: StepTrace, seq: number): AppliedEntry | null {
+    const { run_id, decision, outcome, cause, result, mediated_run_id } = trace;
+    const step = this.#openBefore(run_id, seq);
     if (step === undefined) return null;
-    this.#open.delete(run_id);
-    const reopen = (): void => void this.#open.set(run_id, step);
+    this.#close(run_id, step);
+    const reopen = (): void => this.#reopen(run_id, step);
     const hasSucceeded = decision === 'ALLOW' && outcome === 'SUCCESS';
     // The caller executes a step without a result, and nothing proves that it has.
     const isUnknown = hasSucceeded
@@ -118,6 +123,28 @@ export class CounterBook {
       : decision === 'ALLOW' && (step.unknown_run_id !== null || MAY_HAVE_HAPPENED.has(cause ?? ''));
     if (isUnknown) return this.#noteOpen(step.unknown_run_id ?? mediated_run_id, step, reopen);
     return hasSucceeded ? this.#change(step, GIVEN_BACK, 1, reopen) : this.#change(step, ADDED, -1, reopen);
+  }
+
+  /** The step of an agent run that an entry with this seq is about. */
+  #openBefore(run_id: string, seq: number): OpenStep | undefined {
+    return this.#open
+      .get(run_id)
+      ?.filter((step) => step.seq < seq)
+      .at(-1);
+  }
+
+  #reopen(run_id: string, step: OpenStep): void {
+    const steps = [...(this.#open.get(run_id) ?? []), step];
+    this.#open.set(
+      run_id,
+      steps.toSorted((one, other) => one.seq - other.seq),
+    );
+  }
+
+  #close(run_id: string, step: OpenStep): void {
+    const others = this.#open.get(run_id)?.filter((other) => other !== step) ?? [];
+    if (others.length === 0) this.#open.delete(run_id);
+    else this.#open.set(run_id, others);
   }
 
   /** Beyond the limit, the oldest can no longer be resolved, and stay counted. */

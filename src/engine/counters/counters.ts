@@ -7,10 +7,10 @@ import type { Submission } from '../tree-engine.js';
 export interface EngineCounters {
   /** Starts a tick: what the previous one has decided is committed or in flight. */
   startTick(): void;
-  /** Whether `prepare` has to be called before the tree decides this. */
-  mustPrepare(tree: Tree, submission: Submission): boolean;
-  /** Loads the counters. @throws LedgerError */
-  prepare(): Promise<void>;
+  /** Whether `prepare` has to be called before the tree decides. */
+  mustPrepare(tree: Tree): boolean;
+  /** Loads the counters for a tree. @throws LedgerError */
+  prepare(tree: Tree): Promise<void>;
   /** Adds the values of counters to the facts that need them. Returns any other submission unchanged. */
   addFacts(tree: Tree, submission: Submission, time: string): Submission;
   applyDecision(tree: Tree, decision: Decision): void;

@@ -32,7 +32,7 @@ export class LedgerCounters implements EngineCounters {
 
   /** All decisions so far are committed: none of this tick has needed a counter. */
   async prepare(): Promise<void> {
-    this.#book = (await loadBook(this.#store)).book;
+    this.#book = await loadBook(this.#store);
   }
 
   addFacts(tree: Tree, submission: Submission, time: string): Submission {

@@ -6,22 +6,28 @@ import { checkEntry } from '../../ledger/verification/check-entry.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger/ledger-store.js';
 import { CounterBook } from './counter-book.js';
 
-/** A book with all entries of the log, and the size of the log then. @throws LedgerError */
-export async function loadBook(
-  store: Pick<LedgerStore, 'log' | 'openTrees' | 'archives'>,
-): Promise<{ readonly book: CounterBook; readonly size: number }> {
+/** A book with all entries of the log. @throws LedgerError */
+export async function loadBook(store: Pick<LedgerStore, 'log' | 'openTrees' | 'archives'>): Promise<CounterBook> {
   const book = new CounterBook();
-  let size = (await store.archives.parts()).at(-1)?.size ?? 0;
-  const isArchived = size > 0;
-  for await (const stored of store.log()) {
-    size = stored.log_index + 1;
-    if (isArchived && book.completeFrom === null) book.completeFrom = timeOf(stored);
+  for await (const stored of store.log(await firstIndex(store))) {
+    noteBeginning(book, stored);
     if (book.needs(stored)) book.apply(readEntry(stored));
   }
   const open = new Set<string>();
   for await (const { tree_id } of store.openTrees()) open.add(tree_id);
   book.keepTrees(open);
-  return { book, size };
+  return book;
+}
+
+/** The index of the first entry that is not archived. */
+export const firstIndex = async (store: Pick<LedgerStore, 'archives'>): Promise<number> =>
+  (await store.archives.parts()).at(-1)?.size ?? 0;
+
+/** The book is complete from the first entry on that was not archived. Call it with each entry of the log. */
+export function noteBeginning(book: CounterBook, stored: StoredEntry): void {
+  if (book.completeFrom !== null || book.isWhole) return;
+  if (stored.log_index === 0) book.isWhole = true;
+  else book.completeFrom = timeOf(stored);
 }
 
 /** @throws LedgerError LEDGER_TAMPERED */

@@ -1,66 +1,44 @@
-// Counters that several workers change. Each worker reads them from the ledger; the store has only a version for each
-// counter of one subject, in the row of a case whose id no case can have.
+// Counters that several workers change. Each worker reads them from the ledger; the store has only a version, in the
+// row of a case whose id no case can have.
 //
-//   V1. A decision is made with a copy. Its commit is a conflict if the counter has another version than the copy.
-//   V2. Every change of a counter gives it another version, also one on which nothing was decided.
-//   V3. After a conflict, the versions are read first, and then everything that is committed. So the copy has at least
-//       what the versions stand for.
-//   V4. A decision of this worker is in the copy before the log has it. It is skipped when the log has it, and taken
-//       back if its commit was a conflict. If another worker has written another entry in its place, the copy is
-//       made again.
+//   V1. Everything that a tree with counters decides is checked: its commit is a conflict if another worker has
+//       committed something of such a tree since. And it gives the counters another version.
+//   V2. So all such decisions have one order, and what a batch has of them is written together or not at all
+//       (`join-checks.ts`). Workers whose policy has counters therefore commit one after another.
+//   V3. After a conflict, everything in flight is refused too. The version is read when nothing is in flight, and then
+//       everything that is committed. Until then the version is not known, and what is decided is refused.
+//   V4. The copy has decisions of this worker before they are committed. They are taken back after a conflict.
 
-import { sha256 } from '../../contract/hash.js';
 import type { Decision } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
-import type { TreeEntry } from '../../ports/ledger/ledger-store.js';
 import type { AppendStatus, QuotaChange, SharedBatch, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
 import type { Submission } from '../tree-engine.js';
-import { accountKey, type CounterBook } from './counter-book.js';
 import type { EngineCounters } from './counters.js';
 import { withCounters } from './ledger-counters.js';
-import { loadBook, readEntry } from './read-counters.js';
+import { SharedCopy } from './shared-copy.js';
 
 type Store = Pick<SharedLedgerStore, 'log' | 'tree' | 'pending' | 'openTrees' | 'archives' | 'caseQuotas'>;
 
-/** How much is read of what is committed and not in the log. */
-const PENDING_MAX = 65_536;
-/** Beyond this number of entries that the log has not shown yet, it is read. */
-const AHEAD_MAX = 4_096;
-/** A version that no counter has: the copy may differ from the store. */
+/** No id of a case has a colon. */
+const COUNTERS_ID = 'counters:all';
+/** Whether the version is that of the counters. */
+export const isCounterId = (case_id: string): boolean => case_id === COUNTERS_ID;
+
+/** A version that the counters never have: the copy may differ from the store. */
 const UNKNOWN_VERSION = '?';
 const NONE = { bytes: 0, files: 0 };
-
-/** What the decisions of a tick do with one counter. */
-interface Draft {
-  readonly version: string;
-  isChecked: boolean;
-  isChanged: boolean;
-}
-
-/** An entry that the book has before the log. */
-interface EntryAhead {
-  readonly leaf_hash: string;
-  undo(): void;
-}
-
-/** What was read from the ledger. */
-interface Copy {
-  readonly book: CounterBook;
-  /** The size of the log that the book has. */
-  size: number;
-}
+/** A change without reservations: nothing has this run id. */
+const CHANGED = 'counter';
 
 export class SharedCounters implements EngineCounters {
   readonly #store: Store;
-  #copy: Copy | null = null;
+  #copy: SharedCopy | null = null;
+  #version = UNKNOWN_VERSION;
   #isStale = false;
-  /** By the key of the counter. Without a version, no worker has changed it, or this one does not know. */
-  readonly #versions = new Map<string, string>();
-  /** V4: the entries that the log has not shown, by tree and seq. */
-  readonly #ahead = new Map<string, Map<number, EntryAhead>>();
-  #aheadCount = 0;
-  /** By tree, then by the key of the counter. */
-  readonly #drafts = new Map<string, Map<string, Draft>>();
+  /** The trees that have decided something in this tick, with the version that the first of its decisions had. */
+  readonly #drafts = new Map<string, string>();
+  /** The versions that batches in flight give. */
+  readonly #inFlight = new Set<string>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -71,154 +49,100 @@ export class SharedCounters implements EngineCounters {
     this.#drafts.clear();
   }
 
-  /** What another worker has begun, this one must have read before it settles it. */
-  mustPrepare({ policy }: Tree, { input }: Submission): boolean {
+  mustPrepare({ tree_id, policy, head }: Tree): boolean {
     if (policy?.counters === undefined) return false;
-    const isOfOthers = input.kind === 'resolve' || (input.kind === 'result' && input.settled);
-    return this.#copy === null || this.#aheadCount > AHEAD_MAX || isOfOthers;
+    return this.#copy?.has(tree_id, head.seq) !== true || this.#mustRead;
   }
 
-  async prepare(): Promise<void> {
-    this.#copy ??= await loadBook(this.#store);
-    await this.#catchUp(this.#copy);
+  async prepare({ tree_id, head }: Tree): Promise<void> {
+    if (this.#mustRead && this.#drafts.size === 0) await this.#read();
+    await this.#copy?.readTree(tree_id, head.seq);
   }
 
   addFacts(tree: Tree, submission: Submission, time: string): Submission {
-    if (this.#copy === null) return submission;
-    const complete = withCounters(this.#copy.book, tree, submission, time);
-    if (complete.input.kind === 'facts')
-      for (const fact of complete.input.counters ?? []) this.#draft(tree.tree_id, accountKey(fact)).isChecked = true;
-    return complete;
+    return this.#copy === null ? submission : withCounters(this.#copy.book, tree, submission, time);
   }
 
-  applyDecision({ tree_id }: Tree, { entries, ended }: Decision): void {
-    if (this.#copy === null) return;
-    for (const { entry, leaf_hash } of entries) {
-      const applied = this.#copy.book.apply(entry);
-      if (applied === null) continue;
-      this.#noteAhead(tree_id, entry.seq, { leaf_hash, undo: applied.undo });
-      for (const key of applied.keys) this.#draft(tree_id, key).isChanged = true;
-    }
-    if (ended.some(({ run_id }) => run_id === tree_id)) this.#copy.book.endTree(tree_id);
+  applyDecision({ tree_id, policy, head }: Tree, { entries, ended }: Decision): void {
+    // Without a copy, no tree has decided anything but to open.
+    if (policy?.counters === undefined || this.#copy === null) return;
+    for (const { entry } of entries) this.#copy.add(tree_id, entry);
+    // To open a tree changes no counter, and its policy was not known before.
+    if (entries[0]?.entry.seq === 0) return;
+    if (!this.#drafts.has(tree_id)) this.#drafts.set(tree_id, this.#version);
+    if (!this.#copy.has(tree_id, head.seq)) this.#drafts.set(tree_id, UNKNOWN_VERSION);
+    if (ended.some(({ run_id }) => run_id === tree_id)) this.#copy.endTree(tree_id);
   }
 
+  /** The tree has failed: its decisions are in the copy and not in the ledger. */
   undo(): void {
     this.#isStale = true;
+    this.#version = UNKNOWN_VERSION;
   }
 
   clear(): void {
     this.#copy = null;
     this.#isStale = false;
-    for (const known of [this.#versions, this.#ahead, this.#drafts]) known.clear();
-    this.#aheadCount = 0;
+    this.#version = UNKNOWN_VERSION;
+    this.#inFlight.clear();
   }
 
-  /** What the decisions of this tick change for the tree, or depend on (V1, V2). */
+  /** V1. */
   changesOf(tree_id: string): readonly QuotaChange[] {
-    return [...(this.#drafts.get(tree_id) ?? [])].map(([key, { version, isChecked, isChanged }]) => ({
-      case_id: counterId(key),
-      version: version === this.#versionOf(key) && !this.#isStale ? version : UNKNOWN_VERSION,
-      isChecked,
-      ...{ total: NONE, room: null, reserved: [] },
-      // A change without reservations: nothing has this run id.
-      released: isChanged ? [CHANGED] : [],
-    }));
+    const version = this.#drafts.get(tree_id);
+    if (version === undefined) return [];
+    return [
+      {
+        case_id: COUNTERS_ID,
+        version: version === this.#version ? version : UNKNOWN_VERSION,
+        isChecked: true,
+        ...{ total: NONE, room: null, reserved: [] },
+        released: [CHANGED],
+      },
+    ];
   }
 
-  /** The next tick decides with the versions that the batch will give. */
+  /** The next tick decides with the version that the batch will give. */
   onSent({ trees, quota_version }: SharedBatch): void {
-    for (const { tree_id } of trees)
-      for (const [key, { isChanged }] of this.#drafts.get(tree_id) ?? [])
-        if (isChanged) this.#versions.set(key, quota_version);
-  }
-
-  /** V3, V4. @throws LedgerError */
-  async onCommitted({ trees }: SharedBatch, statuses: readonly AppendStatus[]): Promise<void> {
-    const refused = trees.filter((_, index) => statuses[index] === 'conflict');
-    const ids = new Set(refused.flatMap(({ quotas }) => quotas).map(({ case_id }) => case_id));
-    for (const { tree_id, from } of refused) this.#takeBack(tree_id, from);
-    const keys = [...this.#keysOf(ids)];
-    if (keys.length === 0 || this.#copy === null) return;
-    const quotas = await this.#store.caseQuotas(keys.map(counterId));
-    await this.#catchUp(this.#copy);
-    for (const [index, { version }] of quotas.entries()) this.#versions.set(keys[index] ?? '', version);
-  }
-
-  #keysOf(ids: ReadonlySet<string>): ReadonlySet<string> {
-    const known = [...this.#drafts.values()].flatMap((drafts) => [...drafts.keys()]);
-    return new Set([...known, ...this.#versions.keys()].filter((key) => ids.has(counterId(key))));
-  }
-
-  /** Reads what is committed, also what is not in the log yet. */
-  async #catchUp(copy: Copy): Promise<void> {
-    const pending = await this.#store.pending(PENDING_MAX);
-    for await (const stored of this.#store.log(copy.size)) {
-      this.#take(copy.book, stored);
-      copy.size = stored.log_index + 1;
-    }
-    for (const { tree_id, seq, leaf_hashes } of pending) {
-      for await (const stored of this.#store.tree(tree_id, seq)) {
-        if (stored.seq >= seq + leaf_hashes.length) break;
-        if (stored.log_index === null || stored.log_index >= copy.size) this.#take(copy.book, stored);
-      }
-    }
-  }
-
-  /** V4. */
-  #take(book: CounterBook, stored: TreeEntry): void {
-    const { tree_id, seq, log_index, leaf_hash } = stored;
-    const isInLog = log_index !== null;
-    const known = this.#ahead.get(tree_id)?.get(seq);
-    if (known !== undefined) {
-      // Another worker was faster, and the conflict of this one has not been reported yet.
-      if (known.leaf_hash !== leaf_hash) this.#isStale = true;
-      if (isInLog) this.#forgetAhead(tree_id, seq);
+    const counted = trees.filter(({ quotas }) => quotas.some(({ case_id }) => isCounterId(case_id)));
+    if (counted.length === 0) return;
+    const versions = counted.flatMap(({ quotas }) => quotas).filter(({ case_id }) => isCounterId(case_id));
+    if (versions.some(({ version }) => version === UNKNOWN_VERSION)) {
+      this.#takeBack(counted);
       return;
     }
-    const applied = book.needs(stored) ? book.apply(readEntry(stored)) : null;
-    if (applied !== null && !isInLog) this.#noteAhead(tree_id, seq, { leaf_hash, undo: applied.undo });
+    this.#inFlight.add(quota_version);
+    this.#version = quota_version;
   }
 
-  #noteAhead(tree_id: string, seq: number, entry: EntryAhead): void {
-    const ahead = this.#ahead.get(tree_id) ?? new Map<number, EntryAhead>();
-    if (ahead.has(seq)) this.#isStale = true;
-    this.#ahead.set(tree_id, ahead.set(seq, entry));
-    this.#aheadCount += 1;
+  /** V3, V4. */
+  onCommitted({ trees, quota_version }: SharedBatch, statuses: readonly AppendStatus[]): void {
+    if (!this.#inFlight.delete(quota_version)) return;
+    const refused = trees.filter(({ tree_id, quotas }, index) => {
+      if (!quotas.some(({ case_id }) => isCounterId(case_id))) return false;
+      if (statuses[index] === 'conflict') return true;
+      const { from, entries } = trees[index] ?? { from: 0, entries: [] };
+      this.#copy?.settle(tree_id, from + entries.length);
+      return false;
+    });
+    if (refused.length === 0) return;
+    this.#takeBack(refused);
+    this.#version = UNKNOWN_VERSION;
   }
 
-  #forgetAhead(tree_id: string, seq: number): void {
-    const ahead = this.#ahead.get(tree_id);
-    if (ahead?.delete(seq) === true) this.#aheadCount -= 1;
-    if (ahead?.size === 0) this.#ahead.delete(tree_id);
+  get #mustRead(): boolean {
+    return this.#version === UNKNOWN_VERSION && this.#inFlight.size === 0;
   }
 
-  /** The entries of a tree from this seq on were not written. */
-  #takeBack(tree_id: string, from: number): void {
-    const later = [...(this.#ahead.get(tree_id) ?? [])].filter(([seq]) => seq >= from);
-    for (const [seq, { undo }] of later.toReversed()) {
-      undo();
-      this.#forgetAhead(tree_id, seq);
-    }
+  /** V3. @throws LedgerError */
+  async #read(): Promise<void> {
+    const [{ version } = { version: '' }] = await this.#store.caseQuotas([COUNTERS_ID]);
+    if (this.#copy === null) this.#copy = await SharedCopy.read(this.#store);
+    else await this.#copy.catchUp();
+    this.#version = version;
   }
 
-  #draft(tree_id: string, key: string): Draft {
-    const drafts = this.#drafts.get(tree_id) ?? new Map<string, Draft>();
-    this.#drafts.set(tree_id, drafts);
-    const known = drafts.get(key) ?? { version: this.#versionOf(key), isChecked: false, isChanged: false };
-    drafts.set(key, known);
-    return known;
-  }
-
-  #versionOf(key: string): string {
-    return this.#versions.get(key) ?? '';
+  #takeBack(appends: SharedBatch['trees']): void {
+    for (const { tree_id, from } of appends) this.#copy?.takeBack(tree_id, from);
   }
 }
-
-const CHANGED = 'counter';
-
-/** No id of a case has a colon. */
-const PREFIX = 'counter:';
-const counterId = (key: string): string => `${PREFIX}${sha256(key)}`;
-
-/** Whether the version is that of a counter. */
-export const isCounterId = (case_id: string): boolean => case_id.startsWith(PREFIX);

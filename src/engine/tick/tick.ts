@@ -129,7 +129,7 @@ export class Tick {
       return;
     }
     if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && this.#options.park?.(item) === true) return;
-    if (counters.mustPrepare(tree, submission)) await counters.prepare();
+    if (counters.mustPrepare(tree)) await counters.prepare(tree);
     const at = tree.head.seq;
     const now = time();
     // The batch has nothing of the tree yet, so its current state is committed.

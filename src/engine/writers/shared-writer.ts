@@ -21,7 +21,8 @@ import type {
   SharedBatch,
   SharedLedgerStore,
 } from '../../ports/ledger/shared-store.js';
-import { SharedCounters } from '../counters/shared-counters.js';
+import { joinChecks } from '../counters/join-checks.js';
+import { isCounterId, SharedCounters } from '../counters/shared-counters.js';
 import { SharedReservations } from '../reservations/shared-reservations.js';
 import { isOutcomeUnknown, sendUntilKnown } from '../tick/commit-batch.js';
 import type { Tick } from '../tick/tick.js';
@@ -102,7 +103,7 @@ export class SharedWriter implements LedgerWriter {
     if (batch.trees.length === 0) return null;
     this.#updateLabels(batch, statuses);
     await this.reservations.onCommitted(batch, statuses);
-    await this.counters.onCommitted(batch, statuses);
+    this.counters.onCommitted(batch, statuses);
     return { ...this.#toCommitted(batch, statuses), sentAt };
   }
 
@@ -182,17 +183,21 @@ export class SharedWriter implements LedgerWriter {
       decisions.set(outcome.tree_id, [...(decisions.get(outcome.tree_id) ?? []), ...outcome.decisions]);
     }
     const { trees } = tick.batch.build(this.#performer);
+    const quotas = joinChecks(
+      trees.map(({ tree_id }) => [...this.reservations.changesOf(tree_id), ...this.counters.changesOf(tree_id)]),
+      isCounterId,
+    );
     this.#batches += 1;
     const batch = {
       performer: this.#performer,
       quota_version: `${this.#performer}.${this.#batches}`,
-      trees: trees.map((append): SharedAppend => {
+      trees: trees.map((append, index): SharedAppend => {
         const { tree_id } = append;
         const [tree, decided] = [tick.tree(tree_id), decisions.get(tree_id) ?? []];
         return {
           ...append,
           ...dutyChanges(tree, decided),
-          quotas: [...this.reservations.changesOf(tree_id), ...this.counters.changesOf(tree_id)],
+          quotas: quotas[index] ?? [],
           label: this.#labels.changeOf(tree, decided, labels.get(tree_id) ?? null),
         };
       }),

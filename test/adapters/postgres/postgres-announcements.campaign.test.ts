@@ -12,7 +12,8 @@ import type { ExternalHeadStore } from '../../../src/ports/ledger/ledger-store.j
 import type { GrownTree, SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { startPostgres } from '../../fixtures/postgres.js';
-import { start, think, World, type EngineHarness } from '../../engine/tree-engine.conformance.js';
+import { think, World, type EngineHarness } from '../../engine/tree-engine.conformance.js';
+import { start } from '../../engine/start-tree.js';
 import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
 
 const server = await startPostgres({ isDurable: true });

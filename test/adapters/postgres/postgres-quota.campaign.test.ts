@@ -19,7 +19,7 @@ import { FaultySharedStore } from '../../fixtures/faulty-shared-store.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { editedPolicy, proposal } from '../../fixtures/tree.js';
 import { Random } from '../../simulation/random.js';
-import { start } from '../../engine/tree-engine.conformance.js';
+import { start } from '../../engine/start-tree.js';
 import { ledgerPlace } from './postgres-harness.js';
 
 const BYTES_MAX = 1_000;

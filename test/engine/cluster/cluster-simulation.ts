@@ -2,7 +2,7 @@
 // A seed decides everything, and no real time passes. The clients record
 // what they asked and what the answer was; the checks compare that with the ledger and with the effects.
 
-import { SHARED_QUOTA } from '../../../machines/flags.js';
+import { CONDITIONS, SHARED_QUOTA } from '../../../machines/flags.js';
 import { artifactRef, type Artifact } from '../../../src/contract/artifact-ref.js';
 import type { Effect, EffectResult } from '../../../src/contract/run/effect.js';
 import type { Entry } from '../../../src/contract/run/entry.js';
@@ -20,7 +20,9 @@ import type { SharedLedgerStore } from '../../../src/ports/ledger/shared-store.j
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { Scheduler } from '../../fixtures/slow-store.js';
 import { ABSENT, proposal } from '../../fixtures/tree.js';
-import { start, turns } from '../tree-engine.conformance.js';
+import { start, turns } from '../start-tree.js';
+import { COUNTED_WRITES } from '../counters/counted-writes.js';
+import { recount } from '../counters/recount.js';
 import { SimulatedSandbox, SMALL_QUOTAS, type SandboxView } from './simulated-sandbox.js';
 import { UnreliableSharedStore, type CommitFaults, type WorkerFate } from './unreliable-shared-store.js';
 
@@ -32,6 +34,8 @@ export interface ClusterOptions {
   readonly trees?: number;
   /** Whether the effects change files of one case near its quota. */
   readonly hasQuota?: boolean;
+  /** Whether conditions limit the writes of the case by counters. */
+  readonly hasCounters?: boolean;
   /** Replaces a part of the store by a faulty one, to see that the checks find it. */
   readonly plant?: (store: SharedLedgerStore) => SharedLedgerStore;
 }
@@ -57,6 +61,8 @@ export interface ClusterReport {
   /** Recorded outcomes of effects. */
   readonly results: Readonly<Record<string, number>>;
   readonly entries: number;
+  /** Recorded values of counters. */
+  readonly counted: number;
 }
 
 interface Worker {
@@ -86,6 +92,8 @@ class ClusterSimulation {
   readonly #scheduler: Scheduler;
   readonly #clock = new ManualClock();
   readonly #state = new MemoryState({ integrates: false });
+  /** The entries of each commit. */
+  readonly #commits: (readonly Entry[])[] = [];
   readonly #workers: Worker[] = [];
   readonly #operations: Operation[] = [];
   readonly #trees: string[] = [];
@@ -103,6 +111,13 @@ class ClusterSimulation {
 
   constructor(options: ClusterOptions) {
     this.#options = options;
+    const commit = this.#state.commitEach.bind(this.#state);
+    this.#state.commitEach = (batch) => {
+      const statuses = commit(batch);
+      const written = batch.trees.filter((_, index) => statuses[index] === 'committed');
+      this.#commits.push(written.flatMap(({ entries }) => entries.map(({ entry }) => entry)));
+      return statuses;
+    };
     this.#sandbox = options.hasQuota === true ? new SimulatedSandbox() : null;
     this.#scheduler = new Scheduler(options.seed);
   }
@@ -209,14 +224,20 @@ class ClusterSimulation {
   #findOutcome({ run_id }: Effect, view: SandboxView | null): EffectResult {
     view?.forgetUsage();
     if (!this.#performed.has(run_id)) this.#sandbox?.noteSettled(run_id);
+    if (this.#options.hasCounters === true && this.#scheduler.below(3) === 0) return { status: 'unknown' };
     if (this.#performed.has(run_id)) return DONE;
     return { status: 'failed', cause: 'INTERRUPTED' };
   }
 
   async #openTree(tree_id: string): Promise<void> {
-    const [policies, flags] = this.#sandbox === null ? [undefined, []] : [SMALL_QUOTAS, [SHARED_QUOTA]];
+    const { policies, flags } = this.#policies();
     await start({ engine: this.#anyWorker().engine }, tree_id, { link: 'remote', idle_ms: null }, policies, flags);
     this.#trees.push(tree_id);
+  }
+
+  #policies(): { readonly policies?: readonly Artifact[]; readonly flags: readonly number[] } {
+    if (this.#options.hasCounters === true) return { policies: COUNTED_WRITES, flags: [SHARED_QUOTA, CONDITIONS] };
+    return this.#sandbox === null ? { flags: [] } : { policies: SMALL_QUOTAS, flags: [SHARED_QUOTA] };
   }
 
   #anyWorker(): Worker {
@@ -228,7 +249,8 @@ class ClusterSimulation {
   /** A client sends one input, again and to another worker after an error, until it knows the outcome. */
   async #submit(number: number): Promise<void> {
     const tree_id = this.#trees[this.#scheduler.below(this.#trees.length)] ?? '';
-    const isWrite = this.#scheduler.below(3) < (this.#sandbox === null ? 1 : 2);
+    const isPlain = this.#sandbox === null && this.#options.hasCounters !== true;
+    const isWrite = this.#scheduler.below(3) < (isPlain ? 1 : 2);
     const write = (): Record<string, unknown> =>
       this.#sandbox?.draw(this.#scheduler) ?? proposal('WRITE_FILE', { path: `/sandbox/${number}.txt`, content: 'x' });
     const payload = isWrite ? write() : proposal('THINK', {});
@@ -338,10 +360,12 @@ class ClusterSimulation {
     for (const [run_id, times] of this.#performed)
       if (times > 1) this.#violations.push(`the effect of ${run_id} happened ${times} times`);
     const ok = this.#operations.filter(({ outcome }) => outcome === 'ok').length;
+    const { values, differences } = recount(this.#commits);
     const { reservations } = this.#state.quotas.get('case-1');
     for (const { key } of reservations) this.#violations.push(`${key} is still reserved`);
     return {
-      violations: [...this.#violations, ...(this.#sandbox?.violations ?? [])],
+      violations: [...this.#violations, ...(this.#sandbox?.violations ?? []), ...differences],
+      counted: values,
       faults: this.#faults,
       operations: { ok, unknown: this.#operations.length - ok },
       effects: this.#performed.size,

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { INTEGRATION_POLL_MS, IntegrationWaiters } from '../../../src/engine/writers/integration-waiters.js';
 import type { LogHead, PendingAppend } from '../../../src/ports/ledger/log-store.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
-import { turns } from '../tree-engine.conformance.js';
+import { turns } from '../start-tree.js';
 
 const HEAD: LogHead = { size: 3, root: 'root', frontier: [] };
 const TREE = 'run_a';
