@@ -3,6 +3,7 @@
 
 import type * as Cedar from '@cedar-policy/cedar-wasm/nodejs';
 import { createRequire } from 'node:module';
+import { setFlagsFromString } from 'node:v8';
 import { PolicyError } from '../../errors.js';
 
 export type CedarValue = Cedar.CedarValueJson;
@@ -41,6 +42,8 @@ let loaded: typeof Cedar | null = null;
 function cedar(): typeof Cedar {
   if (loaded !== null) return loaded;
   try {
+    // V8 of Node 20 ends the process when it deoptimizes a function that is in an inlined call of WebAssembly.
+    setFlagsFromString('--no-turbo-inline-js-wasm-calls');
     loaded = createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as typeof Cedar;
     return loaded;
   } catch (cause) {

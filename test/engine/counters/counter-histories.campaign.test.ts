@@ -1,0 +1,28 @@
+import { expect, test } from '@jest/globals';
+import type { SharedBatch, SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
+import { FaultySharedStore } from '../../fixtures/faulty-shared-store.js';
+import { countHistories } from './counter-histories.js';
+
+test('short histories with faults: every recorded value is that of a recount (npm run counters)', async () => {
+  const report = await countHistories({ histories: 250, seed: 500_001 });
+  expect(report.violations).toEqual([]);
+  expect(report.counted).toBeGreaterThan(1_000);
+  expect(report.faults).toBeGreaterThan(100);
+  expect(report.results.unknown).toBeGreaterThan(5);
+});
+
+/** A store that does not compare versions. */
+class WithoutVersions extends FaultySharedStore {
+  override commitTrees: SharedLedgerStore['commitTrees'] = (batch) => this.inner.commitTrees(without(batch));
+}
+
+const without = (batch: SharedBatch): SharedBatch => ({
+  ...batch,
+  trees: batch.trees.map((append) => ({ ...append, quotas: [] })),
+});
+
+test('without the versions of counters, a recount finds other values', async () => {
+  const plant = (store: SharedLedgerStore): SharedLedgerStore => new WithoutVersions(store);
+  const { violations } = await countHistories({ histories: 100, seed: 1, plant });
+  expect(violations.length).toBeGreaterThan(0);
+});
