@@ -7,7 +7,7 @@ import { conditionActions, isStep, type ConditionAction } from '../conditions/co
 import type { RecordShape, ValueShape } from '../conditions/value-shape.js';
 import { readPolicyFile, type NamedPolicyFile } from '../files/read-policy-file.js';
 import type { PolicyFinding } from '../files/policy-finding.js';
-import { isTimeZone } from '../../contract/policy/counter-window.js';
+import { isTimeZone } from '../../contract/policy/window-start.js';
 
 /** The counters of one policy. */
 export interface Counters {
