@@ -13,7 +13,7 @@ import type { RunTermination, Reply } from '../../machines/emission.js';
 import type { FaultyStore } from '../fixtures/faulty-store.js';
 import type { ManualClock } from '../fixtures/manual-clock.js';
 import { start, submit, turns } from './start-tree.js';
-import { ABSENT, policyArtifacts, proposal } from '../fixtures/tree.js';
+import { ABSENT, proposal } from '../fixtures/tree.js';
 
 /** A process with an engine. `crash` leaves everything as it is and starts another process over the same store. */
 export interface EngineHarness {
@@ -64,7 +64,6 @@ export class World implements Effects, EngineListener {
     this.restarts.push(recovery);
   };
 }
-
 
 export function treeEngineConformance(name: string, open: () => Promise<EngineHarness>): void {
   describe(`the TreeEngine guarantees, ${name}`, () => {
