@@ -61,8 +61,9 @@ export interface ClusterReport {
   /** Recorded outcomes of effects. */
   readonly results: Readonly<Record<string, number>>;
   readonly entries: number;
-  /** Recorded values of counters. */
+  /** Recorded values of counters, and those that differ from a recount. */
   readonly counted: number;
+  readonly differences: readonly string[];
 }
 
 interface Worker {
@@ -315,6 +316,7 @@ class ClusterSimulation {
   }
 
   async #kill(worker: Worker): Promise<void> {
+    if (this.#workers.length === 1) return;
     this.#faults.deaths += 1;
     worker.fate.isDead = true;
     worker.fate.resume();
@@ -364,8 +366,8 @@ class ClusterSimulation {
     const { reservations } = this.#state.quotas.get('case-1');
     for (const { key } of reservations) this.#violations.push(`${key} is still reserved`);
     return {
-      violations: [...this.#violations, ...(this.#sandbox?.violations ?? []), ...differences],
-      counted: values,
+      violations: [...this.#violations, ...(this.#sandbox?.violations ?? [])],
+      ...{ counted: values, differences },
       faults: this.#faults,
       operations: { ok, unknown: this.#operations.length - ok },
       effects: this.#performed.size,

@@ -19,18 +19,21 @@ export interface CounterHistoriesReport {
   readonly counted: number;
   readonly faults: number;
   readonly results: { readonly unknown: number };
-  /** The first of them, each with its seed. */
+  /** The first values that differ from a recount, each with its seed. */
+  readonly differences: readonly string[];
+  /** What else does not hold, as the simulation of a cluster reports it. */
   readonly violations: readonly string[];
 }
 
-const VIOLATIONS_MAX = 20;
+const SHOWN_MAX = 20;
 const PROGRESS = 5_000;
 
 export async function countHistories(options: CounterHistoriesOptions): Promise<CounterHistoriesReport> {
   const { histories, seed, onProgress, plant } = options;
   let [counted, faults, unknown] = [0, 0, 0];
+  const differences: string[] = [];
   const violations: string[] = [];
-  for (let index = 0; index < histories && violations.length < VIOLATIONS_MAX; index += 1) {
+  for (let index = 0; index < histories && differences.length < SHOWN_MAX; index += 1) {
     const own = seed + index;
     const report = await simulateCluster({
       ...{ seed: own, inputs: 10, trees: 3, workers: 2 + (own % 2), hasCounters: true },
@@ -39,8 +42,9 @@ export async function countHistories(options: CounterHistoriesOptions): Promise<
     counted += report.counted;
     faults += Object.values(report.faults).reduce((sum, count) => sum + count, 0);
     for (const [kind, count] of Object.entries(report.results)) if (kind.startsWith('unknown')) unknown += count;
+    differences.push(...report.differences.map((difference) => `seed ${own}: ${difference}`));
     violations.push(...report.violations.map((violation) => `seed ${own}: ${violation}`));
     if ((index + 1) % PROGRESS === 0) onProgress?.(index + 1);
   }
-  return { histories, counted, faults, results: { unknown }, violations: violations.slice(0, VIOLATIONS_MAX) };
+  return { histories, counted, faults, results: { unknown }, differences: differences.slice(0, SHOWN_MAX), violations };
 }

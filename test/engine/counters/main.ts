@@ -15,7 +15,7 @@ const report = await countHistories({
 const seconds = ((performance.now() - started) / 1_000).toFixed(0);
 process.stdout.write(
   `${report.histories} histories, ${report.counted} values, ${report.results.unknown} unknown outcomes, ` +
-    `${report.faults} faults, ${report.violations.length} contradictions, ${seconds} s\n`,
+    `${report.faults} faults, ${report.differences.length} values that differ from a recount, ${seconds} s\n`,
 );
-for (const violation of report.violations) process.stdout.write(`${violation}\n`);
-process.exitCode = report.violations.length > 0 ? 1 : 0;
+for (const problem of [...report.differences, ...report.violations]) process.stdout.write(`${problem}\n`);
+process.exitCode = report.differences.length > 0 ? 1 : 0;
