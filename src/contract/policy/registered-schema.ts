@@ -22,6 +22,8 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   enum: (value) => Array.isArray(value) && value.length > 0 && value.every(isScalar),
   const: isScalar,
   pattern: isPattern,
+  // Values of these formats are dates and durations for conditions.
+  format: (value) => typeof value === 'string' && FORMATS.includes(value),
   minLength: isCount,
   maxLength: isCount,
   minimum: isNumber,
@@ -31,6 +33,7 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   minItems: isCount,
   maxItems: isCount,
 };
+const FORMATS = ['date', 'date-time', 'duration'];
 const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
 
 export type RegisteredSchema = Readonly<Record<string, unknown>>;

@@ -61,12 +61,19 @@ const CONSTRAINTS: Readonly<Record<string, (limit: unknown) => string>> = {
   minLength: (count) => `must have at least ${countWords(count, 'character')}`,
   maxLength: (count) => `must have at most ${countWords(count, 'character')}`,
   pattern: (pattern) => patternWords(String(pattern)),
+  format: (format) => `must be ${FORMAT_WORDS[String(format)] ?? 'of another format'}`,
   minimum: (limit) => `must be >= ${String(limit)}`,
   maximum: (limit) => `must be <= ${String(limit)}`,
   exclusiveMinimum: (limit) => `must be > ${String(limit)}`,
   exclusiveMaximum: (limit) => `must be < ${String(limit)}`,
   minItems: (count) => `must have at least ${countWords(count, 'item')}`,
   maxItems: (count) => `must have at most ${countWords(count, 'item')}`,
+};
+
+const FORMAT_WORDS: Readonly<Record<string, string>> = {
+  date: 'a date, such as 2026-01-05',
+  'date-time': 'a date and time, such as 2026-01-05T10:00:00Z',
+  duration: 'a duration, such as P1DT2H',
 };
 
 function brokenConstraint(schema: RegisteredSchema, value: unknown): string | null {
