@@ -9,15 +9,15 @@ const change = (case_id: string, version: string, more: Partial<QuotaChange> = {
 });
 const isCounter = (case_id: string): boolean => case_id.startsWith('counter');
 const idsOf = (changes: readonly QuotaChange[] | undefined): readonly string[] =>
-  (changes ?? []).map(({ case_id, version }) => `${case_id}@${version}`);
+  (changes ?? []).map(({ case_id, version }) => `${case_id}@${version}`).toSorted();
 
 test('appends that share a counter get the checks of all of them, and change nothing more', () => {
   const first = [change('case-1', '7'), change('counter', '3', { released: ['x'] })];
   const second = [change('case-2', '9'), change('counter', '3', { released: ['y'] })];
   const other = [change('case-3', '1')];
   const joined = joinChecks([first, second, other], isCounter);
-  expect(idsOf(joined[0])).toEqual(['case-1@7', 'counter@3', 'case-1@7', 'counter@3', 'case-2@9']);
-  expect(idsOf(joined[1])).toEqual(['case-2@9', 'counter@3', 'case-1@7', 'counter@3', 'case-2@9']);
+  expect(idsOf(joined[0])).toEqual(['case-1@7', 'case-1@7', 'case-2@9', 'counter@3', 'counter@3']);
+  expect(idsOf(joined[1])).toEqual(['case-1@7', 'case-2@9', 'case-2@9', 'counter@3', 'counter@3']);
   expect(joined[2]).toBe(other);
   expect(joined[0]?.slice(2).every(({ reserved, released }) => reserved.length + released.length === 0)).toBe(true);
 });
@@ -46,5 +46,5 @@ test('an append that only changes a counter depends on no other', () => {
   const decides = [change('counter', '3'), change('case-1', '7')];
   const joined = joinChecks([settles, decides], isCounter);
   expect(joined[0]).toBe(settles);
-  expect(idsOf(joined[1])).toEqual(['counter@3', 'case-1@7', 'counter@3', 'case-1@7']);
+  expect(idsOf(joined[1])).toEqual(['case-1@7', 'case-1@7', 'counter@3', 'counter@3']);
 });
