@@ -1,7 +1,8 @@
 // The cost of one governed step, in microseconds of processor time (user and system), for each kind of step; for a
 // single caller also the elapsed time of a step.
 // A child process of pairs.mjs: one line of JSON on stdout.
-// `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree'] [--telemetry SHARE]`
+// `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree'] [--telemetry SHARE]
+// [--conditions N] [--counters]`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,6 +17,8 @@ const { values } = parseArgs({
     warm: { type: 'string', default: '6400' },
     only: { type: 'string' },
     telemetry: { type: 'string' },
+    conditions: { type: 'string', default: '0' },
+    counters: { type: 'boolean', default: false },
   },
 });
 const dist = join(resolve(values.package), 'dist/src');
@@ -29,7 +32,10 @@ const traced =
   values.telemetry === undefined ? null : await (await import('./collector.mjs')).tracedBy(dist, log, values.telemetry);
 const turnpike = await openTurnpike({
   home: join(folder, 'home'),
-  contract: patientContract(join(folder, 'contract')),
+  contract: patientContract(join(folder, 'contract'), undefined, {
+    conditions: Number(values.conditions),
+    counters: values.counters,
+  }),
   log,
   ...(traced === null ? {} : { telemetry: traced.telemetry }),
 });

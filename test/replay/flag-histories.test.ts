@@ -14,6 +14,7 @@ const HISTORIES = [
   ['external-acts', 'b5b44f9cad741461902ce1c78ffdb4c3b94dbbad42b0431f93c5119013743bc5'],
   ['call-rules', 'f20c2840c6dea30ddaa11ab744a4a66cbb9a4c25383759fddbad3bafb38deb10'],
   ['conditions', 'f3365483d89e60b0a71979a7b937ba568a1c84c3bec4ece504daaca2628fa9a9'],
+  ['counters', '121cd19c42b54165939d34a57613dea76394a1557b982eef7842f04fa5ea0637'],
 ] as const;
 
 async function entriesIn(reader: LedgerReader): Promise<readonly Entry[]> {
@@ -181,5 +182,37 @@ describe('the golden history conditions', () => {
       type === 'audit_event' && body.target?.operation === 'finalize' ? [body.outcome] : [],
     );
     expect(ended).toEqual(['success']);
+  });
+});
+
+describe('the golden history counters', () => {
+  test('0070: contains values that conditions compare, and what was given back', async () => {
+    const entries = await readGolden('counters', entriesIn);
+    const values = entries.flatMap(({ type, body }) =>
+      type === 'input' && body.kind === 'facts'
+        ? [(body.counters ?? []).map(({ name, used, adds }) => [name, used, adds] as const)]
+        : [],
+    );
+    const [today, run] = ['files_today', 'writes'];
+    expect(values).toEqual([
+      ...[0, 1, 2, 3].map((used) => [
+        [today, used, 1],
+        [run, used, 1],
+      ]),
+      [[today, 3, -1]],
+      [[today, 3, -1]],
+      [
+        [today, 2, 1],
+        [run, 3, 1],
+      ],
+      [[today, 3, -1]],
+      [
+        [today, 2, 1],
+        [run, 4, 1],
+      ],
+    ]);
+    const traces = entries.flatMap(({ type, body }) => (type === 'step_trace' ? [body.rule_id] : []));
+    expect(traces.filter((rule) => rule === 'three_files_a_day')).toHaveLength(1);
+    expect(traces.filter((rule) => rule === 'approval.required')).toHaveLength(1);
   });
 });
