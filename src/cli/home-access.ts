@@ -35,7 +35,7 @@ const RETRY_MS = 100;
 /** The operations of a home, in this process or through its owner. */
 export interface HomeAccess extends Pick<
   Turnpike,
-  'promote' | 'export' | 'approve' | 'readRequest' | 'resolve' | 'erase' | 'sessions' | 'remoteAgents'
+  'promote' | 'export' | 'approve' | 'readRequest' | 'resolve' | 'decide' | 'erase' | 'sessions' | 'remoteAgents'
 > {
   /** Reopens a session of a coding agent. @throws UsageError if the process decides no calls of coding agents */
   reopenHooks(reopening: HookReopening): Promise<void>;
@@ -186,6 +186,7 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
     approve: (ballot) => turnpike.approve(ballot),
     readRequest: (reading) => turnpike.readRequest(reading),
     resolve: (resolution) => turnpike.resolve(resolution),
+    decide: (request) => turnpike.decide(request),
     erase: (erasure) => turnpike.erase(erasure),
     reopenHooks: async (reopening) => requireGate(turnpike).reopen(reopening),
     sessions: turnpike.sessions,
@@ -236,6 +237,7 @@ async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAcc
     approve: (ballot) => client.approve(ballot),
     readRequest: (reading) => client.readRequest(reading),
     resolve: (resolution) => client.resolve(resolution),
+    decide: (request) => client.decide(request, chosen),
     erase: (erasure) => client.erase(erasure),
     reopenHooks: (reopening) => client.reopenHooks(reopening),
     sessions: client.sessions(chosen),

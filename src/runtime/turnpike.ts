@@ -213,6 +213,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       ...contentAccessOf({ engine, store, ids, clock, reader }),
       erase: (erasure: EraseOptions): Promise<ErasureReport> => eraseCase(erasing, erasure),
       remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
+      ...externalActionsOf(components, { store, reader }),
     };
     const hooks = createHookGate(components, { store, reader, options });
     const control = await openControl(state, options, { ...actions, sessions, hooks, log });
@@ -233,7 +234,6 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
       control,
       ...actions,
       ...loopActionsOf({ ...components, store, reader }),
-      ...externalActionsOf(components, { store, reader }),
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),

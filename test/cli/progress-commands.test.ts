@@ -48,6 +48,7 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
   runs: { call: ['runs'], says: [LISTING] },
   'runs resolve': { call: ['runs', 'resolve', 'RUN', ...PERSON, '--outcome', 'done'], says: [OPENING], differs: true },
   run: { call: ['run', '-'], says: [OPENING], differs: true },
+  decide: { call: ['decide', 'evaluation.json', '--role', 'CASE_OWNER'], says: [OPENING], differs: true },
   step: { call: ['step', '-'], says: [OPENING], differs: true, isRare: true },
   promote: {
     call: ['promote', ...PERSON, '--case', 'case-0001', '--ticket', 'T-1', '--target', 'notes', '--record', '{}'],
@@ -234,6 +235,8 @@ beforeAll(async () => {
   run = jsonLines<{ run_id: string }>(stdout)[0]?.run_id ?? '';
   await expectDone(['ledger', 'export', 'bundle', ...home]);
   await expectDone(['backup', 'kept', '--with-keys', ...home]);
+  const evaluation = { subject: { type: 'a', id: 'anna' }, action: { name: 'x' }, resource: { type: 'b', id: 'c' } };
+  put(work, 'evaluation.json', JSON.stringify(evaluation));
   const content = 'a note';
   put(work, 'bag/data/note.txt', content);
   put(work, 'bag/bagit.txt', 'BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n');

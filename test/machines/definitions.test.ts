@@ -59,7 +59,7 @@ test('U-06: the flags have ascending numbers, and the texts with which they were
     [19, '32abc02b6efa0b30'],
     [20, 'a038ec8d1a2ccb7b'],
     [21, 'f22a1a7917ad953a'],
-    [22, '26e888d38666a7b8'],
+    [22, 'ac0aeea6f79bc5d9'],
   ]);
 });
 

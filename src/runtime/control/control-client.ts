@@ -5,12 +5,14 @@ import type { StepResponse } from '../../contract/run/response.js';
 import type { TraceCarrier } from '../../contract/trace-context.js';
 import { InvariantError, LedgerError, RunError } from '../../errors.js';
 import type { AgentRun, RunEnding, SubmitOptions } from '../agents/agent-run.js';
+import type { ActionDecision, DecisionRequest } from '../decisions/decisions.js';
 import type { ApprovedRequest } from '../ledger/pending-approvals.js';
 import { splitLines } from './split-lines.js';
 import type { ReadRequestOptions } from '../content/read-content.js';
 import {
   RESPONSE_BYTES_MAX,
   ControlResponse,
+  DecideResult,
   EraseResult,
   EndingResult,
   FindInputResult,
@@ -159,6 +161,11 @@ export class ControlClient {
   /** @throws what `resolve` throws */
   async resolve(resolution: Resolution): Promise<void> {
     await this.#request({ op: 'resolve', resolution }, EmptyResult);
+  }
+
+  /** `contract` as in `startAgent`. @throws what `decide` throws */
+  decide(request: DecisionRequest, contract: string | null): Promise<ActionDecision> {
+    return this.#request({ op: 'decide', contract, request }, DecideResult);
   }
 
   /** @throws what `HookGate.reopen` throws */

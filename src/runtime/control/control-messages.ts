@@ -199,6 +199,28 @@ const Resolve = Type.Object(
   closed,
 );
 
+/** The contract matters, because it decides. */
+const Decide = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('decide'),
+    contract: Contract,
+    request: Type.Object(
+      {
+        tool: Text,
+        input: RecordObject,
+        actor: Text,
+        role: Text,
+        lane: Type.Optional(Text),
+        case: Type.Optional(Text),
+        key: Type.Optional(Text),
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+
 /** Shows a person what a run requests of them, and records the reading. */
 const ReadRequest = Type.Object(
   {
@@ -244,6 +266,7 @@ export const ControlRequest = Type.Union([
   Export,
   Vote,
   Resolve,
+  Decide,
   ReadRequest,
   Erase,
   SessionEnvelope,
@@ -304,6 +327,20 @@ export const FindInputResult = Type.Object(
 );
 /** The response as JSON text. */
 export const SubmitRemoteResult = Type.Object({ response: Type.String() }, closed);
+/** A recorded decision. */
+export const DecideResult = Type.Object(
+  {
+    decision: Type.Boolean(),
+    pending: Type.Boolean(),
+    call: Nullable(RunId),
+    run: RunId,
+    step: Nullable(Type.Integer({ minimum: 1 })),
+    rule: Nullable(Type.String({ maxLength: 200 })),
+    code: Type.String({ maxLength: 120 }),
+    message: Type.String({ maxLength: 2_000 }),
+  },
+  closed,
+);
 /** The request that a person may approve; null if they may not see it. */
 export const ReadRequestResult = Type.Object(
   { request: Nullable(Type.Object({ action: Type.String(), args: RecordObject }, closed)) },

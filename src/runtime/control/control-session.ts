@@ -15,6 +15,7 @@ import {
   type ControlResponse,
 } from './control-messages.js';
 import { toWireError } from './control-errors.js';
+import type { ActionDecision, DecisionRequest } from '../decisions/decisions.js';
 import { answerHook } from '../hooks/hook-question.js';
 import type { HookGate } from '../hooks/hook-gate.js';
 import type { EraseOptions, ErasureReport } from '../ledger/erase-case.js';
@@ -44,6 +45,7 @@ export interface ControlHost {
   export(options: ExportOptions): Promise<HighRiskRun>;
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   resolve(resolution: Resolution): Promise<void>;
+  decide(request: DecisionRequest): Promise<ActionDecision>;
   readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null>;
   erase(erasure: EraseOptions): Promise<ErasureReport>;
   readonly remoteAgents: RemoteAgents;
@@ -143,6 +145,9 @@ export class ControlSession {
       case 'resolve':
         await this.#host.resolve(request.resolution);
         return {};
+      case 'decide':
+        this.#checkContract(request.contract);
+        return this.#host.decide(request.request);
       case 'read_request':
         return { request: await this.#host.readRequest(request.reading) };
       case 'erase':

@@ -268,6 +268,7 @@ const CLASSIFIED: Readonly<Record<string, string>> = {
   'command.reason_detail': 'null, or a code of the platform',
   'command.spec_file': 'a path that operators give',
   'command.step_id': "an id of the session's own, or a hash",
+  'counters.key': 'an id of a run, tree, case, actor or role',
   'error.error_code': 'a code',
   'error.message': 'a constant of its code',
   'facts.artifact_flags': 'codes',
