@@ -12,7 +12,7 @@ export { ActionsPolicy } from './policy/actions-policy.js';
 export { ArtifactRef } from './artifact-ref.js';
 export { ACTION_TYPES, AUDIT_OUTCOMES, AuditEvent, type ActionType, type AuditOutcome } from './run/audit-event.js';
 export { canonicalJson } from './canonical-json.js';
-export type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts } from './run/effect.js';
+export type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts, SandboxRequest } from './run/effect.js';
 export { ENTRY_TYPES, type Entry, type EntryType, type RecordedInput, type SealedEntry } from './run/entry.js';
 export { ExportBundle } from './evidence/export-bundle.js';
 export {
