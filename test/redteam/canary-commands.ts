@@ -34,6 +34,7 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   init: none,
   step: OF_AGENT,
   run: OF_AGENT,
+  decide: OF_AGENT,
   runs: ({ runs }) => [[], ...runs.map((run) => [run])],
   'runs resolve': ({ runs }) => [[runs[0] ?? '', '--outcome', 'done', ...OTHER]],
   replay: ({ runs, entries, folder }) => [

@@ -62,6 +62,7 @@ const PLACES: Readonly<Record<string, string>> = {
 
 /** What becomes of the text of each option; the same library calls record it. */
 const OPTIONS: Readonly<Record<string, string>> = {
+  'decide --key': 'a part of an id, which is a hash',
   'export --reason': 'a note of the scope, and an argument of the request',
   'policy deny --reason': 'a hash; the text stands in the overlay of the operator',
   'policy pin --reason': 'it stands in pins.json, beside the policy that it accepts, and in no ledger',
