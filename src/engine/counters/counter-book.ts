@@ -45,10 +45,23 @@ export class CounterBook {
   /** Steps with an unknown outcome, by their mediated run. */
   readonly #unknown = new Map<string, OpenStep>();
   #latest = -Infinity;
-  /** Before this time the book lacks steps: their entries were archived. Null: it is complete. */
-  completeFrom: number | null = null;
-  /** Whether the log is whole: nothing was archived. */
-  isWhole = false;
+  /** Before this time, in ms, the book lacks steps: their entries were archived. Infinity: no later entry is known. */
+  #completeFrom: number;
+
+  /** @param isWhole whether no entries were archived */
+  constructor(isWhole: boolean) {
+    this.#completeFrom = isWhole ? -Infinity : Infinity;
+  }
+
+  /** Notes the time of an input. The book is complete from the first on. */
+  noteTime(time: string): void {
+    if (this.#completeFrom === Infinity) this.#completeFrom = Date.parse(time);
+  }
+
+  /** Whether a first input is still to be noted. */
+  get hasNoBeginning(): boolean {
+    return this.#completeFrom === Infinity;
+  }
 
   /** What the counters of a request have counted at this time, as its facts record them. */
   read(queries: readonly CounterQuery[], time: string): readonly CounterFact[] {
@@ -58,8 +71,7 @@ export class CounterBook {
   #read({ name, key, window, adds, isUncountable }: CounterQuery, at: number): CounterFact {
     const from = window === undefined ? null : windowStart(window, at);
     const since = from === null ? null : new Date(from).toISOString();
-    const isKnown =
-      isUncountable !== true && (this.completeFrom === null || (from !== null && from >= this.completeFrom));
+    const isKnown = isUncountable !== true && (from ?? -Infinity) >= this.#completeFrom;
     const used = isKnown ? this.#used(accountKey({ name, key }), window, from) : null;
     return { name, key, used, since, adds };
   }
@@ -81,7 +93,9 @@ export class CounterBook {
   /** Adds an entry. Entries of a tree come in their order. @returns what it has changed; null: nothing */
   apply(entry: Entry): AppliedEntry | null {
     if (entry.type === 'step_trace') return this.#settle(entry.body, entry.seq);
-    return entry.type === 'input' ? this.#applyInput(entry.body, entry.seq) : null;
+    if (entry.type !== 'input') return null;
+    this.noteTime(entry.body.time);
+    return this.#applyInput(entry.body, entry.seq);
   }
 
   #applyInput(input: RecordedInput, seq: number): AppliedEntry | null {

@@ -8,8 +8,9 @@ import { CounterBook } from './counter-book.js';
 
 /** A book with all entries of the log. @throws LedgerError */
 export async function loadBook(store: Pick<LedgerStore, 'log' | 'openTrees' | 'archives'>): Promise<CounterBook> {
-  const book = new CounterBook();
-  for await (const stored of store.log(await firstIndex(store))) {
+  const first = await firstIndex(store);
+  const book = new CounterBook(first === 0);
+  for await (const stored of store.log(first)) {
     noteBeginning(book, stored);
     if (book.needs(stored)) book.apply(readEntry(stored));
   }
@@ -23,11 +24,11 @@ export async function loadBook(store: Pick<LedgerStore, 'log' | 'openTrees' | 'a
 export const firstIndex = async (store: Pick<LedgerStore, 'archives'>): Promise<number> =>
   (await store.archives.parts()).at(-1)?.size ?? 0;
 
-/** The book is complete from the first entry on that was not archived. Call it with each entry of the log. */
+/** Notes the time of the first input that was not archived. Call it with each entry of the log. */
 export function noteBeginning(book: CounterBook, stored: StoredEntry): void {
-  if (book.completeFrom !== null || book.isWhole) return;
-  if (stored.log_index === 0) book.isWhole = true;
-  else book.completeFrom = timeOf(stored);
+  if (!book.hasNoBeginning || stored.type !== 'input') return;
+  const entry = readEntry(stored);
+  if (entry.type === 'input') book.noteTime(entry.body.time);
 }
 
 /** @throws LedgerError LEDGER_TAMPERED */
@@ -36,11 +37,4 @@ export function readEntry(stored: TreeEntry): Entry {
   if (envelope !== null && findings.length === 0) return envelope as Pick<Entry, 'type' | 'body'> as Entry;
   const message = `entry ${stored.seq} of ${stored.tree_id} is not what was recorded: run \`turnpike verify\``;
   throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
-}
-
-/** The time of an input, in ms; null for another entry. */
-function timeOf(stored: StoredEntry): number | null {
-  if (stored.type !== 'input') return null;
-  const entry = readEntry(stored);
-  return entry.type === 'input' ? Date.parse(entry.body.time) : null;
 }

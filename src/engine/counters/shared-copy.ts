@@ -20,7 +20,7 @@ interface TreeCopy {
 }
 
 export class SharedCopy {
-  readonly book = new CounterBook();
+  readonly book: CounterBook;
   readonly #store: Store;
   /** The size of the log that the book has. */
   #size: number;
@@ -33,6 +33,7 @@ export class SharedCopy {
   private constructor(store: Store, size: number) {
     this.#store = store;
     this.#size = size;
+    this.book = new CounterBook(size === 0);
   }
 
   /** @throws LedgerError */

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand, CommandArguments } from '../../command.js';
 import { isConforming } from '../../../contract/validators.js';
@@ -72,6 +73,7 @@ function callerOf({ subject }: Evaluation, args: CommandArguments) {
 /** @throws UsageError */
 function parseRequest(bytes: Uint8Array): readonly Evaluation[] {
   const invalid = commandUsageError(decide, 'FILE has no request of AuthZEN: subject, action and resource');
+  if (!isUtf8(bytes)) throw invalid;
   if (bytes.byteLength > BYTES_MAX) throw commandUsageError(decide, `FILE has more than ${BYTES_MAX} bytes`);
   const scanned = scanJson(Buffer.from(bytes).toString('utf8'), DEPTH_MAX);
   if (!scanned.ok || !isJsonObject(scanned.value)) throw invalid;

@@ -50,7 +50,7 @@ const evaluation = (id: string, name = 'files.share') => ({
 });
 const decide = (request: unknown, ...more: readonly string[]) =>
   turnpike(folder, ['decide', '--role', 'CASE_AGENT', '--lane', 'CASE_WORK', ...more], {
-    stdin: typeof request === 'string' ? request : JSON.stringify(request),
+    stdin: typeof request === 'string' || Buffer.isBuffer(request) ? request : JSON.stringify(request),
   });
 
 describe('decide', () => {
@@ -92,9 +92,10 @@ describe('decide', () => {
     expect(jsonLines(stdout)).toMatchObject([{ decision: false, context: { code: 'NOT_EXTERNAL' } }]);
   });
 
-  test.each([
+  test.each<[string, string | Buffer]>([
     ['no JSON', 'x'],
     ['no object', '[]'],
+    ['no UTF-8', Buffer.concat([Buffer.from(JSON.stringify(evaluation('a'))), Buffer.of(0xff)])],
     ['no resource', JSON.stringify({ subject: { type: 'a', id: 'b' }, action: { name: 'x' } })],
     ['no evaluations', JSON.stringify({ ...evaluation('a'), evaluations: [] })],
     ['more than a mebibyte', ' '.repeat(1_048_577)],
