@@ -5,8 +5,7 @@ import { closed, OneOf, Timestamp } from '../shapes.js';
 import { policyHeader } from './policy-header.js';
 
 /** Whose steps a counter counts together. */
-export const COUNTER_SUBJECTS = ['run', 'tree', 'case', 'actor', 'role'] as const;
-export type CounterSubject = (typeof COUNTER_SUBJECTS)[number];
+const COUNTER_SUBJECTS = ['run', 'tree', 'case', 'actor', 'role'] as const;
 
 /** Maximum number of counters of a policy. */
 export const COUNTERS_MAX = 32;

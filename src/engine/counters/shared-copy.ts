@@ -3,7 +3,7 @@
 
 import type { Entry } from '../../contract/run/entry.js';
 import type { LedgerStore, TreeEntry } from '../../ports/ledger/ledger-store.js';
-import { CounterBook, type AppliedEntry } from './counter-book.js';
+import { CounterBook, type Undo } from './counter-book.js';
 import { firstIndex, noteBeginning, readEntry } from './read-counters.js';
 
 type Store = Pick<LedgerStore, 'log' | 'tree' | 'pending' | 'openTrees' | 'archives'>;
@@ -15,7 +15,7 @@ interface TreeCopy {
   /** The book has the entries before this seq. */
   next: number;
   /** The entries that are not committed yet. */
-  uncommitted: { readonly seq: number; readonly applied: AppliedEntry | null }[];
+  uncommitted: { readonly seq: number; readonly undo: Undo | null }[];
   hasEnded: boolean;
 }
 
@@ -61,14 +61,12 @@ export class SharedCopy {
     return this.#afterReading(() => this.#readOn());
   }
 
-  /** Adds a decided entry. @returns what it has changed; null if another worker has written this seq */
-  add(tree_id: string, entry: Entry): AppliedEntry | null {
+  /** Adds a decided entry, unless another worker has written this seq. */
+  add(tree_id: string, entry: Entry): void {
     const tree = this.#tree(tree_id);
-    if (entry.seq !== tree.next) return null;
-    const applied = this.book.apply(entry);
-    tree.uncommitted.push({ seq: entry.seq, applied });
+    if (entry.seq !== tree.next) return;
+    tree.uncommitted.push({ seq: entry.seq, undo: this.book.apply(entry) });
     tree.next += 1;
-    return applied;
   }
 
   /** The entries of a tree before this seq are committed. */
@@ -87,7 +85,7 @@ export class SharedCopy {
     const tree = this.#tree(tree_id);
     const later = tree.uncommitted.filter(({ seq }) => seq >= from);
     if (later.length === 0) return;
-    for (const { applied } of later.toReversed()) applied?.undo();
+    for (const { undo } of later.toReversed()) undo?.();
     tree.uncommitted = tree.uncommitted.filter(({ seq }) => seq < from);
     tree.next = later[0]?.seq ?? tree.next;
     this.#overtaken.add(tree_id);

@@ -11,7 +11,13 @@
 
 import type { Decision } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
-import type { AppendStatus, QuotaChange, SharedBatch, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
+import type {
+  AppendStatus,
+  QuotaChange,
+  SharedAppend,
+  SharedBatch,
+  SharedLedgerStore,
+} from '../../ports/ledger/shared-store.js';
 import type { Submission } from '../tree-engine.js';
 import type { EngineCounters } from './counters.js';
 import { withCounters } from './ledger-counters.js';
@@ -23,6 +29,8 @@ type Store = Pick<SharedLedgerStore, 'log' | 'tree' | 'pending' | 'openTrees' | 
 const COUNTERS_ID = 'counters:all';
 /** Whether the version is that of the counters. */
 export const isCounterId = (case_id: string): boolean => case_id === COUNTERS_ID;
+
+const isCounted = ({ quotas }: SharedAppend): boolean => quotas.some(({ case_id }) => isCounterId(case_id));
 
 /** A version that the counters never have: the copy may differ from the store. */
 const UNKNOWN_VERSION = '?';
@@ -104,7 +112,7 @@ export class SharedCounters implements EngineCounters {
 
   /** The next tick decides with the version that the batch will give. */
   onSent({ trees, quota_version }: SharedBatch): void {
-    const counted = trees.filter(({ quotas }) => quotas.some(({ case_id }) => isCounterId(case_id)));
+    const counted = trees.filter(isCounted);
     if (counted.length === 0) return;
     const versions = counted.flatMap(({ quotas }) => quotas).filter(({ case_id }) => isCounterId(case_id));
     if (versions.some(({ version }) => version === UNKNOWN_VERSION)) {
@@ -118,13 +126,9 @@ export class SharedCounters implements EngineCounters {
   /** V3, V4. */
   onCommitted({ trees, quota_version }: SharedBatch, statuses: readonly AppendStatus[]): void {
     if (!this.#inFlight.delete(quota_version)) return;
-    const refused = trees.filter(({ tree_id, quotas }, index) => {
-      if (!quotas.some(({ case_id }) => isCounterId(case_id))) return false;
-      if (statuses[index] === 'conflict') return true;
-      const { from, entries } = trees[index] ?? { from: 0, entries: [] };
+    const refused = trees.filter((append, index) => statuses[index] === 'conflict' && isCounted(append));
+    for (const { tree_id, from, entries } of trees.filter((append) => isCounted(append) && !refused.includes(append)))
       this.#copy?.settle(tree_id, from + entries.length);
-      return false;
-    });
     if (refused.length === 0) return;
     this.#takeBack(refused);
     this.#version = UNKNOWN_VERSION;
