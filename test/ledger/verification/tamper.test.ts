@@ -236,7 +236,7 @@ describe('a changed ledger in a file', () => {
       db.prepare('SELECT artifact_no FROM artifacts WHERE bytes IS NULL').pluck().get(),
     ) as number;
     const [place] = entriesOf(victim, 'artifacts', number);
-    writeFileSync(path, Buffer.from(sealed).fill(0, 0, 1));
+    writeFileSync(path, Buffer.from(sealed).fill(sealed[0]! ^ 0xff, 0, 1));
     expect(named(await victim.verify())).toEqual([place]);
     rmSync(path);
     expect(named(await victim.verify())).toEqual([place]);
