@@ -14,7 +14,8 @@ const CONDITIONS = [
   (n) => `resource.extension == "key${n}" && context.lane != "SANDBOX_FILES"`,
 ];
 
-const conditionsOf = (count) =>
+/** The text of a condition file. */
+export const conditionsOf = (count) =>
   Array.from(
     { length: count },
     (_, n) =>

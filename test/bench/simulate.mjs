@@ -1,7 +1,8 @@
 // Decisions that are made again under another policy per second of one core's time, compared with a floor in the same
 // process: the payload parsed, checked by a compiled schema, and three names looked up in sets. It measures the
 // processor time of the process, so that other load on the machine changes little.
-// `npm run bench:simulate [-- --steps 8000] [-- --ms 2000]`
+// With `--conditions`, the other policy has that many, and no decision of the ledger meets one.
+// `npm run bench:simulate [-- --steps 8000] [-- --ms 2000] [-- --conditions 20]`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,16 +12,22 @@ import { openTurnpike, winstonLog } from '../../dist/src/index.js';
 import { decisionsIn } from '../../build/compiled/src/replay/policy/decision-fold.js';
 import { decideUnderPolicy } from '../../build/compiled/src/replay/policy/decide-under-policy.js';
 import { compareDecision, simulate } from '../../build/compiled/src/replay/policy/simulate.js';
-import { patientContract } from './contract.mjs';
+import { loadConditions } from '../../build/compiled/src/policy/conditions/conditions.js';
+import { conditionsOf, patientContract } from './contract.mjs';
 import { proposal } from './floor.mjs';
 import { KINDS, payload } from './payloads.mjs';
 
 const { values } = parseArgs({
-  options: { steps: { type: 'string', default: '8000' }, ms: { type: 'string', default: '2000' } },
+  options: {
+    steps: { type: 'string', default: '8000' },
+    ms: { type: 'string', default: '2000' },
+    conditions: { type: 'string', default: '0' },
+  },
 });
 const steps = Number(values.steps);
 const AGENTS = 64;
-const AIM = 50_000;
+const CONDITIONS = Number(values.conditions);
+const AIM = CONDITIONS === 0 ? 50_000 : 10_000;
 const folder = mkdtempSync(join(tmpdir(), 'turnpike-simulate-'));
 const caseDir = join(folder, 'home/sandbox/case-local/a/b');
 
@@ -55,6 +62,12 @@ function rate(list, decide) {
   return (done * 1000) / (used() - start);
 }
 
+function conditionsFor(policy) {
+  const { conditions, findings } = loadConditions('conditions.cedar', Buffer.from(conditionsOf(CONDITIONS)), policy);
+  if (findings.length > 0) throw new Error(findings.map(({ message }) => message).join('\n'));
+  return { conditions };
+}
+
 const shown = (number) => Math.round(number).toLocaleString('en');
 
 try {
@@ -80,7 +93,8 @@ try {
   // Another policy: source code may be deleted, and the sandbox is smaller.
   const { policy } = decisions[0];
   const wider = new Map([...policy.actions, ['DELETE_FILE', { action: 'DELETE_FILE' }]]);
-  const other = { ...policy, actions: wider, sandbox: { ...policy.sandbox, bytes_max: 1_500 } };
+  const smaller = { ...policy, actions: wider, sandbox: { ...policy.sandbox, bytes_max: 1_500 } };
+  const other = CONDITIONS === 0 ? smaller : { ...smaller, ...conditionsFor(policy) };
   const differing = decisions.filter((decision) => compareDecision(decision, other) !== null).length;
   const judged = rate(decisions, (decision) => decideUnderPolicy(decision, other));
   const least = rate(decisions, floor);

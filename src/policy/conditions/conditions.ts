@@ -11,6 +11,7 @@ import { PreparedPolicies, validatePolicies, type CedarAnswer, type CedarRequest
 import { positionOf, readConditionFile, type Condition, type Obligation } from './condition-file.js';
 import { cedarSchemaOf, conditionActions, counterShape, scopeShape, type ConditionAction } from './condition-schema.js';
 import { readPartsOf, type ReadParts } from './read-parts.js';
+import { compileUnmetCheck, type UnmetCheck } from './unmet-check.js';
 import type { RecordShape } from './value-shape.js';
 
 /** The conditions of one policy. */
@@ -32,6 +33,8 @@ export interface ActionConditions {
   /** The arguments that they read. */
   readonly args: RecordShape;
   readonly prepared: Pick<PreparedPolicies, 'decide'>;
+  /** Whether a request certainly meets none of them. */
+  readonly isUnmet: UnmetCheck;
 }
 
 /** What conditions depend on. */
@@ -78,6 +81,7 @@ function indexConditions(all: readonly Condition[], { catalogue, lanes, counters
               conditions,
               ...readShapes(action, conditions),
               prepared: new PreparedPolicies(policies),
+              isUnmet: compileUnmetCheck(conditions.map((condition) => condition.scope)),
             };
       byAction.set(name, found);
       return found;
@@ -176,10 +180,11 @@ const ERROR: ConditionVerdict = { kind: 'deny', rule_id: 'condition.error' };
  * decided together.
  */
 export function decideConditions(
-  { conditions, prepared }: ActionConditions,
+  { conditions, prepared, isUnmet }: ActionConditions,
   requests: readonly CedarRequest[],
   roles: ReadonlyMap<string, Role>,
 ): ConditionVerdict {
+  if (requests.every(isUnmet)) return { kind: 'none' };
   const answers = requests.map((request) => prepared.decide(request));
   if (answers.some(({ failed }) => failed.length > 0)) return ERROR;
   const satisfied = new Set(answers.flatMap((answer: CedarAnswer) => answer.satisfied));

@@ -1,10 +1,13 @@
 // Compares the reference evaluator with Cedar's own engine, on random conditions and requests. The rule of Turnpike for
-// an evaluation is checked too: a policy that fails denies, as one that is satisfied does.
+// an evaluation is checked too: a policy that fails denies, as one that is satisfied does. So is the unmet check: where
+// it is certain, no policy is satisfied and none fails.
 
+import { type CedarRequest, parsePolicy } from '../../../src/policy/conditions/cedar.js';
+import { compileUnmetCheck, type UnmetCheck } from '../../../src/policy/conditions/unmet-check.js';
 import { prepareCedar } from './cedar-engine.js';
 import { Chance } from './chance.js';
 import { type PolicyText, randomConditions } from './generate-conditions.js';
-import { randomEntities, randomRequest } from './generate-requests.js';
+import { asWritten, randomEntities, randomRequest } from './generate-requests.js';
 import { evaluatePolicies, type Evaluation } from './reference/evaluate.js';
 import { type Operator, OPERATORS, type OperatorName, type Operators } from './reference/operators.js';
 import { type ForbidPolicy, parsePolicies } from './reference/parser.js';
@@ -28,6 +31,9 @@ export interface DifferentialTally {
   /** Requests in which no policy is satisfied and at least one fails: Cedar by itself permits these. */
   onlyErring: number;
   allowed: number;
+  /** Requests for which the unmet check is certain, of one policy and of all policies of a set. */
+  certainPolicies: number;
+  certain: number;
   differences: number;
   /** How often each operator was evaluated. */
   readonly operators: Map<OperatorName, number>;
@@ -45,6 +51,8 @@ const newTally = (): DifferentialTally => ({
   erring: 0,
   onlyErring: 0,
   allowed: 0,
+  certainPolicies: 0,
+  certain: 0,
   differences: 0,
   operators: new Map(),
   firstDifference: null,
@@ -66,6 +74,8 @@ interface Case {
   readonly seed: number;
   readonly conditions: readonly PolicyText[];
   readonly policies: ReadonlyMap<string, ForbidPolicy>;
+  /** Of each policy. */
+  readonly unmet: ReadonlyMap<string, UnmetCheck>;
   readonly request: RequestJson;
   /** What Cedar's engine says. */
   readonly expected: Evaluation;
@@ -79,10 +89,12 @@ function* randomCases(options: DifferentialOptions): Generator<Case> {
     const conditions = options.plant?.(generated, chance) ?? generated;
     const cedar = prepareCedar(conditions);
     const policies = parseConditions(conditions);
+    const unmet = compileUnmetChecks(conditions);
     const entities = randomEntities(chance);
     for (let number = 0; number < options.requestsPerSet; number += 1) {
-      const request = randomRequest(chance, entities);
-      yield { seed, conditions, policies, request, expected: cedar(request) };
+      const any = randomRequest(chance, entities);
+      const request = number % 2 === 0 ? any : asWritten(any);
+      yield { seed, conditions, policies, unmet, request, expected: cedar(request) };
     }
   }
 }
@@ -93,13 +105,32 @@ export function compareEvaluators(options: DifferentialOptions): DifferentialTal
   for (const each of randomCases(options)) {
     const actual = evaluatePolicies(each.policies, requestOf(each.request), operators);
     count(tally, each);
-    if (!isSame(each.expected, actual)) {
+    const wrong = wronglyCertain(tally, each);
+    if (!isSame(each.expected, actual) || wrong.length > 0) {
       tally.differences += 1;
-      tally.firstDifference ??= describe(each, actual);
+      tally.firstDifference ??= describe(each, actual, wrong);
     }
     options.onRequest?.(tally);
   }
   return tally;
+}
+
+function compileUnmetChecks(conditions: readonly PolicyText[]): ReadonlyMap<string, UnmetCheck> {
+  return new Map(
+    conditions.map(({ id, text }) => {
+      const read = parsePolicy(text);
+      if ('problems' in read) throw new Error(`Cedar does not parse: ${text}`);
+      return [id, compileUnmetCheck([read.policy])];
+    }),
+  );
+}
+
+/** The policies that the unmet check calls unmet, and that are satisfied or fail. */
+function wronglyCertain(tally: DifferentialTally, { unmet, request, expected }: Case): readonly string[] {
+  const certain = [...unmet].filter(([, isUnmet]) => isUnmet(request as CedarRequest)).map(([id]) => id);
+  tally.certainPolicies += certain.length;
+  if (certain.length === unmet.size) tally.certain += 1;
+  return certain.filter((id) => expected.satisfied.includes(id) || expected.erring.includes(id));
 }
 
 /** The names of the operators with which no request has another result. */
@@ -139,12 +170,13 @@ function countingOperators(counts: Map<OperatorName, number>): Operators {
   return Object.fromEntries(counting) as Operators;
 }
 
-function describe({ seed, conditions, request, expected }: Case, actual: Evaluation): string {
+function describe({ seed, conditions, request, expected }: Case, actual: Evaluation, wrong: readonly string[]): string {
   const resultOf = ({ satisfied, erring }: Evaluation, id: string): string =>
     satisfied.includes(id) ? 'satisfied' : erring.includes(id) ? 'error' : 'not satisfied';
-  const different = conditions.filter(({ id }) => resultOf(expected, id) !== resultOf(actual, id));
-  const lines = different.map(
-    ({ id, text }) => `Cedar: ${resultOf(expected, id)}, reference: ${resultOf(actual, id)}\n${text}`,
-  );
+  const isDifferent = (id: string): boolean => wrong.includes(id) || resultOf(expected, id) !== resultOf(actual, id);
+  const lines = conditions.flatMap(({ id, text }) => {
+    const results = `Cedar: ${resultOf(expected, id)}, reference: ${resultOf(actual, id)}`;
+    return isDifferent(id) ? [`${results}${wrong.includes(id) ? ', unmet check: unmet' : ''}\n${text}`] : [];
+  });
   return [`set ${seed}`, ...lines, JSON.stringify(request)].join('\n');
 }

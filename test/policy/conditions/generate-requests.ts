@@ -243,3 +243,33 @@ export function randomRequest(chance: Chance, entities: readonly EntityJson[]): 
   const present = [...wanted].flatMap((key) => byKey.get(key) ?? []);
   return { principal, action, resource, context: randomContext(chance), entities: present };
 }
+
+/** What Turnpike writes into a request: no tags, and these forms of extension values. */
+const WRITTEN: Readonly<Record<string, RegExp>> = {
+  decimal: /^-?\d{1,11}\.\d{1,4}$/,
+  datetime: /^[12]\d{3}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{3})?Z)?$/,
+  duration: /^-?(?:\d{1,9}[a-z]{1,2})+$/,
+};
+
+const isWritten = (value: CedarValueJson): boolean => {
+  if (typeof value !== 'object' || value === null) return true;
+  if (Array.isArray(value)) return value.every(isWritten);
+  const found = (value as { readonly __extn?: { readonly fn: string; readonly arg: string } }).__extn;
+  return found === undefined ? Object.values(value).every(isWritten) : WRITTEN[found.fn]?.test(found.arg) === true;
+};
+
+const writtenFields = (fields: Readonly<Record<string, CedarValueJson>>): Record<string, CedarValueJson> =>
+  Object.fromEntries(
+    Object.entries(fields).flatMap(([name, value]) => {
+      const isRecord = name === 'args' || name === 'facts' || name === 'counters';
+      if (isRecord) return [[name, writtenFields(value as Record<string, CedarValueJson>)]];
+      return isWritten(value) ? [[name, value]] : [];
+    }),
+  );
+
+/** The request without what Turnpike writes into none. */
+export const asWritten = ({ context, entities, ...names }: RequestJson): RequestJson => ({
+  ...names,
+  context: writtenFields(context),
+  entities: entities.map(({ uid: self, parents, attrs }) => ({ uid: self, parents, attrs: writtenFields(attrs) })),
+});
