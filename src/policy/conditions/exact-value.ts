@@ -1,5 +1,5 @@
-// Values as the unmet check holds them. Only what it holds exactly as Cedar does is a value here. Anything else, and any
-// mistake of an evaluation, is uncertain: Cedar is asked.
+// Values as the unmet check holds them. Only what it holds exactly as Cedar does is a value here. Anything else, and
+// any mistake of an evaluation, is uncertain: Cedar is asked.
 
 import type { CedarUid, CedarValue } from './cedar.js';
 
@@ -52,7 +52,7 @@ export function beUncertain(): never {
   throw UNCERTAIN;
 }
 
-/** @throws UncertainError instead of returning */
+/** Whether an error says that only Cedar knows the answer. */
 export const isUncertain = (error: unknown): boolean => error === UNCERTAIN;
 
 /** An agent chooses how many values a request has. Sets are compared member by member, so larger ones are for Cedar. */
