@@ -50,7 +50,7 @@ const READS: Readonly<Record<string, string>> = {
   'src/cli/create-contract.ts process.pid': DRAFT,
   'src/cli/create-contract.ts readdir': 'sorted',
   'src/cli/templates.ts readdir': 'sorted',
-  'src/contract/policy/window-start.ts Intl': 'time zones: each decision records when its window began',
+  'src/contract/policy/counters/window-start.ts Intl': 'time zones: each decision records when its window began',
   'src/cli/commands/policy/policy-pin.ts process.pid': DRAFT,
   'src/cli/commands/policy/policy-pin.ts readdir': 'sorted',
   'src/cli/proposal-loop.ts node:timers/promises': WAIT,

@@ -1,6 +1,8 @@
 // Runs effects through the embedding service's `Effects`. Its results are untrusted, so each is validated.
 
 import { SandboxFacts, type Effect, type GatherRequest } from '../contract/run/effect.js';
+import { sha256 } from '../contract/hash.js';
+import { DecisionFact, type DecisionQuery } from '../contract/policy/decision-points.js';
 import { TOOL_WORDS_CHARS_MAX } from '../contract/run/response.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../contract/fault.js';
 import { isJsonObject } from '../contract/json.js';
@@ -56,6 +58,26 @@ export class EffectRunner {
       return isConforming(SandboxFacts, answer) ? answer : undefined;
     });
     return facts ?? { paths: paths.map(() => ({ status: 'error', cause: 'INTERNAL' })), usage: null };
+  }
+
+  /** Asks each decision point once, at the same time. One that throws, or answers anything else, gives no answer. */
+  async ask({ decisions = [] }: GatherRequest): Promise<readonly DecisionFact[]> {
+    const answers = Promise.all(decisions.map((query) => this.#askOne(query)));
+    this.#inFlight.set(answers, []);
+    const facts = await answers;
+    this.#inFlight.delete(answers);
+    return facts;
+  }
+
+  async #askOne(query: DecisionQuery): Promise<DecisionFact> {
+    const none = toUnanswered(query);
+    try {
+      const { answer, cached } = (await this.#effects.ask?.(query)) ?? none;
+      const fact: DecisionFact = { ...none, answer, cached };
+      return isConforming(DecisionFact, fact) ? fact : none;
+    } catch {
+      return none;
+    }
   }
 
   run(effect: Effect, inCommit = false): EffectOutcome | Promise<EffectOutcome> {
@@ -128,6 +150,11 @@ export class EffectRunner {
     );
   }
 }
+
+/** The record of a decision point that gave no answer. */
+export const toUnanswered = ({ point: { name }, body }: DecisionQuery): DecisionFact => ({
+  ...{ name, answer: 'none', request_hash: sha256(body), cached: false },
+});
 
 /** The embedding service may reuse the object, even for another tree in the same tick. */
 const copyOf = ({ paths, usage }: SandboxFacts): SandboxFacts => ({

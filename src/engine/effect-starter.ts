@@ -1,3 +1,4 @@
+import type { DecisionFact } from '../contract/policy/decision-points.js';
 import type { Effect } from '../contract/run/effect.js';
 import type { EffectOutcome, EffectRunner } from './effect-runner.js';
 import type { IssuedCommand } from './tick/input-outcome.js';
@@ -9,10 +10,13 @@ interface EffectStarterParts {
   /** Identifies the epoch of the engine; null while it has failed. */
   readonly epoch: () => object | null;
   readonly onOutcome: (tree_id: string, effect: Effect, outcome: EffectOutcome) => void;
+  readonly onDecisions: (tree_id: string, command: GatherCommand, decisions: readonly DecisionFact[]) => void;
   readonly onFailed: (error: unknown) => void;
 }
 
-/** Runs effects once they are permitted. */
+type GatherCommand = Extract<IssuedCommand['command'], { kind: 'gather' }>;
+
+/** Runs effects, and asks decision points, once they are permitted. */
 export class EffectStarter {
   readonly #parts: EffectStarterParts;
 
@@ -38,8 +42,13 @@ export class EffectStarter {
     );
   }
 
-  #perform({ tree_id, command: { effect } }: IssuedCommand): void {
-    const { runner, onOutcome } = this.#parts;
+  #perform({ tree_id, command }: IssuedCommand): void {
+    const { runner, onOutcome, onDecisions } = this.#parts;
+    if (command.kind === 'gather') {
+      void runner.ask(command.request).then((decisions) => onDecisions(tree_id, command, decisions));
+      return;
+    }
+    const { effect } = command;
     const result = runner.run(effect);
     if (result instanceof Promise) void result.then((outcome) => onOutcome(tree_id, effect, outcome));
     else onOutcome(tree_id, effect, result);

@@ -13,7 +13,6 @@
 //   E6. If another worker has extended a tree, nothing of that tree was committed: the engine folds the tree again and
 //       decides the same inputs again. No callback or effect of the lost decision runs.
 
-import type { Effect } from '../contract/run/effect.js';
 import { InvariantError } from '../errors.js';
 import type { RunTermination } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
@@ -22,7 +21,7 @@ import type { GrownTree } from '../ports/ledger/shared-store.js';
 import { checkExternalHead } from '../ledger/verification/check-external-head.js';
 import { eraseCaseContent } from './erase-case.js';
 import { EffectStarter } from './effect-starter.js';
-import { EffectRunner, type EffectOutcome } from './effect-runner.js';
+import { EffectRunner } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';
 import { InputQueue, LIMITS, QUEUE_MAX, SHARED_LIMITS } from './tick/input-queue.js';
 import type { LiveTrees } from './trees/live-trees.js';
@@ -34,7 +33,7 @@ import { waitForQuiescence, Restarts } from './restarts.js';
 import { refuseInput } from './refuse-input.js';
 import type { SuspendableParts } from './suspension.js';
 import { lostInputs } from './tick/lost-inputs.js';
-import { resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/submissions.js';
+import { decisionsSubmission, resultSubmission, sharedWakeSubmission, wakeSubmission } from './tick/submissions.js';
 import type { QueuedInput } from './tick/input-outcome.js';
 import { reportMissed } from './tick/report-missed.js';
 import { Tick, type TickOptions } from './tick/tick.js';
@@ -79,7 +78,8 @@ export class LedgerEngine implements TreeEngine {
       runner: this.#effectRunner,
       permit: (sentAt) => writer.permitEffect(sentAt),
       epoch: () => (this.#restarts.failure === null ? this.#heads : null),
-      onOutcome: (tree_id, effect, outcome) => this.#submitResult(tree_id, effect, outcome),
+      onOutcome: (tree_id, effect, outcome) => this.#record(tree_id, resultSubmission(effect, outcome, false)),
+      onDecisions: (tree_id, command, found) => this.#record(tree_id, decisionsSubmission(command, found)),
       onFailed: (error) => this.#fail(error),
     });
     this.#queue = new InputQueue({
@@ -377,9 +377,9 @@ export class LedgerEngine implements TreeEngine {
     this.#options.listener.onEnded(tree_id, ending);
   }
 
-  #submitResult(tree_id: string, effect: Effect, outcome: EffectOutcome): void {
-    // A completed effect must be recorded. If that fails, the engine stops and the next start settles the intent.
-    this.#enqueue(tree_id, resultSubmission(effect, outcome, false)).catch((error: unknown) => this.#fail(error));
+  /** What was executed must be recorded. If that fails, the engine stops and the next start settles the intent. */
+  #record(tree_id: string, submission: Submission): void {
+    this.#enqueue(tree_id, submission).catch((error: unknown) => this.#fail(error));
   }
 
   /** Stops all work until a restart. `inputs` are no longer in the queue. */

@@ -8,11 +8,12 @@
 //       rows.
 
 import { InvariantError } from '../errors.js';
+import type { Command } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import { isUnfoldable } from './failures.js';
-import { EffectRunner } from './effect-runner.js';
-import { factsSubmission, resultSubmission } from './tick/submissions.js';
-import type { EngineParts, Recovery, TreeEngine } from './tree-engine.js';
+import { EffectRunner, toUnanswered } from './effect-runner.js';
+import { decisionsSubmission, factsSubmission, resultSubmission } from './tick/submissions.js';
+import type { EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
 import { isAbandoned, liveAgents } from './trees/recovery-hint.js';
 
 /** Maximum number of trees that are settled concurrently. */
@@ -102,12 +103,20 @@ class RecoveryWork {
     this.counts.interrupted += interrupted;
   }
 
+  /** Decision points are not asked again: that could delay the start without limit. The step is denied. */
+  #gather(command: Extract<Command, { kind: 'gather' }>): Submission {
+    const { request } = command;
+    return request.decisions === undefined
+      ? factsSubmission(command, this.#effectRunner.gather(request))
+      : decisionsSubmission(command, request.decisions.map(toUnanswered));
+  }
+
   async #settle(tree: Tree): Promise<number> {
     const { effects, log } = this.#parts;
     let settled = 0;
     for (const command of tree.pending) {
       if (command.kind === 'gather') {
-        await this.#engine.submit(tree.tree_id, factsSubmission(command, this.#effectRunner.gather(command.request)));
+        await this.#engine.submit(tree.tree_id, this.#gather(command));
         continue;
       }
       const { effect } = command;

@@ -10,6 +10,7 @@ import { sha256 } from '../contract/hash.js';
 import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../contract/run/effect.js';
 import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import { executionSuspendedError } from './engine-errors.js';
+import { NO_REPLY, type DecisionQuery, type DecisionReply } from '../contract/policy/decision-points.js';
 import type { EngineParts, Effects } from './tree-engine.js';
 
 /** The number of drawn characters in the id of a run tree. */
@@ -76,6 +77,11 @@ export class SuspendableEffects implements Effects {
   gather(request: SandboxRequest): SandboxFacts {
     this.#refuseSuspended();
     return this.#effects.gather(request);
+  }
+
+  async ask(query: DecisionQuery): Promise<DecisionReply> {
+    this.#refuseSuspended();
+    return (await this.#effects.ask?.(query)) ?? NO_REPLY;
   }
 
   run(effect: Effect, inCommit: boolean): EffectResult | Promise<EffectResult> {

@@ -1,5 +1,6 @@
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { EffectResult, Effect, SandboxRequest, SandboxFacts } from '../contract/run/effect.js';
+import type { DecisionQuery, DecisionReply } from '../contract/policy/decision-points.js';
 import type { RecordedInput } from '../contract/run/entry.js';
 import type { CancelReason } from '../contract/free-text.js';
 import type { Interpretation } from '../kernel/interpreter/interpreter.js';
@@ -105,6 +106,8 @@ export interface EngineCondition {
 /** Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome. */
 export interface Effects {
   gather(request: SandboxRequest): SandboxFacts;
+  /** Asks a decision point. A throw is no answer, which denies. Absent: there is no way to ask. */
+  ask?(query: DecisionQuery): Promise<DecisionReply>;
   /**
    * `inCommit`: the current transaction contains the effect's outcome, so the effect must change nothing outside it.
    */

@@ -44,7 +44,7 @@ export function toMachineEvent(
     case 'proposal':
       return proposeEvent(recorded, materials, policy);
     case 'facts':
-      return { type: 'FACTS', facts: withCounters(factsWithReservations(recorded, policy), recorded) };
+      return { type: 'FACTS', facts: withOtherFacts(factsWithReservations(recorded, policy), recorded) };
     case 'result':
       return resultEvent(recorded, materials);
     case 'report':
@@ -108,8 +108,11 @@ function factsWithReservations({ facts, reserved }: FactsInput, policy: Policy |
   return { paths, usage: { bytes: usage.bytes + reserved.bytes, files: usage.files + reserved.files } };
 }
 
-const withCounters = (facts: SandboxFacts, { counters }: FactsInput): GatheredFacts =>
-  counters === undefined ? facts : { ...facts, counters };
+/** The facts with what was read of counters and decision points. */
+function withOtherFacts(facts: SandboxFacts, { counters, decisions }: FactsInput): GatheredFacts {
+  if (counters === undefined && decisions === undefined) return facts;
+  return { ...facts, ...(counters && { counters }), ...(decisions && { decisions }) };
+}
 
 function resultEvent(recorded: ResultInput, materials: readonly Artifact[]): ResultEvent {
   const { status, cause, explanation, time } = recorded;

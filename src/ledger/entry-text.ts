@@ -50,10 +50,15 @@ const proposalText = ({ input_id, overlay, payload, prefix, run_id, seen, time, 
   `"payload":${refText(payload)}${prefix === undefined ? '' : `,"prefix":${refText(prefix)}`},"run_id":${quote(run_id)},"seen":${canonicalJson(seen)},"time":${quote(time)},` +
   `"tokens":${canonicalJson(tokens)}}`;
 
-const factsText = ({ counters, facts: { paths, usage }, input_id, reserved, run_id, time }: FactsInput): string =>
-  `{${counters === undefined ? '' : `"counters":${canonicalJson(counters)},`}"facts":{"paths":[${paths.map(factText).join()}],"usage":${canonicalJson(usage)}},` +
-  `"input_id":${quote(input_id)},"kind":"facts"${reserved === undefined ? '' : `,"reserved":${canonicalJson(reserved)}`},` +
-  `"run_id":${quote(run_id)},"time":${quote(time)}}`;
+function factsText(input: FactsInput): string {
+  const { counters, decisions, facts, input_id, reserved, run_id, time } = input;
+  return (
+    `{${counters === undefined ? '' : `"counters":${canonicalJson(counters)},`}${decisions === undefined ? '' : `"decisions":${canonicalJson(decisions)},`}` +
+    `"facts":{"paths":[${facts.paths.map(factText).join()}],"usage":${canonicalJson(facts.usage)}},` +
+    `"input_id":${quote(input_id)},"kind":"facts"${reserved === undefined ? '' : `,"reserved":${canonicalJson(reserved)}`},` +
+    `"run_id":${quote(run_id)},"time":${quote(time)}}`
+  );
+}
 
 const factText = (fact: PathFact): string =>
   fact.status === 'file' && Number.isSafeInteger(fact.bytes)

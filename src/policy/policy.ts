@@ -1,6 +1,7 @@
 import type { ActionsPolicy } from '../contract/policy/actions-policy.js';
 import type { ApprovalRule } from '../contract/run/approval.js';
 import type { BudgetLimits } from '../contract/run/budget.js';
+import type { DecisionPoint } from '../contract/policy/decision-points.js';
 import type { Catalogue } from '../contract/policy/catalogue.js';
 import type { Lane } from '../contract/policy/lanes.js';
 import type { Conditions } from './conditions/conditions.js';
@@ -21,6 +22,8 @@ export interface Policy {
   readonly knobs: ActionsPolicy['knobs'];
   /** What is removed from the events of coding agents. Absent: `DEFAULT_SECRETS`. */
   readonly secrets?: ActionsPolicy['secrets'];
+  /** Decision points that are asked before an action is allowed. Absent: none. */
+  readonly decision_points?: readonly DecisionPoint[];
   /** Everything that a policy can allow: the built-in actions, and the registrations of the tree. */
   readonly catalogue: Catalogue;
   /** Absent: the policy has no conditions. */

@@ -35,6 +35,8 @@ import { BoundedCalls } from './effects/bounded-calls.js';
 import { CallLog } from './effects/call-log.js';
 import { catalogueFrom } from './effects/define-effects.js';
 import { comparedOverlay } from './compared-overlay.js';
+import { httpDecisionService } from '../adapters/network/http-decision-service.js';
+import { DecisionPoints } from './effects/decision-points.js';
 import { EffectGateway, type GatewayParts } from './effects/effect-gateway.js';
 import { ExportEffects } from './effects/export-effects.js';
 import { RecordEffects } from './effects/record-effects.js';
@@ -111,7 +113,8 @@ export function wire(
   const secrets = environment.secrets ?? createSecrets(keys);
   const commands = createCommandRunner(options, { home, keys, state }, log);
   const checks = new CheckEffects({ commands, review: options.reviewer ?? null, calls, secrets, log });
-  const executors = { sandbox, records, exports, checks, calls };
+  const decisionPoints = new DecisionPoints(httpDecisionService, clock, log);
+  const executors = { sandbox, records, exports, checks, calls, decisionPoints };
   const effects = createEffects(executors, options, { telemetry, catalogue });
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const policyCache = new PolicyCache(source, clock, catalogue);

@@ -3,7 +3,7 @@
 // that run's context (C51).
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
-import type { CounterFact } from '../contract/policy/counters.js';
+import type { CounterFact } from '../contract/policy/counters/counters.js';
 import type { GatheredFacts, GatherRequest } from '../contract/run/effect.js';
 import type { ExecutionCause, Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
@@ -12,6 +12,7 @@ import { approvalDigest, approvalRuleFor, approvalStatus, APPROVAL_STATUS_RULES 
 import { effectiveRule, obligationOf } from '../policy/approval/obligation.js';
 import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
 import type { ConditionVerdict } from '../policy/conditions/conditions.js';
+import { decisionPointDenial, decisionQueries } from '../policy/decision-points/decision-queries.js';
 import { counterQueries } from '../policy/counters/counter-queries.js';
 import type { CheckDescription } from '../policy/ordered-check.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
@@ -32,6 +33,12 @@ export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';
 export const CONDITION_CHECK: CheckDescription = {
   claim: 'no condition forbids it',
   rules: ['condition.*'],
+};
+
+/** Follows conditions if the policy has decision points. */
+export const DECISION_POINT_CHECK: CheckDescription = {
+  claim: 'the decision points of the action permit it',
+  rules: ['decision_point.*'],
 };
 
 /** Needed by steps, promotions and exports. */
@@ -82,9 +89,16 @@ function factsRequest(step: AuthorizationSubject, policy: Policy): GatherRequest
   const args = step.args ?? {};
   const request = case_id === null ? null : gatherRequestFor(definition, args, case_id, policy);
   if (request === null && definition.paths.length > 0) return null;
-  const counters = counterQueries({ name: conditionActionName(definition.name, args), args }, step.agent, policy);
-  if (counters.length === 0) return request;
-  return { ...(request ?? { case_id, paths: [], usage: false, portable_names: false }), counters };
+  const name = conditionActionName(definition.name, args);
+  const counters = counterQueries({ name, args }, step.agent, policy);
+  const queried = { name, action: definition.name, args, paths: request?.paths ?? [] };
+  const decisions = decisionQueries(queried, mediatedContext(step, policy), policy);
+  if (counters.length === 0 && decisions.length === 0) return request;
+  return {
+    ...(request ?? { case_id, paths: [], usage: false, portable_names: false }),
+    ...(counters.length === 0 ? {} : { counters }),
+    ...(decisions.length === 0 ? {} : { decisions }),
+  };
 }
 
 /** The second half: canonical paths, extensions, existing files, quota, approval. Denies a path without facts. */
@@ -107,6 +121,9 @@ export function authorizeWithFacts(
     policy,
   );
   if (conditions.kind === 'deny') return deniedAuthorization(denyCondition(conditions.rule_id));
+  const name = conditionActionName(definition.name, args);
+  const denial = decisionPointDenial(name, facts?.decisions ?? [], policy);
+  if (denial !== null) return deniedAuthorization(denial);
   return requireApproval(step, definition.name, allowed, conditions.kind === 'none' ? null : conditions, policy);
 }
 

@@ -14,6 +14,7 @@ import type { RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
 import { EMPTY_LABEL } from '../policy/labels.js';
 import { authorizeAgent, authorizePrivileged, laneContext, type PrivilegedRequest } from '../policy/authorize-run.js';
+import { decisionPointsFor } from '../policy/decision-points/decision-queries.js';
 import type { Policy } from '../policy/policy.js';
 import type { Verdict } from '../policy/verdict.js';
 import { isDecidedByInput } from '../policy/calls/call-decision.js';
@@ -34,7 +35,10 @@ export interface MatrixCell {
   readonly role_id: string;
   readonly lane_id: string;
   readonly act: string;
-  /** `depends`: arguments decide, by the call rules of the lane (`call.*`) or by conditions (`condition.*`). */
+  /**
+   * `depends`: arguments decide, by the call rules of the lane (`call.*`) or by conditions (`condition.*`), or decision
+   * points do (`decision_point.*`).
+   */
   readonly decision: Verdict['decision'] | 'depends';
   readonly rule_id: string;
 }
@@ -165,11 +169,13 @@ function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, pol
   );
 }
 
-/** Conditions only narrow what is allowed, and what the arguments are is not known. */
+/** Conditions and decision points only narrow what is allowed, and what the arguments are is not known. */
 function decideUnlessConditional(verdict: Verdict, { action, args }: MatrixAction, policy: Policy): CellDecision {
-  const isConditional = policy.conditions?.forAction(conditionActionName(action, args)) != null;
+  const name = conditionActionName(action, args);
+  const isConditional = policy.conditions?.forAction(name) != null;
   const isOpen = verdict.decision === 'allow' || verdict.cause === 'CONDITION' || verdict.cause === 'APPROVAL_REQUIRED';
   if (isConditional && isOpen) return { decision: 'depends', rule_id: 'condition.*' };
+  if (isOpen && decisionPointsFor(name, policy).length > 0) return { decision: 'depends', rule_id: 'decision_point.*' };
   return denyUnlessApproved(verdict, action, policy);
 }
 

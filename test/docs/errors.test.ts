@@ -133,6 +133,7 @@ function ruleIds(): readonly string[] {
     ...filesIn('machines', /\.ts$/),
     ...filesIn('src/step', /\.ts$/),
     'src/policy/approval/finish-rule.ts',
+    'src/policy/decision-points/decision-queries.ts',
     'src/policy/sandbox-path.ts',
     'src/policy/verdict.ts',
   ];

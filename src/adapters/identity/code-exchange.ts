@@ -1,7 +1,7 @@
 // The authorization code flow with PKCE (RFC 6749, RFC 7636), from the side of the client.
 
 import { createHash } from 'node:crypto';
-import { fetchJson } from './json-fetch.js';
+import { fetchJson } from '../network/json-fetch.js';
 import type { ProviderMetadata } from './provider-metadata.js';
 
 const ANSWER_BYTES_MAX = 65_536;

@@ -12,7 +12,8 @@ import type {
   VerifiedToken,
 } from '../../ports/identity-provider.js';
 import type { Log } from '../../ports/log.js';
-import { isSafeEndpoint, isSafeUrl } from './json-fetch.js';
+import { isSafeUrl } from '../../contract/safe-url.js';
+import { isSafeEndpoint } from '../network/json-fetch.js';
 import { KEY_AGES, ProviderKeys, type KeyAges } from './provider-keys.js';
 import { discoverProvider, type MetadataResult, type ProviderMetadata } from './provider-metadata.js';
 import { readTokenHead, verifyClaims } from './signed-token.js';

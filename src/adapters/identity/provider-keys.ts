@@ -10,7 +10,7 @@
 import type { Clock } from '../../ports/clock.js';
 import type { KeysState } from '../../ports/identity-provider.js';
 import type { Log } from '../../ports/log.js';
-import { fetchJson } from './json-fetch.js';
+import { fetchJson } from '../network/json-fetch.js';
 import { readPublicKey, type PublicKey } from './signed-token.js';
 
 export const KEYS_BYTES_MAX = 262_144;

@@ -1,6 +1,6 @@
 // The discovery document of an issuer (OpenID Connect Discovery 1.0), checked.
 
-import { isSafeEndpoint, fetchJson } from './json-fetch.js';
+import { isSafeEndpoint, fetchJson } from '../network/json-fetch.js';
 
 const METADATA_BYTES_MAX = 65_536;
 const URL_CHARS_MAX = 2_048;

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { DECISION_POINTS_MAX, DecisionPoint } from './decision-points.js';
 import { ApprovalRule } from '../run/approval.js';
 import { BudgetLimits } from '../run/budget.js';
 import { SecretPattern } from './secret-patterns.js';
@@ -69,6 +70,8 @@ export const ActionsPolicy = Type.Object(
     secrets: Type.Optional(Type.Array(SecretPattern, { maxItems: 64 })),
     /** Which subjects need approval, and by whom (D7). */
     approvals: Type.Optional(Type.Array(ApprovalRule, { maxItems: 64 })),
+    /** Decision points outside the platform that can deny what policy allows. */
+    decision_points: Type.Optional(Type.Array(DecisionPoint, { minItems: 1, maxItems: DECISION_POINTS_MAX })),
     /** The number of retries of a failed idempotent action and the first delay, which doubles each time (C54). */
     retries: Type.Optional(
       Type.Object(

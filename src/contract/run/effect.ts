@@ -3,7 +3,8 @@
 import Type, { type Static } from 'typebox';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../fault.js';
 import type { JsonObject } from '../json.js';
-import type { CounterFact, CounterQuery } from '../policy/counters.js';
+import type { CounterFact, CounterQuery } from '../policy/counters/counters.js';
+import type { DecisionFact, DecisionQuery } from '../policy/decision-points.js';
 import { closed, Nullable, OneOf } from '../shapes.js';
 
 /** Kinds of existing paths that the sandbox refuses: all of these are denied without exception (C29). */
@@ -54,7 +55,7 @@ export const SandboxFacts = Type.Object(
 );
 export type SandboxFacts = Static<typeof SandboxFacts>;
 
-/** A request for facts about the sandbox and counters, on which a verdict depends. */
+/** A request for facts about the sandbox, counters and decision points, on which a verdict depends. */
 export interface GatherRequest {
   /** Null only without paths and usage. */
   readonly case_id: string | null;
@@ -66,15 +67,19 @@ export interface GatherRequest {
   readonly portable_names: boolean;
   /** Absent: none. */
   readonly counters?: readonly CounterQuery[];
+  /** Absent: none. */
+  readonly decisions?: readonly DecisionQuery[];
 }
 
 /** The part of it that a sandbox answers. */
-export type SandboxRequest = Omit<GatherRequest, 'case_id' | 'counters'> & { readonly case_id: string };
+export type SandboxRequest = Omit<GatherRequest, 'case_id' | 'counters' | 'decisions'> & { readonly case_id: string };
 
 /** What a verdict depends on. */
 export interface GatheredFacts extends SandboxFacts {
   /** In the order of the request; absent if it has none. */
   readonly counters?: readonly CounterFact[];
+  /** What decision points answered; absent if the request has none. */
+  readonly decisions?: readonly DecisionFact[];
 }
 
 /** One authorized action, complete: an executor needs nothing else and may reinterpret nothing (S0-53). */

@@ -7,8 +7,8 @@
 //       nothing.
 //   N4. Steps are kept for as long as the longest window. Counters without a window need only their sum.
 
-import { windowStart } from '../../contract/policy/window-start.js';
-import type { CounterFact, CounterQuery, CounterWindow } from '../../contract/policy/counters.js';
+import { windowStart } from '../../contract/policy/counters/window-start.js';
+import type { CounterFact, CounterQuery, CounterWindow } from '../../contract/policy/counters/counters.js';
 import type { Entry, FactsInput, RecordedInput } from '../../contract/run/entry.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { TreeEntry } from '../../ports/ledger/log-store.js';

@@ -29,8 +29,8 @@ export interface InputOutcome extends BatchContribution {
   readonly afterCommit: (() => void)[];
 }
 
-/** A command to run once its decision is durable. */
+/** A command to run once its decision is durable: an effect, or questions to decision points. */
 export interface IssuedCommand {
   readonly tree_id: string;
-  readonly command: Extract<Command, { kind: 'perform' }>;
+  readonly command: Command;
 }

@@ -1,5 +1,6 @@
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import type { Effect, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
+import type { DecisionFact } from '../../contract/policy/decision-points.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';
 import type { FactsInput, ResultInput } from '../../contract/run/entry.js';
 import { InvariantError } from '../../errors.js';
@@ -34,8 +35,8 @@ export function withTimestamp(
 // Spelled out because it is hot: a spread object gets its own hidden class.
 
 function factsInput(input: UntimedInput<FactsInput>, time: string): FactsInput {
-  const { run_id, input_id, facts, reserved, counters } = input;
-  if (counters !== undefined) return { ...input, time };
+  const { run_id, input_id, facts, reserved, counters, decisions } = input;
+  if (counters !== undefined || decisions !== undefined) return { ...input, time };
   return reserved === undefined
     ? { kind: 'facts', run_id, input_id, facts, time }
     : { kind: 'facts', run_id, input_id, facts, reserved, time };
@@ -66,6 +67,23 @@ export const sharedWakeSubmission = (run_id: string, at: string): Submission => 
 /** The result of a gather command. */
 export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, facts: SandboxFacts): Submission => ({
   input: { kind: 'facts', run_id: command.run_id, input_id: `${command.run_id}/facts`, facts },
+  materials: [],
+  external: false,
+  checked: true,
+});
+
+/** The answers of decision points. The facts of the sandbox are gathered when the input is decided. */
+export const decisionsSubmission = (
+  { run_id }: Extract<Command, { kind: 'gather' }>,
+  decisions: readonly DecisionFact[],
+): Submission => ({
+  input: {
+    kind: 'facts',
+    run_id,
+    input_id: `${run_id}/facts`,
+    facts: { paths: [], usage: null },
+    decisions: [...decisions],
+  },
   materials: [],
   external: false,
   checked: true,

@@ -14,7 +14,7 @@ import { isOpeningInput } from '../../contract/run/entry.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';
 import { InvariantError } from '../../errors.js';
 import type { Command, Decision, RunTermination, Reply, Timer, TreeInput } from '../../kernel/decision.js';
-import { isMidStep } from '../../kernel/sandbox-changes.js';
+import { findFactsRequest, isMidStep } from '../../kernel/sandbox-changes.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Log } from '../../ports/log.js';
@@ -206,7 +206,16 @@ export class Tick {
   /** Reservations and counters are added only just before a decision, so that earlier ones of this tick count. */
   #withFacts(tree: Tree, submission: Submission, now: string): Submission {
     const { reservations, counters } = this.#options;
-    return counters.addFacts(tree, reservations.addReserved(tree, submission), now);
+    return counters.addFacts(tree, reservations.addReserved(tree, this.#withSandboxFacts(tree, submission)), now);
+  }
+
+  /** Decision points answer after some time, and the sandbox may have changed meanwhile: its facts are gathered now. */
+  #withSandboxFacts(tree: Tree, submission: Submission): Submission {
+    const { input } = submission;
+    if (input.kind !== 'facts' || input.decisions === undefined) return submission;
+    const request = findFactsRequest(tree, input.run_id);
+    if (request === null) return submission;
+    return { ...submission, input: { ...input, facts: this.#options.effectRunner.gather(request) } };
   }
 
   /** Applies a decision: local reads run in this tick, everything else after its commit. */
@@ -227,7 +236,7 @@ export class Tick {
     outcome.ended ||= ends;
     outcome.checkpoint ||= ends || tree.policy?.knobs.checkpoints !== 'tree_end';
     for (const command of decision.commands) {
-      if (command.kind === 'gather' || command.in_commit) turn.pendingCommands = [...turn.pendingCommands, command];
+      if (isAnsweredInTick(command)) turn.pendingCommands = [...turn.pendingCommands, command];
       else outcome.issued.push({ tree_id, command });
     }
   }
@@ -260,6 +269,10 @@ export class Tick {
     item.reject(error);
   }
 }
+
+/** Local reads. Effects, and questions to decision points, wait until the decision is durable. */
+const isAnsweredInTick = (command: Command): boolean =>
+  command.kind === 'gather' ? command.request.decisions === undefined : command.in_commit;
 
 /** C94: the rejections of a decision that name a field and a constraint. */
 const explainedRejections = ({ entries }: Decision): readonly Readonly<Record<string, unknown>>[] =>

@@ -1,9 +1,10 @@
 // Which counters a step depends on, and what it adds to them.
 
-import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import type { CountedAction, Counter, CounterQuery } from '../../contract/policy/counters.js';
+import type { JsonObject } from '../../contract/json.js';
+import type { CountedAction, Counter, CounterQuery } from '../../contract/policy/counters/counters.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import type { Policy } from '../policy.js';
+import { argumentAt, namedArguments } from '../read-argument.js';
 
 /** What a step proposes; `name` is that of conditions, with the tool or table. */
 export interface CountableStep {
@@ -65,17 +66,10 @@ function amountOf(
 ): number | null | undefined {
   const found = counted.find(({ action }) => action === name);
   if (found === undefined) return undefined;
-  const input = name.startsWith('CALL_TOOL:') && isJsonObject(args['input']) ? args['input'] : args;
-  if (found.currency !== undefined && valueAt(input, found.currency) !== currency) return null;
+  const input = namedArguments(name, args);
+  if (found.currency !== undefined && argumentAt(input, found.currency) !== currency) return null;
   if (found.sum === undefined) return 1;
-  const amount = valueAt(input, found.sum);
+  const amount = argumentAt(input, found.sum);
   // A negative amount would give back what no policy gives back.
   return typeof amount === 'number' && Number.isSafeInteger(amount) && amount >= 0 ? amount : null;
-}
-
-function valueAt(args: JsonObject, path: string): Json | undefined {
-  let found: Json | undefined = args;
-  for (const name of path.split('.'))
-    found = isJsonObject(found) && Object.hasOwn(found, name) ? found[name] : undefined;
-  return found;
 }

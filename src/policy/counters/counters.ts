@@ -2,12 +2,12 @@
 // role have used so far; conditions read it.
 
 import type { Catalogue } from '../../contract/policy/catalogue.js';
-import { CountersPolicy, type CountedAction, type Counter } from '../../contract/policy/counters.js';
+import { CountersPolicy, type CountedAction, type Counter } from '../../contract/policy/counters/counters.js';
 import { conditionActions, isStep, type ConditionAction } from '../conditions/condition-schema.js';
 import type { RecordShape, ValueShape } from '../conditions/value-shape.js';
 import { readPolicyFile, type NamedPolicyFile } from '../files/read-policy-file.js';
 import type { PolicyFinding } from '../files/policy-finding.js';
-import { isTimeZone } from '../../contract/policy/window-start.js';
+import { isTimeZone } from '../../contract/policy/counters/window-start.js';
 
 /** The counters of one policy. */
 export interface Counters {

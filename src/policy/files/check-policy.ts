@@ -117,6 +117,7 @@ const indexPolicy = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogu
   budgets: actions.budgets ?? {},
   approvals: actions.approvals ?? [],
   ...(actions.secrets === undefined ? {} : { secrets: actions.secrets }),
+  ...(actions.decision_points === undefined ? {} : { decision_points: actions.decision_points }),
   retries: actions.retries ?? { max: 0, backoff_ms: 0 },
   knobs: actions.knobs,
   catalogue,

@@ -8,6 +8,7 @@ import type { RolesPolicy } from '../../contract/policy/roles.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
 import type { CONSISTENCY_RULES } from './policy-finding.js';
 import { approvalSubjectOf } from '../calls/call-decision.js';
+import { findDecisionPointMistakes } from '../decision-points/check-decision-points.js';
 import { isProhibition } from '../prohibitions.js';
 
 /** The three files, each valid by its schema. */
@@ -33,8 +34,15 @@ export const findInconsistencies = (parts: PolicyParts, catalogue: Catalogue): r
   ...checkRoles(parts),
   ...checkActions(parts, catalogue),
   ...checkApprovals(parts, catalogue),
+  ...checkDecisionPoints(parts, catalogue),
   ...checkLimits(parts.actions.limits),
 ];
+
+function* checkDecisionPoints({ actions }: PolicyParts, catalogue: Catalogue): Generator<Inconsistency> {
+  for (const mistake of findDecisionPointMistakes(actions.decision_points ?? [], catalogue)) {
+    yield { name: 'actions', ...mistake };
+  }
+}
 
 function* checkLanes({ lanes: { lanes }, roles: { roles } }: PolicyParts): Generator<Inconsistency> {
   const granted = new Map(roles.map((role) => [role.role_id, new Set(role.privileges.lanes)]));

@@ -1,6 +1,13 @@
 import { SCHEMA_RULES } from '../../contract/validators.js';
 import { YAML_RULES } from './strict-yaml.js';
 
+/** Rules for decision points in actions.yaml. */
+export const DECISION_POINT_RULES = [
+  'decision_point.duplicate_name',
+  'decision_point.url',
+  'decision_point.unknown_action',
+] as const;
+
 /** Rules for files that are valid by schema, but contradict themselves or one another (C55). */
 export const CONSISTENCY_RULES = [
   'lane.duplicate_id',
@@ -20,6 +27,7 @@ export const CONSISTENCY_RULES = [
   'approval.unknown_subject',
   'approval.unknown_role',
   'approval.duplicate',
+  ...DECISION_POINT_RULES,
   'limits.content_exceeds_payload',
   'limits.path_exceeds_payload',
 ] as const;

@@ -1,7 +1,8 @@
 // The file of a decision table: requests, and what policy is expected to decide. `turnpike policy test` reads it.
 
 import Type, { type Static } from 'typebox';
-import { COUNTERS_MAX } from '../../contract/policy/counters.js';
+import { COUNTERS_MAX } from '../../contract/policy/counters/counters.js';
+import { DECISION_ANSWERS, DECISION_POINTS_MAX } from '../../contract/policy/decision-points.js';
 import { CONFIDENTIALITY_FLAGS, LABEL_CASES_MAX } from '../../contract/policy/labels.js';
 import { CaseId, closed, Identifier, OneOf } from '../../contract/shapes.js';
 import { readPolicyFile, type NamedPolicyFile } from './read-policy-file.js';
@@ -38,6 +39,10 @@ const Request = Type.Object(
     /** What counters have counted. Default: nothing. */
     counters: Type.Optional(
       Type.Record(Type.String({ maxLength: 64 }), Type.Integer({ minimum: 0 }), { maxProperties: COUNTERS_MAX }),
+    ),
+    /** What decision points answer. Default: they permit. */
+    decisions: Type.Optional(
+      Type.Record(Type.String({ maxLength: 64 }), OneOf(DECISION_ANSWERS), { maxProperties: DECISION_POINTS_MAX }),
     ),
     /** The files of the sandbox with their sizes in bytes. Default: no file. */
     files: Type.Optional(

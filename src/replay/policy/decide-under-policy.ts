@@ -7,7 +7,8 @@ import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
 import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
 import { newStepMemory, type StepMemory } from '../../../machines/step-memory.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
-import type { CounterQuery } from '../../contract/policy/counters.js';
+import type { CounterQuery } from '../../contract/policy/counters/counters.js';
+import type { DecisionQuery } from '../../contract/policy/decision-points.js';
 import type { GatherRequest } from '../../contract/run/effect.js';
 import { stepDecisionOf } from '../../contract/run/phase.js';
 import { retryContext, childContext } from '../../contract/run/run-context.js';
@@ -138,12 +139,18 @@ const repeatedVerdict = (outcome: Parameters<typeof stepDecisionOf>[0]): Recorde
 const isSameGatherRequest = (one: GatherRequest, other: GatherRequest): boolean =>
   (one.case_id === other.case_id || other.case_id === null) &&
   (other.counters ?? []).every((wanted) => one.counters?.some((counter) => isSameCounter(counter, wanted)) === true) &&
+  (other.decisions ?? []).every((wanted) => one.decisions?.some((query) => isSameQuery(query, wanted)) === true) &&
   one.portable_names === other.portable_names &&
   (one.usage || !other.usage) &&
   one.paths.length === other.paths.length &&
   one.paths.every((path, i) => path === other.paths[i]);
 
 const isSameCounter = (one: CounterQuery, other: CounterQuery): boolean => canonicalJson(one) === canonicalJson(other);
+
+/** How long an answer is awaited or kept changes nothing of what was asked. */
+const isSameQuery = (one: DecisionQuery, other: DecisionQuery): boolean =>
+  one.body === other.body &&
+  (['name', 'protocol', 'url'] as const).every((member) => one.point[member] === other.point[member]);
 
 /** An approval book applies to its own approval rule only. If it has a request under another rule, it cannot decide. */
 function verdictUnlessAnswered(

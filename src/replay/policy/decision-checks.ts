@@ -7,7 +7,7 @@ import { BUDGET_CHECK, AGENT_START_CHECKS, REQUEST_CHECKS } from '../../policy/a
 import { PIN_CHECK } from '../../policy/authorize-run.js';
 import { indexOfCheck, type CheckDescription } from '../../policy/ordered-check.js';
 import type { Policy } from '../../policy/policy.js';
-import { APPROVAL_CHECK, CONDITION_CHECK, STEP_CHECKS } from '../../step/authorization.js';
+import { APPROVAL_CHECK, CONDITION_CHECK, DECISION_POINT_CHECK, STEP_CHECKS } from '../../step/authorization.js';
 import { FINISH_CHECK } from '../../policy/approval/finish-rule.js';
 import { VALIDATION_CHECKS } from '../../step/step-draft.js';
 import type { RecordedDecision } from './recorded-decision.js';
@@ -44,8 +44,14 @@ const conditionChecks = ({ conditions }: Policy): readonly CheckDescription[] =>
     ? []
     : [{ ...CONDITION_CHECK, rules: [...CONDITION_CHECK.rules, ...conditions.all.map(({ id }) => id)] }];
 
+/** Needed by steps only: people start the other runs. */
+const decisionPointChecks = ({ decision_points }: Policy): readonly CheckDescription[] =>
+  decision_points === undefined ? [] : [DECISION_POINT_CHECK];
+
 const stepChecks = (policy: Policy): readonly CheckDescription[] =>
-  STEP_CHECKS.flatMap((check) => (check === APPROVAL_CHECK ? [...conditionChecks(policy), check] : [check]));
+  STEP_CHECKS.flatMap((check) =>
+    check === APPROVAL_CHECK ? [...conditionChecks(policy), ...decisionPointChecks(policy), check] : [check],
+  );
 
 function checkListOf({ facts, said }: RecordedDecision, policy: Policy): readonly CheckDescription[] {
   switch (facts.kind) {

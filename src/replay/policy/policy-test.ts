@@ -1,6 +1,8 @@
 // Decides one test of a decision table, from the bytes of its proposal to its approval, with the functions that decide
 // the steps of a run.
 
+import { sha256 } from '../../contract/hash.js';
+import type { DecisionFact, DecisionQuery } from '../../contract/policy/decision-points.js';
 import { authorizeStep, isPrivileged } from '../../../machines/authorize-step.js';
 import { newStepMemory, type StepInput } from '../../../machines/step-memory.js';
 import { artifactRef } from '../../contract/artifact-ref.js';
@@ -62,11 +64,12 @@ function decide({ request }: PolicyTest, policy: Policy): TestDecision {
   const atStart = authorizeStep(step, { kind: 'start', account: input.account }, policy);
   if (atStart.verdict !== null) return toDecision(step, atStart, policy);
   if (!isPrivileged(step, policy)) return { decision: 'allow', rule: null };
-  const { paths, usage, counters = [] } = requireGatherRequest(step, policy);
+  const { paths, usage, counters = [], decisions = [] } = requireGatherRequest(step, policy);
   const facts: GatheredFacts = {
     paths: paths.map((path) => factOf(path, request.files)),
     usage: usage ? { bytes: 0, files: 0 } : null,
     counters: counters.map(({ name, key, adds }) => ({ name, key, used: usedOf(name, request), since: null, adds })),
+    decisions: decisions.map((query) => answerOf(query, request)),
   };
   return toDecision(step, authorizeStep(step, { kind: 'facts', facts }, policy), policy);
 }
@@ -83,6 +86,16 @@ function toDecision(
   const { quorum = 0, approver_roles: roles = [] } = rule ?? {};
   return { decision: 'approval', rule: verdict.rule_id, quorum, roles };
 }
+
+const answerOf = (
+  { point: { name }, body }: DecisionQuery,
+  { decisions = {} }: PolicyTest['request'],
+): DecisionFact => ({
+  name,
+  answer: (Object.hasOwn(decisions, name) ? decisions[name] : undefined) ?? 'permit',
+  request_hash: sha256(body),
+  cached: false,
+});
 
 const usedOf = (name: string, { counters = {} }: PolicyTest['request']): number =>
   Object.hasOwn(counters, name) ? (counters[name] ?? 0) : 0;

@@ -11,12 +11,14 @@
 import type { Effect, EffectResult, SandboxRequest, SandboxFacts } from '../../contract/run/effect.js';
 import { ACTION_NAMES } from '../../contract/policy/actions.js';
 import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
+import type { DecisionQuery, DecisionReply } from '../../contract/policy/decision-points.js';
 import type { Effects } from '../../engine/tree-engine.js';
 import { requireCapability } from '../../ports/effects/capability.js';
 import type { Sandbox } from '../../ports/effects/sandbox.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
 import { BoundedCalls, type Bounds } from './bounded-calls.js';
 import { codeOf, type Action, type EffectContext, type RegistrationOptions, type Tool } from './define-effects.js';
+import type { DecisionPoints } from './decision-points.js';
 import { EXPORT_BUNDLE, type ExportEffects } from './export-effects.js';
 import { RecordEffects } from './record-effects.js';
 import type { CheckEffects } from '../sessions/checks/check-effects.js';
@@ -39,6 +41,7 @@ export interface GatewayParts {
   readonly records: RecordEffects;
   readonly exports: ExportEffects;
   readonly checks: CheckEffects;
+  readonly decisionPoints: DecisionPoints;
   readonly registrations: RegistrationOptions;
   readonly traces: Pick<EffectTraces, 'carrierOf'>;
 }
@@ -49,11 +52,12 @@ export class EffectGateway implements Effects {
   readonly #records: RecordEffects;
   readonly #exports: ExportEffects;
   readonly #checks: CheckEffects;
+  readonly #decisionPoints: DecisionPoints;
   readonly #traces: GatewayParts['traces'];
   readonly #actions: ReadonlyMap<string, Action>;
   readonly #tools: ReadonlyMap<string, Tool>;
 
-  constructor({ sandbox, calls, records, exports, checks, traces, registrations }: GatewayParts) {
+  constructor({ sandbox, calls, records, exports, checks, decisionPoints, traces, registrations }: GatewayParts) {
     const { actions = [], tools = [] } = registrations;
     this.#traces = traces;
     this.#sandbox = sandbox;
@@ -61,6 +65,7 @@ export class EffectGateway implements Effects {
     this.#records = records;
     this.#exports = exports;
     this.#checks = checks;
+    this.#decisionPoints = decisionPoints;
     this.#actions = new Map(actions.map((action) => [action.definition.name, action]));
     this.#tools = new Map(tools.map((tool) => [tool.definition.name, tool]));
   }
@@ -71,6 +76,10 @@ export class EffectGateway implements Effects {
 
   gather(request: SandboxRequest): SandboxFacts {
     return this.#sandbox.gather(request);
+  }
+
+  ask(query: DecisionQuery): Promise<DecisionReply> {
+    return this.#decisionPoints.ask(query);
   }
 
   run(effect: Effect, inCommit: boolean): EffectReturn {

@@ -4,6 +4,7 @@ import type { TraceCarrier, TracePoint } from '../../contract/trace-context.js';
 import { toTraceCarrier } from '../../contract/trace-context.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { Effect, EffectResult } from '../../contract/run/effect.js';
+import { NO_REPLY } from '../../contract/policy/decision-points.js';
 import type { Effects } from '../../engine/tree-engine.js';
 import type { Attributes, OpenSpan } from '../../ports/telemetry.js';
 import type { EngineTelemetry } from './engine-telemetry.js';
@@ -63,6 +64,8 @@ export class TracedEffects implements Effects {
   }
 
   gather: Effects['gather'] = (request) => this.#effects.gather(request);
+
+  ask: NonNullable<Effects['ask']> = async (query) => (await this.#effects.ask?.(query)) ?? NO_REPLY;
 
   canRun = (effect: Effect): boolean => this.#effects.canRun?.(effect) ?? true;
 

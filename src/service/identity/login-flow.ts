@@ -12,7 +12,7 @@ import { drawToken } from '../../adapters/keys/access-token.js';
 import { authorizationUrl, exchangeCode, type OidcClient } from '../../adapters/identity/code-exchange.js';
 import type { OidcProvider } from '../../adapters/identity/oidc-provider.js';
 import { createTextSeal } from '../../adapters/identity/sealed-text.js';
-import { isSafeUrl } from '../../adapters/identity/json-fetch.js';
+import { isSafeUrl } from '../../contract/safe-url.js';
 import { usageError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
 import type { TokenProblem } from '../../ports/identity-provider.js';

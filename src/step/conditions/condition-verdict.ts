@@ -2,7 +2,7 @@
 
 import type { ActionDefinition } from '../../contract/policy/actions.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import type { CounterFact } from '../../contract/policy/counters.js';
+import type { CounterFact } from '../../contract/policy/counters/counters.js';
 import type { Label } from '../../contract/policy/labels.js';
 import type { PathFact } from '../../contract/run/effect.js';
 import type { RunContext } from '../../contract/run/run-context.js';

@@ -69,6 +69,12 @@ function edit(name: PolicyFile, passage: string, replacement: string): Partial<R
   return { [name]: utf8(RIGHT[name].replace(passage, () => replacement)) };
 }
 
+const POINT = {
+  ...{ name: 'fraud', protocol: 'opa', url: 'https://a.example/v1/data/x', actions: ['WRITE_FILE'], timeout_ms: 100 },
+};
+const points = (...all: readonly object[]): Partial<Record<PolicyFile, Uint8Array>> =>
+  edit('actions', 'knobs:', `decision_points: ${JSON.stringify(all)}\nknobs:`);
+
 const LANE = RIGHT.lanes.slice(RIGHT.lanes.indexOf('  - lane_id'));
 const ROLE = RIGHT.roles.slice(RIGHT.roles.indexOf('  - role_id'));
 
@@ -213,6 +219,13 @@ const ROWS: readonly Row[] = [
   row('approval.unknown_subject', 'no action', 'actions:27', approvals('EXECUTE_SHELL', 'BOSS')),
   row('approval.unknown_role', 'an unknown role', 'actions:27', approvals('promotion', 'GHOST')),
   row('approval.unknown_role', 'an agent', 'actions:27', approvals('promotion', 'WORKER')),
+  row('decision_point.duplicate_name', 'two of one name', 'actions:20', points(POINT, POINT)),
+  row('decision_point.url', 'no TLS', 'actions:20', points({ ...POINT, url: 'http://a.example' })),
+  row('decision_point.url', 'a password', 'actions:20', points({ ...POINT, url: 'https://u:p@a.example' })),
+  row('decision_point.url', 'no address', 'actions:20', points({ ...POINT, url: '/v1' })),
+  row('decision_point.unknown_action', 'no tool', 'actions:20', points({ ...POINT, actions: ['CALL_TOOL:x.y'] })),
+  row('decision_point.unknown_action', 'no step', 'actions:20', points({ ...POINT, actions: ['export'] })),
+  row('decision_point.unknown_action', 'no run', 'actions:20', points({ ...POINT, actions: ['THINK'] })),
   row(
     'limits.path_exceeds_payload',
     'no room',

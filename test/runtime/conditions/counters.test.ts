@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import type { CounterFact } from '../../../src/contract/policy/counters.js';
+import type { CounterFact } from '../../../src/contract/policy/counters/counters.js';
 import { ActionNotExecutedError } from '../../../src/errors.js';
 import { defineTool } from '../../../src/runtime/effects/define-effects.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';

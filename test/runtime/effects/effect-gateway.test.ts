@@ -13,6 +13,8 @@ import { BoundedCalls } from '../../../src/runtime/effects/bounded-calls.js';
 import { catalogueFrom, defineAction } from '../../../src/runtime/effects/define-effects.js';
 import { ExportEffects } from '../../../src/runtime/effects/export-effects.js';
 import { EffectTraces } from '../../../src/runtime/telemetry/traced-effects.js';
+import { httpDecisionService } from '../../../src/adapters/network/http-decision-service.js';
+import { DecisionPoints } from '../../../src/runtime/effects/decision-points.js';
 import { EffectGateway } from '../../../src/runtime/effects/effect-gateway.js';
 import { RecordEffects } from '../../../src/runtime/effects/record-effects.js';
 import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
@@ -100,6 +102,7 @@ test('S4-19 S4-81: an executor does nothing for an effect without an allow', () 
     calls,
     checks: new CheckEffects({ commands, review: null, calls, secrets: ephemeralKey(), log }),
     records: new RecordEffects(null, made.targets),
+    decisionPoints: new DecisionPoints(httpDecisionService, new ManualClock(), log),
     exports: new ExportEffects({
       store: memoryStore(),
       log,

@@ -1,26 +1,21 @@
-// Fetches a JSON document of an identity provider, within limits: of its size, of the time, and of where it comes from.
+// Fetches a JSON document of another service, within limits: of its size, of the time, and of where it comes from.
 
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import { isSafeUrl } from '../../contract/safe-url.js';
 
 const FETCH_MS_MAX = 5_000;
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
-
 /** The document, or why it is missing. The reason is for the log. */
 export type JsonFetchResult = { readonly json: JsonObject } | { readonly failed: string };
 
 export interface JsonFetchOptions {
   readonly bytesMax: number;
-  /** For a form that is posted. Default: a GET. */
+  /** For a form that is posted. */
   readonly form?: URLSearchParams;
+  /** For JSON that is posted. Without it and a form: a GET. */
+  readonly body?: string;
+  /** Default: 5 s. */
+  readonly timeoutMs?: number;
   readonly authorization?: string;
-}
-
-/** Whether secrets and keys may be exchanged with this address: over TLS, or without leaving the machine. */
-export function isSafeUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, hostname, username, password, hash } = new URL(text);
-  if (username !== '' || password !== '' || hash !== '') return false;
-  return protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname));
 }
 
 /** Whether an address that a document of `issuer` names may be used: not without TLS if the issuer has it. */
@@ -30,17 +25,21 @@ export const isSafeEndpoint = (text: string, issuer: string): boolean =>
 /** Never throws. Redirects are refused: the address was configured, or comes from a checked document. */
 export async function fetchJson(
   url: string,
-  { bytesMax, form, authorization }: JsonFetchOptions,
+  { bytesMax, form, body, timeoutMs = FETCH_MS_MAX, authorization }: JsonFetchOptions,
 ): Promise<JsonFetchResult> {
   if (!isSafeUrl(url)) return { failed: 'the address is neither https nor of this machine' };
   try {
     const response = await fetch(url, {
-      method: form === undefined ? 'GET' : 'POST',
+      method: form === undefined && body === undefined ? 'GET' : 'POST',
       redirect: 'manual',
       credentials: 'omit',
-      signal: AbortSignal.timeout(FETCH_MS_MAX),
-      headers: { accept: 'application/json', ...(authorization === undefined ? {} : { authorization }) },
-      ...(form === undefined ? {} : { body: form }),
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: {
+        accept: 'application/json',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(authorization === undefined ? {} : { authorization }),
+      },
+      body: form ?? body ?? null,
     });
     if (response.status !== 200) {
       await response.body?.cancel();

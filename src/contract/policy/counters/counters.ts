@@ -1,8 +1,8 @@
 // The policy file counters.yaml: what counters count, and the fact that a decision records of each.
 
 import Type, { type Static } from 'typebox';
-import { closed, OneOf, Timestamp } from '../shapes.js';
-import { policyHeader } from './policy-header.js';
+import { closed, OneOf, Timestamp } from '../../shapes.js';
+import { policyHeader } from '../policy-header.js';
 
 /** Whose steps a counter counts together. */
 const COUNTER_SUBJECTS = ['run', 'tree', 'case', 'actor', 'role'] as const;

@@ -1,0 +1,42 @@
+// The mistakes of decision points that a schema cannot express.
+
+import type { Catalogue } from '../../contract/policy/catalogue.js';
+import type { DecisionPoint } from '../../contract/policy/decision-points.js';
+import { isSafeUrl } from '../../contract/safe-url.js';
+import { quoteForMessage } from '../../contract/finding-text.js';
+import { conditionActions, isStep } from '../conditions/condition-schema.js';
+import type { DECISION_POINT_RULES } from '../files/policy-finding.js';
+
+/** A mistake, and the JSON pointer to its place in the actions file. */
+export interface DecisionPointMistake {
+  readonly pointer: string;
+  readonly rule: (typeof DECISION_POINT_RULES)[number];
+  readonly message: string;
+}
+
+export function* findDecisionPointMistakes(
+  points: readonly DecisionPoint[],
+  catalogue: Catalogue,
+): Generator<DecisionPointMistake> {
+  if (points.length === 0) return;
+  const known = conditionActions(catalogue);
+  const names = new Set<string>();
+  for (const [index, { name, url, actions }] of points.entries()) {
+    const pointer = `/decision_points/${index}`;
+    if (names.has(name)) {
+      const message = `the decision point ${name} is there twice`;
+      yield { pointer: `${pointer}/name`, rule: 'decision_point.duplicate_name', message };
+    }
+    names.add(name);
+    if (!isSafeUrl(url)) {
+      const message = 'use https, or http to the local machine, without a user, a password or a fragment';
+      yield { pointer: `${pointer}/url`, rule: 'decision_point.url', message };
+    }
+    for (const [at, action] of actions.entries()) {
+      const found = known.get(action);
+      if (found !== undefined && isStep(found)) continue;
+      const message = `no step has the action ${quoteForMessage(action)}: name it as conditions do`;
+      yield { pointer: `${pointer}/actions/${at}`, rule: 'decision_point.unknown_action', message };
+    }
+  }
+}

@@ -1,0 +1,82 @@
+// What the decision points of a policy are asked about a step, what their replies mean, and what policy makes of them.
+
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import type {
+  DecisionAnswer,
+  DecisionFact,
+  DecisionPoint,
+  DecisionQuery,
+} from '../../contract/policy/decision-points.js';
+import type { RunContext } from '../../contract/run/run-context.js';
+import type { Policy } from '../policy.js';
+import { argumentAt, namedArguments } from '../read-argument.js';
+import type { Verdict } from '../verdict.js';
+
+/** A step that decision points are asked about; `name` is that of conditions, with the tool or table. */
+export interface QueriedStep {
+  readonly name: string;
+  /** The name of the action alone. */
+  readonly action: string;
+  readonly args: JsonObject;
+  /** Canonical paths. */
+  readonly paths: readonly string[];
+}
+
+/** The decision points that are asked about an action. */
+export const decisionPointsFor = (name: string, { decision_points }: Policy): readonly DecisionPoint[] =>
+  decision_points?.filter(({ actions }) => actions.includes(name)) ?? NO_POINTS;
+
+const NO_POINTS: readonly DecisionPoint[] = [];
+
+/** @param run the mediated run */
+export function decisionQueries(step: QueriedStep, run: RunContext, policy: Policy): readonly DecisionQuery[] {
+  const points = decisionPointsFor(step.name, policy);
+  return points.map((point) => {
+    const request = toEvaluation(step, run, point);
+    return { point, body: canonicalJson(point.protocol === 'opa' ? { input: request } : request) };
+  });
+}
+
+/** An evaluation of AuthZEN 1.0, which is also what OPA gets as its input. */
+const toEvaluation = ({ name, action, args, paths }: QueriedStep, run: RunContext, { sends }: DecisionPoint): Json => ({
+  subject: { type: 'actor', id: run.actor.actor_id, properties: { lane: run.lane_id, role: run.role_id } },
+  action: { name: action },
+  resource: resourceOf(name, paths, run),
+  context: { args: selectArguments(namedArguments(name, args), sends ?? []), case_id: run.case_id },
+});
+
+function resourceOf(name: string, [path]: readonly string[], { case_id }: RunContext): Json {
+  if (path !== undefined) return { type: 'path', id: path };
+  const [action = '', ...rest] = name.split(':');
+  if (rest.length === 0) return { type: 'case', id: case_id ?? '' };
+  return { type: action === 'CALL_TOOL' ? 'tool' : 'table', id: rest.join(':') };
+}
+
+const selectArguments = (args: JsonObject, names: readonly string[]): JsonObject =>
+  Object.fromEntries(
+    names.flatMap((name) => {
+      const value = argumentAt(args, name);
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+
+/** What a reply says. Only a plain yes permits. */
+export function readDecision(protocol: DecisionPoint['protocol'], reply: JsonObject): DecisionAnswer {
+  const { decision, result } = reply;
+  const found = protocol === 'authzen' ? decision : isJsonObject(result) ? result['allow'] : result;
+  if (found === true) return 'permit';
+  return found === false ? 'deny' : 'none';
+}
+
+/** The denial by the first decision point that does not permit; null if all permit. */
+export function decisionPointDenial(name: string, facts: readonly DecisionFact[], policy: Policy): Verdict | null {
+  for (const point of decisionPointsFor(name, policy)) {
+    const answer = facts.find((fact) => fact.name === point.name)?.answer ?? 'none';
+    if (answer !== 'permit') return answer === 'deny' ? DENIED : NO_ANSWER;
+  }
+  return null;
+}
+
+const DENIED: Verdict = { decision: 'deny', rule_id: 'decision_point.denied', cause: 'CONDITION' };
+const NO_ANSWER: Verdict = { decision: 'deny', rule_id: 'decision_point.no_answer', cause: 'CONDITION' };

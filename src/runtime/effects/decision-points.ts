@@ -1,0 +1,64 @@
+// Asks decision points, and keeps their answers as long as policy allows.
+
+import { canonicalJson } from '../../contract/canonical-json.js';
+import {
+  NO_REPLY,
+  type DecisionAnswer,
+  type DecisionQuery,
+  type DecisionReply,
+} from '../../contract/policy/decision-points.js';
+import { readDecision } from '../../policy/decision-points/decision-queries.js';
+import type { Clock } from '../../ports/clock.js';
+import type { DecisionService } from '../../ports/effects/decision-service.js';
+import type { Log } from '../../ports/log.js';
+
+interface KeptAnswer {
+  readonly answer: DecisionAnswer;
+  readonly until: number;
+}
+
+const KEPT_MAX = 10_000;
+
+export class DecisionPoints {
+  readonly #service: DecisionService;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  /** By decision point and request, the oldest first. */
+  readonly #kept = new Map<string, KeptAnswer>();
+
+  constructor(service: DecisionService, clock: Clock, log: Log) {
+    this.#service = service;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  async ask({ point, body }: DecisionQuery): Promise<DecisionReply> {
+    const key = `${canonicalJson(point)} ${body}`;
+    const kept = this.#kept.get(key);
+    if (kept !== undefined && this.#now() < kept.until) return { answer: kept.answer, cached: true };
+    const { name, protocol, cache_seconds = 0 } = point;
+    const reply = await this.#service(point, body);
+    const answer = 'json' in reply ? readDecision(protocol, reply.json) : 'none';
+    if (answer === 'none') {
+      const reason = 'json' in reply ? 'its answer is no decision' : reply.failed;
+      this.#log.warn('a decision point gave no answer, so the action is denied', { decision_point: name, reason });
+      return NO_REPLY;
+    }
+    if (cache_seconds > 0) this.#keep(key, { answer, until: this.#now() + cache_seconds * 1_000 });
+    return { answer, cached: false };
+  }
+
+  #keep(key: string, kept: KeptAnswer): void {
+    this.#kept.delete(key);
+    this.#kept.set(key, kept);
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= KEPT_MAX) break;
+      this.#kept.delete(oldest);
+    }
+  }
+
+  /** The time that passes, however the clock is set. */
+  #now(): number {
+    return this.#clock.monotonic?.() ?? this.#clock.now();
+  }
+}
