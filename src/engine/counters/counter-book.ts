@@ -211,6 +211,11 @@ export class CounterBook {
     this.#ofTree.delete(tree_id);
   }
 
+  /** The number of trees with counters over them or their runs. */
+  get treeCount(): number {
+    return this.#ofTree.size;
+  }
+
   /** Forgets the counters over all other trees and their runs. */
   keepTrees(open: ReadonlySet<string>): void {
     for (const tree_id of [...this.#ofTree.keys()]) if (!open.has(tree_id)) this.endTree(tree_id);

@@ -4,7 +4,7 @@ import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Submission } from '../tree-engine.js';
 import type { CounterBook } from './counter-book.js';
-import type { EngineCounters } from './counters.js';
+import type { EngineCounters } from './engine-counters.js';
 import { loadBook } from './read-counters.js';
 
 /**

@@ -11,6 +11,9 @@ type Store = Pick<LedgerStore, 'log' | 'tree' | 'pending' | 'openTrees' | 'archi
 /** How much is read of what is committed and not in the log. */
 const PENDING_MAX = 65_536;
 
+/** Fewer trees are not worth the question which of them are open. */
+const TREES_MIN = 1_024;
+
 interface TreeCopy {
   /** The book has the entries before this seq. */
   next: number;
@@ -27,6 +30,8 @@ export class SharedCopy {
   readonly #trees = new Map<string, TreeCopy>();
   /** Trees of which another worker has written other entries than this one has decided. */
   readonly #overtaken = new Set<string>();
+  /** The trees that had accounts of their own when those that have ended were forgotten. */
+  #keptTrees = 0;
   /** Resolves when nothing is read. */
   #reading: Promise<void> = Promise.resolve();
 
@@ -111,6 +116,15 @@ export class SharedCopy {
       this.#overtaken.delete(tree_id);
       await this.#readTree(tree_id, Infinity);
     }
+    if (this.book.treeCount > 2 * this.#keptTrees + TREES_MIN) await this.#forgetEndedTrees();
+  }
+
+  /** Another worker may have ended them. */
+  async #forgetEndedTrees(): Promise<void> {
+    const kept = new Set([...this.#trees].flatMap(([id, { uncommitted }]) => (uncommitted.length > 0 ? [id] : [])));
+    for await (const { tree_id } of this.#store.openTrees()) kept.add(tree_id);
+    this.book.keepTrees(kept);
+    this.#keptTrees = this.book.treeCount;
   }
 
   async #readTree(tree_id: string, length: number): Promise<void> {

@@ -19,7 +19,7 @@ import type {
   SharedLedgerStore,
 } from '../../ports/ledger/shared-store.js';
 import type { Submission } from '../tree-engine.js';
-import type { EngineCounters } from './counters.js';
+import type { EngineCounters } from './engine-counters.js';
 import { withCounters } from './ledger-counters.js';
 import { SharedCopy } from './shared-copy.js';
 

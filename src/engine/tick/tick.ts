@@ -21,7 +21,7 @@ import type { Log } from '../../ports/log.js';
 import type { Secrets } from '../../ports/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
 import { completeInput, toRecordedOverlay } from './complete-input.js';
-import type { EngineCounters } from '../counters/counters.js';
+import type { EngineCounters } from '../counters/engine-counters.js';
 import type { EffectRunner } from '../effect-runner.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import { MarkLookup } from './mark-lookup.js';

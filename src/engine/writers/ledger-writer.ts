@@ -1,7 +1,7 @@
 import type { Batch, CommitResult } from '../../ports/ledger/ledger-store.js';
 import type { GrownTree } from '../../ports/ledger/shared-store.js';
 import type { RecoveringEngine } from '../recovery.js';
-import type { EngineCounters } from '../counters/counters.js';
+import type { EngineCounters } from '../counters/engine-counters.js';
 import type { Reservations } from '../reservations/quota-reservations.js';
 import type { LogLeaderOptions } from './log-leader.js';
 import type { Tick } from '../tick/tick.js';

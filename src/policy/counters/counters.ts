@@ -53,9 +53,17 @@ function* findMistakes(
     }
     names.add(counter.name);
     yield* findWindowMistakes(counter, pointer);
-    for (const list of ['counts', 'gives_back'] as const)
-      for (const [at, counted] of (counter[list] ?? []).entries())
+    for (const list of ['counts', 'gives_back'] as const) {
+      const listed = new Set<string>();
+      for (const [at, counted] of (counter[list] ?? []).entries()) {
         yield* findCountedMistakes(counted, counter, actions, `${pointer}/${list}/${at}`);
+        if (listed.has(counted.action)) {
+          const message = `${counted.action} is there twice, and only the first is counted: give it a counter of its own`;
+          yield { pointer: `${pointer}/${list}/${at}/action`, rule: 'counter.duplicate_action', message };
+        }
+        listed.add(counted.action);
+      }
+    }
   }
 }
 

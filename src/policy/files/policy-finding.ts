@@ -52,6 +52,7 @@ export const CONDITION_RULES = [
 export const COUNTER_RULES = [
   'counter.duplicate_name',
   'counter.unknown_action',
+  'counter.duplicate_action',
   'counter.argument',
   'counter.no_time_zone',
   'counter.unknown_time_zone',

@@ -184,6 +184,14 @@ const COUNTER_MISTAKES: readonly (readonly [string, string, readonly string[]])[
     ['5 counter.unknown_action', '5 counter.unknown_action'],
   ],
   [
+    'an action that is counted twice',
+    counters(
+      `- { name: a, over: run, ${COUNTED} }`,
+      `- { name: b, over: run, ${COUNTED.replace('[', "[{ action: 'CALL_TOOL:payments.refund' }, ")} }`,
+    ),
+    ['6 counter.duplicate_action'],
+  ],
+  [
     'a sum of text',
     counters(`- { name: a, over: run, ${COUNTED.replace('amount', 'order')} }`),
     ['5 counter.argument'],
