@@ -35,7 +35,16 @@ const RETRY_MS = 100;
 /** The operations of a home, in this process or through its owner. */
 export interface HomeAccess extends Pick<
   Turnpike,
-  'promote' | 'export' | 'approve' | 'readRequest' | 'resolve' | 'decide' | 'erase' | 'sessions' | 'remoteAgents'
+  | 'promote'
+  | 'export'
+  | 'approve'
+  | 'readRequest'
+  | 'resolve'
+  | 'decide'
+  | 'report'
+  | 'erase'
+  | 'sessions'
+  | 'remoteAgents'
 > {
   /** Reopens a session of a coding agent. @throws UsageError if the process decides no calls of coding agents */
   reopenHooks(reopening: HookReopening): Promise<void>;
@@ -187,6 +196,7 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
     readRequest: (reading) => turnpike.readRequest(reading),
     resolve: (resolution) => turnpike.resolve(resolution),
     decide: (request) => turnpike.decide(request),
+    report: (report) => turnpike.report(report),
     erase: (erasure) => turnpike.erase(erasure),
     reopenHooks: async (reopening) => requireGate(turnpike).reopen(reopening),
     sessions: turnpike.sessions,
@@ -238,6 +248,7 @@ async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAcc
     readRequest: (reading) => client.readRequest(reading),
     resolve: (resolution) => client.resolve(resolution),
     decide: (request) => client.decide(request, chosen),
+    report: (report) => client.report(report),
     erase: (erasure) => client.erase(erasure),
     reopenHooks: (reopening) => client.reopenHooks(reopening),
     sessions: client.sessions(chosen),

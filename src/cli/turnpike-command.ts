@@ -52,6 +52,7 @@ import { replayCommand } from './commands/ledger/replay.js';
 import { run } from './commands/runs/run.js';
 import { runs } from './commands/runs/runs.js';
 import { decide } from './commands/runs/decide.js';
+import { runsReport } from './commands/runs/runs-report.js';
 import { runsResolve } from './commands/runs/runs-resolve.js';
 import { inspectCommand } from './commands/service/inspect.js';
 import { serve } from './commands/service/serve.js';
@@ -73,7 +74,10 @@ import { nearestName } from '../runtime/configuration/nearest-name.js';
 /** Every command, in the order of the help. */
 export const COMMAND_GROUPS: readonly CommandGroup[] = [
   { title: 'start', commands: [init, configPrint(() => COMMANDS), completion(() => COMMANDS), version] },
-  { title: 'agents and runs', commands: [step, run, decide, runs, runsResolve, promote, exportCase, exportVerify] },
+  {
+    title: 'agents and runs',
+    commands: [step, run, decide, runs, runsReport, runsResolve, promote, exportCase, exportVerify],
+  },
   {
     title: 'coding agents',
     commands: [hook, agentsInstall, agentsUninstall, agentsDoctor, agentsSessions, agentsReopen],

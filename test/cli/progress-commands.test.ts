@@ -46,6 +46,7 @@ const session = (name: string, ...operands: string[]): Row => ({
 
 const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
   runs: { call: ['runs'], says: [LISTING] },
+  'runs report': { call: ['runs', 'report', 'RUN', '--outcome', 'done'], says: [OPENING], differs: true },
   'runs resolve': { call: ['runs', 'resolve', 'RUN', ...PERSON, '--outcome', 'done'], says: [OPENING], differs: true },
   run: { call: ['run', '-'], says: [OPENING], differs: true },
   decide: { call: ['decide', 'evaluation.json', '--role', 'CASE_OWNER'], says: [OPENING], differs: true },

@@ -36,6 +36,7 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   run: OF_AGENT,
   decide: OF_AGENT,
   runs: ({ runs }) => [[], ...runs.map((run) => [run])],
+  'runs report': ({ runs }) => [[runs[0] ?? '', '--outcome', 'done']],
   'runs resolve': ({ runs }) => [[runs[0] ?? '', '--outcome', 'done', ...OTHER]],
   replay: ({ runs, entries, folder }) => [
     [],

@@ -5,6 +5,7 @@ import type { StepResponse } from '../../contract/run/response.js';
 import type { TraceCarrier } from '../../contract/trace-context.js';
 import { InvariantError, LedgerError, RunError } from '../../errors.js';
 import type { AgentRun, RunEnding, SubmitOptions } from '../agents/agent-run.js';
+import type { ActionReport } from '../agents/action-reports.js';
 import type { ActionDecision, DecisionRequest } from '../decisions/decisions.js';
 import type { ApprovedRequest } from '../ledger/pending-approvals.js';
 import { splitLines } from './split-lines.js';
@@ -166,6 +167,11 @@ export class ControlClient {
   /** `contract` as in `startAgent`. @throws what `decide` throws */
   decide(request: DecisionRequest, contract: string | null): Promise<ActionDecision> {
     return this.#request({ op: 'decide', contract, request }, DecideResult);
+  }
+
+  /** @throws what `report` throws */
+  async report(report: ActionReport): Promise<void> {
+    await this.#request({ op: 'report', report }, EmptyResult);
   }
 
   /** @throws what `HookGate.reopen` throws */

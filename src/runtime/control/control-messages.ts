@@ -221,6 +221,19 @@ const Decide = Type.Object(
   closed,
 );
 
+/** The caller reports what it has executed itself. */
+const Report = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('report'),
+    report: Type.Object(
+      { run: RunId, status: OneOf(['done', 'failed', 'unknown']), result: Type.Optional(RecordObject) },
+      closed,
+    ),
+  },
+  closed,
+);
+
 /** Shows a person what a run requests of them, and records the reading. */
 const ReadRequest = Type.Object(
   {
@@ -267,6 +280,7 @@ export const ControlRequest = Type.Union([
   Vote,
   Resolve,
   Decide,
+  Report,
   ReadRequest,
   Erase,
   SessionEnvelope,

@@ -15,6 +15,7 @@ import {
   type ControlResponse,
 } from './control-messages.js';
 import { toWireError } from './control-errors.js';
+import type { ActionReport } from '../agents/action-reports.js';
 import type { ActionDecision, DecisionRequest } from '../decisions/decisions.js';
 import { answerHook } from '../hooks/hook-question.js';
 import type { HookGate } from '../hooks/hook-gate.js';
@@ -46,6 +47,7 @@ export interface ControlHost {
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   resolve(resolution: Resolution): Promise<void>;
   decide(request: DecisionRequest): Promise<ActionDecision>;
+  report(report: ActionReport): Promise<void>;
   readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null>;
   erase(erasure: EraseOptions): Promise<ErasureReport>;
   readonly remoteAgents: RemoteAgents;
@@ -148,6 +150,9 @@ export class ControlSession {
       case 'decide':
         this.#checkContract(request.contract);
         return this.#host.decide(request.request);
+      case 'report':
+        await this.#host.report(request.report);
+        return {};
       case 'read_request':
         return { request: await this.#host.readRequest(request.reading) };
       case 'erase':

@@ -64,6 +64,25 @@ describe('decide', () => {
     expect(await service.ledger.verify()).toMatchObject({ ok: true });
   });
 
+  test('its outcome is reported later, once', async () => {
+    const { stdout } = await decide(evaluation('report-1'), '--json');
+    const [decided] = jsonLines<{ context: { call: string } }>(stdout);
+    const call = decided?.context.call ?? '';
+    const report = (outcome: string, result: unknown) =>
+      turnpike(folder, ['runs', 'report', call, '--outcome', outcome, '--result', '-'], {
+        stdin: JSON.stringify(result),
+      });
+    expect(await report('done', [])).toMatchObject({ code: 2, stdout: '' });
+    expect(await report('perhaps', {})).toMatchObject({ code: 2, stdout: '' });
+    expect(await report('done', { link: 'l-1' })).toMatchObject({ code: 0, stdout: `${call} is reported: done\n` });
+    expect(await service.ledger.run(call)).toMatchObject({ status: 'completed' });
+    expect(await report('done', { link: 'l-1' })).toMatchObject({ code: 0 });
+    const other = await report('failed', {});
+    expect(other).toMatchObject({ code: 1, stdout: '' });
+    expect(other.stderr).toContain('the first report counts');
+    expect(await service.ledger.verify()).toMatchObject({ ok: true });
+  });
+
   test('denies by a condition with exit code 1, and by constant text', async () => {
     const { code, stdout } = await decide(evaluation('salaries'));
     expect(code).toBe(1);
