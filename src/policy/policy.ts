@@ -1,4 +1,5 @@
 import type { ActionsPolicy } from '../contract/policy/actions-policy.js';
+import type { PolicyFile } from '../contract/policy/pins.js';
 import type { ApprovalRule } from '../contract/run/approval.js';
 import type { BudgetLimits } from '../contract/run/budget.js';
 import type { DecisionPoint } from '../contract/policy/decision-points.js';
@@ -24,6 +25,8 @@ export interface Policy {
   readonly secrets?: ActionsPolicy['secrets'];
   /** Decision points that are asked before an action is allowed. Absent: none. */
   readonly decision_points?: readonly DecisionPoint[];
+  /** The bytes of its YAML files, to find the lines of what they say. */
+  readonly files: Readonly<Record<PolicyFile, Uint8Array>>;
   /** Everything that a policy can allow: the built-in actions, and the registrations of the tree. */
   readonly catalogue: Catalogue;
   /** Absent: the policy has no conditions. */

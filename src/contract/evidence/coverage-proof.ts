@@ -9,7 +9,15 @@ import { KeyNotes, STATEMENT_TYPE } from './evidence.js';
 
 export const COVERAGE_TYPE = 'urn:turnpike:policy-coverage:v1';
 
-export const ELEMENT_KINDS = ['lane', 'grant', 'rule', 'condition', 'prohibition', 'approval'] as const;
+export const ELEMENT_KINDS = [
+  'lane',
+  'grant',
+  'rule',
+  'condition',
+  'prohibition',
+  'approval',
+  'decision_point',
+] as const;
 export type ElementKind = (typeof ELEMENT_KINDS)[number];
 
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });

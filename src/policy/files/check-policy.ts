@@ -56,7 +56,8 @@ export function checkPolicy(
     message,
   }));
   if (findings.length > 0) return { findings: findings.slice(0, FINDINGS_MAX), policy: null };
-  return checkOptional(files, indexPolicy(parts, catalogue));
+  const bytes = { lanes: files.lanes.bytes, roles: files.roles.bytes, actions: files.actions.bytes };
+  return checkOptional(files, indexPolicy(parts, catalogue, bytes));
 }
 
 /** Adds what the optional files say. Conditions read counters, so these come first. */
@@ -107,7 +108,8 @@ const BUILT_IN = createCatalogue(NO_REGISTRATIONS);
 /** Policy files contain no flags: the code that opens or folds a tree adds them. */
 const NO_BEHAVIOR_FLAGS: Policy['flags'] = new Set();
 
-const indexPolicy = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogue): Policy => ({
+const indexPolicy = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogue, files: Policy['files']): Policy => ({
+  files,
   lanes: new Map(lanes.lanes.map((lane) => [lane.lane_id, lane])),
   roles: new Map(roles.roles.map((role) => [role.role_id, role])),
   actions: new Map(actions.actions.map((action) => [action.action, action])),

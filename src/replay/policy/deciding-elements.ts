@@ -2,6 +2,7 @@
 // call rules, approval. A denial is made by the one element that its rule id names, and by the lane of that element.
 
 import { approvalSubject } from '../../step/approval-subject.js';
+import type { DecisionFact } from '../../contract/policy/decision-points.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 import { grantingRules } from '../../policy/calls/call-decision.js';
 import type { PrivilegedRequest } from '../../policy/privileged-request.js';
@@ -13,6 +14,7 @@ import {
   approval,
   callRule,
   condition,
+  decisionPoint,
   extensionRule,
   labelRule,
   laneElement,
@@ -49,9 +51,14 @@ function allowingElements(decision: RecordedDecision, decided: DecidedRequest | 
     laneElement(lane_id),
     roleGrant(lane_id, decided.run.role_id),
     ...(decided.privileged === null ? [] : requestGrants(decided.privileged, lane)),
+    ...pointAnswers(decision).map(({ name }) => decisionPoint(name)),
     ...approvalElements(decision, lane_id),
   ];
 }
+
+/** The decision points that were asked about a step, with their answers. */
+const pointAnswers = ({ facts }: RecordedDecision): readonly DecisionFact[] =>
+  facts.kind === 'step' ? (facts.facts?.decisions ?? []) : [];
 
 function requestGrants({ tool, input, write, read }: PrivilegedRequest, lane: Lane): readonly PolicyElement[] {
   const { lane_id } = lane;
@@ -66,6 +73,10 @@ function requestGrants({ tool, input, write, read }: PrivilegedRequest, lane: La
 
 function denyingElements(decision: RecordedDecision, decided: DecidedRequest | null): readonly PolicyElement[] {
   const rule_id = decision.said.rule_id ?? '';
+  if (rule_id.startsWith('decision_point.')) {
+    const denying = pointAnswers(decision).find(({ answer }) => answer !== 'permit');
+    return denying === undefined ? [] : [decisionPoint(denying.name)];
+  }
   if (rule_id === 'extension.not_allowed') return [extensionRule(decision.action)];
   const lane = laneOf(decided, decision.policy);
   if (lane === undefined) return [];

@@ -8,6 +8,7 @@ import type { Policy } from '../../policy/policy.js';
 import { checksOf, type DecisionCheck } from './decision-checks.js';
 import { decidedConditions } from './decided-conditions.js';
 import { decideUnderPolicy } from './decide-under-policy.js';
+import { placesOf, type ElementPlace } from './element-places.js';
 import type { MediatedAct, PolicyAnswer, RecordedDecision } from './recorded-decision.js';
 import { editsOf, type EditScope, type PolicyEdit } from './policy-edits.js';
 import { adjustableLimitsOf, limitEdits } from './limit-edits.js';
@@ -24,6 +25,8 @@ export interface Explanation {
   readonly checks: readonly DecisionCheck[];
   /** The condition that denied, or those that asked for the approval. */
   readonly conditions: readonly DecidingCondition[];
+  /** The parts of the YAML files that made the decision. */
+  readonly places: readonly ElementPlace[];
   /** The smallest change first; empty if no single change reverses the decision. */
   readonly changes: readonly PolicyChange[];
 }
@@ -62,6 +65,7 @@ const explanationOf = (decision: RecordedDecision, changes: readonly PolicyChang
   decision,
   checks: checksOf(decision, decision.policy),
   conditions: decidingConditions(decision),
+  places: placesOf(decision),
   changes,
 });
 

@@ -27,6 +27,7 @@ export const labelRule = (lane_id: string, label: string): PolicyElement => rule
 export const prohibition = (lane_id: string, name: string): PolicyElement => ({ kind: 'prohibition', lane_id, name });
 export const condition = (id: string): PolicyElement => ({ kind: 'condition', lane_id: null, name: id });
 export const approval = (subject: string): PolicyElement => ({ kind: 'approval', lane_id: null, name: subject });
+export const decisionPoint = (name: string): PolicyElement => ({ kind: 'decision_point', lane_id: null, name });
 
 /** Every element of a policy once: first those of no lane, then lane by lane, in the order of the files. */
 export function elementsOf(policy: Policy): readonly PolicyElement[] {
@@ -36,6 +37,7 @@ export function elementsOf(policy: Policy): readonly PolicyElement[] {
     ...actions.flatMap(({ action, extensions }) => (extensions === undefined ? [] : [extensionRule(action)])),
     ...policy.approvals.map((one) => approval(one.for)),
     ...(policy.conditions?.all ?? []).map(({ id }) => condition(id)),
+    ...(policy.decision_points ?? []).map(({ name }) => decisionPoint(name)),
     ...[...policy.lanes.values()].flatMap(elementsOfLane),
   ]);
 }

@@ -61,14 +61,14 @@ async function findTreeAt(reader: LedgerReader, log_index: number): Promise<stri
 }
 
 /** For --json: without the policy and the facts, which hold whole payloads. */
-const toPlainExplanation = ({ decision, checks, conditions, changes }: Explanation) => {
+const toPlainExplanation = ({ decision, ...found }: Explanation) => {
   const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
-  return { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said, checks, conditions, changes };
+  return { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said, ...found };
 };
 
 const MARKS = { passed: ['✓', 'green'], decided: ['✗', 'red'], 'not reached': ['·', 'dim'] } as const;
 
-function textOf({ decision, checks, conditions, changes }: Explanation, paint: Paint): string {
+function textOf({ decision, checks, conditions, places, changes }: Explanation, paint: Paint): string {
   const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
   const rule = said.rule_id === null ? '' : ` by ${escapeText(said.rule_id)}`;
   const lines = [
@@ -79,6 +79,7 @@ function textOf({ decision, checks, conditions, changes }: Explanation, paint: P
       return `  ${paint(mark, colour)} ${name}${rule_id === null ? '' : `: ${escapeText(rule_id)}`}${verdict === 'not reached' ? ' (not reached)' : ''}`;
     }),
     ...conditions.flatMap(conditionLines),
+    ...places.flatMap(placeLines),
     ...changeLines(changes),
   ];
   return lines.map((line) => `${line}\n`).join('');
@@ -89,6 +90,13 @@ const conditionLines = ({ id, file, line, column, text }: Explanation['condition
   `${file}:${line}:${column} ${id}`,
   ...text.split('\n').map((part) => `  | ${escapeText(part)}`),
 ];
+
+/** Where the part of the policy is, and its line. */
+const placeLines = ({ name, lane_id, file, line, text }: Explanation['places'][number]): readonly string[] => [
+  `${file}:${line} ${escapeText(name)}${lane_id === null ? '' : ` of lane ${escapeText(lane_id)}`}`,
+  `  | ${escapeText(text.slice(0, LINE_CHARS_MAX))}`,
+];
+const LINE_CHARS_MAX = 160;
 
 function changeLines(changes: Explanation['changes']): readonly string[] {
   const [smallest, ...others] = changes;
