@@ -33,9 +33,11 @@ export function readPageFolder(folder: string): ReadonlyMap<string, PageFile> {
   if (!existsSync(index)) throw usageError(`${folder} has no index.html: build the page`);
   const page = readPageFile(index, false);
   const approvals = join(folder, 'approvals.html');
+  const people = existsSync(approvals) ? readPageFile(approvals, false) : page;
   const files = new Map([
     ['/', page],
-    ['/approvals', existsSync(approvals) ? readPageFile(approvals, false) : page],
+    ['/approvals', people],
+    ['/coverage', people],
   ]);
   const assets = join(folder, 'assets');
   const names = existsSync(assets) ? readdirSync(assets, { withFileTypes: true }) : [];

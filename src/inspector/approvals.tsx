@@ -1,4 +1,4 @@
-// The page of approvals, as a service serves it. The inspector does not load it.
+// The pages of approvals and of coverage, as a service serves them. The inspector does not load them.
 
 import { render } from 'preact';
 import { ApprovalsClient } from './data/approvals-client.js';
@@ -6,6 +6,7 @@ import { HttpFeed } from './data/http-feed.js';
 import { findRoot, reloadOnNewToken, takeOwnToken } from './own-token.js';
 import { parseAddress, takeToken } from './store/address.js';
 import { ApprovalsPage } from './views/approvals.js';
+import { CoveragePage } from './views/coverage.js';
 import { loadSession } from './views/session-menu.js';
 
 const token = takeOwnToken();
@@ -13,4 +14,7 @@ document.documentElement.dataset['theme'] = parseAddress(location.hash).theme;
 addEventListener('hashchange', () => {
   if (takeToken(location.hash).token !== null) reloadOnNewToken();
 });
-render(<ApprovalsPage approvals={new ApprovalsClient(new HttpFeed('', token, globalThis, loadSession))} />, findRoot());
+const feed = new HttpFeed('', token, globalThis, loadSession);
+const isCoverage = location.pathname.endsWith('/coverage');
+document.title = `Turnpike · ${isCoverage ? 'Coverage' : 'Approvals'}`;
+render(isCoverage ? <CoveragePage feed={feed} /> : <ApprovalsPage approvals={new ApprovalsClient(feed)} />, findRoot());

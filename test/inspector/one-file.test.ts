@@ -65,6 +65,7 @@ const source = (content: Uint8Array): InspectorSource => ({
   step: (run_id, step) =>
     Promise.resolve({ run_id, step, proposal: 1, trace: null, response: HOSTILE, decision: null }),
   why: () => Promise.resolve(null),
+  coverage: (from, to) => Promise.resolve({ from, to, not_recomputed: 0, policies: [] }),
   whys: () => NO_WHYS,
   session: () => Promise.resolve(null),
   close: () => Promise.resolve(),

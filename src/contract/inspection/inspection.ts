@@ -3,6 +3,7 @@
 // *moves* (transitions) that machines made before the next entry was written. A position in that list is the log index
 // of an entry and a number of moves after it.
 
+import type { PolicyCoverage } from '../evidence/coverage-proof.js';
 import type { NEEDS_APPROVAL } from './needs-approval.js';
 import type { RunKind, RunState } from '../run/run-state.js';
 import type { Outcome } from '../run/phase.js';
@@ -232,6 +233,16 @@ export interface DecisionExplanation {
   readonly checks: readonly ExplainedCheck[];
   /** The smallest policy changes that would reverse the decision. */
   readonly changes: readonly { readonly text: string; readonly gives: string }[];
+}
+
+/** How often each element of the pinned policies decided in a range of the log (`policy coverage`). */
+export interface CoverageReport {
+  /** The entries with `from` <= index < `to`. */
+  readonly from: number;
+  readonly to: number;
+  /** Trees of the range that were counted only in part: content that decisions depend on is not available. */
+  readonly not_recomputed: number;
+  readonly policies: readonly PolicyCoverage[];
 }
 
 /** One step: what the agent saw, together with what the ledger recorded. */

@@ -2,11 +2,11 @@
 // approves exactly the displayed request, by its digest.
 
 import { useEffect, useState } from 'preact/hooks';
-import { Icon, Logo } from './common/icons.js';
+import { Icon } from './common/icons.js';
 import { JsonView } from './common/json-view.js';
 import { formatIsoTime, VisibleText } from './common/text.js';
 import { requestLines } from '../text/text-authors.js';
-import { SessionMenu } from './session-menu.js';
+import { PageHeader } from './page-header.js';
 import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
 import { toAccessProblem, type AccessProblem } from '../data/feed.js';
 import type { RunState } from '../../contract/run/run-state.js';
@@ -36,15 +36,7 @@ export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClie
   }, []);
   return (
     <div class="approvals-page">
-      <header class="top">
-        <Logo />
-        <h1>Approvals</h1>
-        <span class="grow" />
-        <SessionMenu />
-        <a class="plain nav" href={`./${location.hash}`}>
-          State inspector
-        </a>
-      </header>
+      <PageHeader title="Approvals" other={{ title: 'Coverage', path: 'coverage' }} />
       <main>
         <p class="lead">
           A vote is for exactly the displayed request, counts once, and expires. Requesters cannot approve their own

@@ -17,7 +17,7 @@ const PATHS: Readonly<Record<string, readonly string[]>> = {
   [SESSION_PATH]: ['GET'],
 };
 /** The views of the page to which a login may return: an address of the request would lead anywhere. */
-const RETURNS: readonly string[] = ['/', '/approvals'];
+const RETURNS: readonly string[] = ['/', '/approvals', '/coverage'];
 const QUERY_CHARS_MAX = 4_096;
 
 export interface LoginHandlerOptions {

@@ -45,7 +45,8 @@ async function toExplanation(
   decision: RecordedDecision,
   pause: () => Promise<void> | undefined,
 ): Promise<DecisionExplanation> {
-  const { checks, changes } = await explainWithPauses(decision, pause);
+  const { checks, conditions, places, changes } = await explainWithPauses(decision, pause);
+  const lines = [...conditions, ...places].map(({ file, line }) => `${file}:${line}`).join(', ');
   return {
     log_index: decision.log_index,
     decision: decision.said.decision,
@@ -53,7 +54,7 @@ async function toExplanation(
     checks: checks.map(({ name, verdict, rule_id }): ExplainedCheck => ({
       check: name,
       passed: CHECK_RESULTS[verdict],
-      detail: rule_id ?? '',
+      detail: verdict === 'decided' && lines !== '' ? `${rule_id ?? ''} (${lines})` : (rule_id ?? ''),
     })),
     changes: changes.map(({ text, gives }) => ({ text, gives: answerText(gives) })),
   };

@@ -3,6 +3,7 @@
 
 import type {
   Chart,
+  CoverageReport,
   Course,
   DecisionExplanation,
   EventDetails,
@@ -58,6 +59,9 @@ export class FlaggedSource implements InspectorSource {
     } catch (error) {
       throw toLedgerError(error);
     }
+  }
+  coverage(from: number, to: number, control?: ReadControl): Promise<CoverageReport> {
+    return computed(this.#source.coverage(from, to, control));
   }
   session(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
     return computed(this.#source.session(session_id, at, control));

@@ -2,6 +2,7 @@
 
 import type {
   Chart,
+  CoverageReport,
   Course,
   EventDetails,
   LedgerInfo,
@@ -46,6 +47,8 @@ export interface InspectorSource {
   why(log_index: number, control?: ReadControl): Promise<DecisionExplanation | null>;
   /** Explains every decision of a tree that can be evaluated again, in order. */
   whys(tree_id: string): AsyncIterable<DecisionExplanation>;
+  /** How often each element of the pinned policies decided in the entries from `from` up to but not including `to`. */
+  coverage(from: number, to: number, control?: ReadControl): Promise<CoverageReport>;
   /** The session after the entry `at`; null: at present. */
   session(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null>;
   /** Closes the ledger or the file. */

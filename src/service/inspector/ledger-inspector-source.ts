@@ -3,6 +3,7 @@
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
 import type {
   Chart,
+  CoverageReport,
   Course,
   EventDetails,
   LedgerInfo,
@@ -31,6 +32,7 @@ import { PastSessions } from './past-sessions.js';
 import { RowPages } from './row-pages.js';
 import { ENTRY_BYTES_MAX, type EntryReading, type InspectorSource } from './inspector-source.js';
 import { entryAt, readStepStory } from './step-story.js';
+import { coverageOf } from '../../replay/policy/policy-coverage.js';
 import { explainDecisionAt, explainTreeDecisions } from './explain-decision.js';
 
 /** How long work runs before it yields, in milliseconds. */
@@ -163,6 +165,11 @@ class LedgerViewSource implements InspectorSource {
     return explainTreeDecisions(this.#ledger, tree_id, this.#pause);
   }
 
+  async coverage(from: number, to: number, control?: ReadControl): Promise<CoverageReport> {
+    const log = () => pausing(this.#ledger.log(), control?.pause ?? this.#pause);
+    return { from, to, ...(await coverageOf({ ...this.#ledger, log }, { from, to })) };
+  }
+
   session(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
     return this.#sessions.view(session_id, at, control);
   }
@@ -170,5 +177,12 @@ class LedgerViewSource implements InspectorSource {
   async close(): Promise<void> {
     await this.#charts.close();
     await this.#ledger.close();
+  }
+}
+
+async function* pausing<T>(items: AsyncIterable<T>, pause: Pause): AsyncIterable<T> {
+  for await (const item of items) {
+    yield item;
+    await pause();
   }
 }

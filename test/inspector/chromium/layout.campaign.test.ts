@@ -108,6 +108,11 @@ inChromium('the page on every screen', () => {
       await approvals.page.getByRole('button', { name: 'Approve' }).click();
       found['sure'] = await faultsOf(approvals);
       await approvals.view(`layout-${width}-approvals`);
+      await approvals.page.getByRole('button', { name: 'Cancel' }).click();
+      await approvals.page.getByRole('link', { name: 'Coverage' }).click();
+      await approvals.see('td', 'never decided');
+      found['coverage'] = await faultsOf(approvals);
+      await approvals.view(`layout-${width}-coverage`);
       await approvals.close();
       expect(Object.fromEntries(Object.entries(found).filter(([, faults]) => faults.length > 0))).toEqual({});
     },

@@ -201,7 +201,7 @@ describe('a home directory', () => {
     const why = (await source.why(story.decision!))!;
     expect(why).toMatchObject({ log_index: story.decision, decision: 'deny', rule_id: 'extension.not_allowed' });
     const at = why.checks.findIndex(({ passed }) => passed === false);
-    expect(why.checks[at]).toMatchObject({ detail: 'extension.not_allowed' });
+    expect(why.checks[at]?.detail).toMatch(/^extension\.not_allowed \(actions\.yaml:\d+\)$/);
     expect(why.checks.slice(0, at).every(({ passed }) => passed === true)).toBe(true);
     expect(why.checks.slice(at + 1).every(({ passed }) => passed === null)).toBe(true);
     expect(why.changes[0]?.text).toMatch(/would have to allow the ending/);
@@ -216,6 +216,19 @@ describe('a home directory', () => {
     );
     for (let n = 0; n < told.length; n += 17) expect(await source.why(told[n]!.log_index)).toEqual(told[n]);
   }, 120_000);
+
+  test('counts how often each element of policy decided', async () => {
+    const all = await source.coverage(0, entries.length);
+    const decided = ({ policies }: typeof all) => policies.reduce((sum, { decisions }) => sum + decisions, 0);
+    const half = Math.floor(entries.length / 2);
+    const [first, second] = [await source.coverage(0, half), await source.coverage(half, entries.length)];
+    expect(decided(all)).toBeGreaterThan(20);
+    expect(decided(first) + decided(second)).toBe(decided(all));
+    const elements = all.policies.flatMap((policy) => policy.elements);
+    expect(elements).toContainEqual(expect.objectContaining({ kind: 'grant', name: 'action WRITE_FILE' }));
+    expect(elements.some(({ allowed, denied }) => allowed + denied === 0)).toBe(true);
+    expect(await bundle.coverage(0, entries.length)).toEqual(all);
+  });
 
   test('S3-06: shows a session after every entry, and at present', async () => {
     const counts = [];

@@ -13,6 +13,7 @@ import type { InspectionService } from '../http-service.js';
 import {
   After,
   ChartShape,
+  CoverageShape,
   CourseShape,
   EventShape,
   jsonResponse,
@@ -29,6 +30,7 @@ import { createEntryFormat, createRowFormat } from '../event-streams.js';
 
 const EVENTS_DEFAULT = 100;
 const EVENTS_MAX = 500;
+const COVERAGE_DEFAULT = 10_000;
 const OBSERVE = ['observe'] as const;
 const BYTES = 'application/octet-stream';
 
@@ -208,6 +210,24 @@ export const LEDGER_ROUTES: readonly Route<InspectionService>[] = [
     handle: async ({ params, control }, service) => ({
       json: requireFound(await requireInspector(service).why(params.log_index, control)),
     }),
+  }),
+  route({
+    method: 'GET',
+    path: '/api/v1/inspector/coverage',
+    kind: 'task',
+    summary: 'Count how often each element of the pinned policies decided in a range of the log',
+    rights: OBSERVE,
+    query: Type.Object({ from: Type.Optional(LogIndex), to: Type.Optional(LogIndex) }, closed),
+    responses: {
+      200: jsonResponse(`By default of the last ${COVERAGE_DEFAULT} entries.`, CoverageShape),
+    },
+    async handle({ query, control }, service) {
+      const source = requireInspector(service);
+      const size = await source.size();
+      const to = Math.min(size, query.to ?? size);
+      const from = Math.min(to, query.from ?? Math.max(0, to - COVERAGE_DEFAULT));
+      return { json: await source.coverage(from, to, control) };
+    },
   }),
   route({
     method: 'GET',

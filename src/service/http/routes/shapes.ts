@@ -1,5 +1,6 @@
 // Schemas that several routes share, and schemas of responses whose types are defined elsewhere.
 
+import { PolicyCoverage } from '../../../contract/evidence/coverage-proof.js';
 import Type, { type TSchema } from 'typebox';
 import { EXPOSURES } from '../../../contract/run/response.js';
 import { RUN_STATES, TERMINAL_STATES } from '../../../contract/run/run-state.js';
@@ -82,6 +83,12 @@ export const ExplanationShape = openObject({
   rule_id: Text,
   checks: Type.Array(openObject({ check: Text, passed: Nullable(Type.Boolean()), detail: Text })),
   changes: Type.Array(openObject({ text: Text, gives: Text })),
+});
+export const CoverageShape = openObject({
+  from: LogIndex,
+  to: LogIndex,
+  not_recomputed: Type.Integer(),
+  policies: Type.Array(PolicyCoverage),
 });
 export const SessionViewShape = openObject({ session_id: Text, at: LogIndex, status: Text });
 export const EventShape = openObject({
