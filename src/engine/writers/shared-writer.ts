@@ -4,6 +4,9 @@
 //   W1. A tree that this worker has lost several times in a row is decided under its lock, so that no worker starves.
 //   W2. A batch whose commit has an unknown outcome is sent again as it is. Deciding again could lose the replies of
 //       results.
+//       If the store then refuses a decision that depends on reservations or counters, the first send may still arrive
+//       and fit, because what is compared changes. So this worker is over and joins again, and the next settlement of
+//       its duties finds what has arrived.
 //   W3. An effect is performed by the worker that committed its decision, and only while that worker stands: right
 //       after the commit was sent, or after asking the store. Another worker settles it only when this one is over, and
 //       a grace period later (`GRACE_MS`).
@@ -136,12 +139,18 @@ export class SharedWriter implements LedgerWriter {
     return this.#polling;
   }
 
-  /** W5. */
-  async #commitFree(batch: SharedBatch, onSent: () => void): Promise<Decided> {
+  /** W5. @param sends how often the batch was sent before */
+  async #commitFree(batch: SharedBatch, onSent: () => void, sends = 0): Promise<Decided> {
     if (batch.trees.length === 0) return { batch, statuses: [] };
-    const sent = this.#send(() => this.#store.commitTrees(batch));
+    let count = sends;
+    const sent = this.#send(() => {
+      count += 1;
+      return this.#store.commitTrees(batch);
+    });
     onSent();
-    return { batch, statuses: await sent };
+    const statuses = await sent;
+    if (count > 1 && mayStillFit(batch, statuses)) throw overError();
+    return { batch, statuses };
   }
 
   /** W1. If the outcome is unknown, the batch is sent again without the lock: it still fits, or was overtaken. */
@@ -159,7 +168,7 @@ export class SharedWriter implements LedgerWriter {
     } catch (error) {
       const [batch] = decided;
       if (batch === undefined || !isOutcomeUnknown(error)) throw error;
-      return this.#commitFree(batch, IGNORE);
+      return this.#commitFree(batch, IGNORE, 1);
     }
   }
 
@@ -277,6 +286,10 @@ export class SharedWriter implements LedgerWriter {
     return clock.monotonic?.() ?? clock.now();
   }
 }
+
+/** W2. Whether a refused append may be accepted later. A tree that has grown refuses it for ever. */
+const mayStillFit = ({ trees }: SharedBatch, statuses: readonly AppendStatus[]): boolean =>
+  trees.some(({ quotas }, index) => statuses[index] === 'conflict' && quotas.some(({ isChecked }) => isChecked));
 
 const overError = (): LedgerError =>
   new LedgerError({

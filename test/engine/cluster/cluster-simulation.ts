@@ -232,8 +232,17 @@ class ClusterSimulation {
 
   async #openTree(tree_id: string): Promise<void> {
     const { policies, flags } = this.#policies();
-    await start({ engine: this.#anyWorker().engine }, tree_id, { link: 'remote', idle_ms: null }, policies, flags);
+    const worker = this.#anyWorker();
     this.#trees.push(tree_id);
+    for (;;) {
+      try {
+        await start({ engine: worker.engine }, tree_id, { link: 'remote', idle_ms: null }, policies, flags);
+        return;
+      } catch (error) {
+        if (!worker.hasFailed) throw error;
+        await worker.engine.restart();
+      }
+    }
   }
 
   #policies(): { readonly policies?: readonly Artifact[]; readonly flags: readonly number[] } {
@@ -418,8 +427,9 @@ class ClusterSimulation {
   /** The ledger says of no effect the opposite of what happened. */
   #checkOutcomes(entries: readonly Entry[]): void {
     const results = new Set<string>();
-    for (const entry of entries) {
-      if (entry.type !== 'input' || entry.body.kind !== 'result') continue;
+    for (const [index, entry] of entries.entries()) {
+      // A worker that others have taken for gone reports later: the lifecycle refuses what it says.
+      if (entry.type !== 'input' || entry.body.kind !== 'result' || isRefused(entries[index + 1])) continue;
       const { run_id, status } = entry.body;
       // Only a worker that stands may record an outcome, and only while the effect has none.
       if (results.has(run_id)) this.#violations.push(`${run_id} has more than one outcome`);
