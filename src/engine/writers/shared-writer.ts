@@ -287,7 +287,7 @@ export class SharedWriter implements LedgerWriter {
   }
 }
 
-/** W2. Whether a refused append may be accepted later. A tree that has grown refuses it for ever. */
+/** W2. Whether a refused append may be accepted later. A tree that has grown never accepts it. */
 const mayStillFit = ({ trees }: SharedBatch, statuses: readonly AppendStatus[]): boolean =>
   trees.some(({ quotas }, index) => statuses[index] === 'conflict' && quotas.some(({ isChecked }) => isChecked));
 
