@@ -13,6 +13,8 @@
 //       the copy was read than the rest of the quota. Every change counts whole in it, whatever it replaces. So the
 //       paths of unknown changes do not matter. The recorded facts are then those of the copy. What was denied needs
 //       the same version.
+//   Q6. A reservation that the copy loses may be of a change that another worker has made since the usage was measured:
+//       the usage is measured again.
 
 import { findAction } from '../../contract/policy/actions.js';
 import type { Effect, SandboxRequest, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
@@ -262,7 +264,10 @@ export class SharedReservations implements Reservations {
     for (const { key, run_id: owner, whole } of reservations.values()) {
       if (owner !== run_id) continue;
       reservations.delete(key);
-      if (!this.#made.has(key)) draft.leaving.push({ case_id, key, whole });
+      if (this.#made.has(key)) continue;
+      draft.leaving.push({ case_id, key, whole });
+      // Q6.
+      if (whole.bytes > 0 || whole.files > 0) this.#effects.forgetUsage?.(case_id);
     }
     draft.reserved = draft.reserved.filter((reservation) => reservation.run_id !== run_id);
     draft.released.add(run_id);

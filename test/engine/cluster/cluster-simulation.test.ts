@@ -40,3 +40,25 @@ describe('workers of one ledger that fail, with counters that all of them change
     expect(report.counted).toBeGreaterThan(40);
   });
 });
+
+describe('short histories of workers that fail', () => {
+  const SHORT = { inputs: 10, trees: 3, workers: 2 } as const;
+
+  test('W2: a batch that was sent twice and refused may be written later, and its effects have outcomes', async () => {
+    for (const seed of [55_614, 55_737, 61_372]) {
+      const report = await simulateCluster({ ...SHORT, seed, workers: 2 + (seed % 2), hasCounters: true });
+      expect([seed, report.violations, report.differences]).toEqual([seed, [], []]);
+    }
+  });
+
+  test('Q6: a worker that releases what another one has made measures the usage again', async () => {
+    expect((await simulateCluster({ ...SHORT, seed: 1_528, hasQuota: true })).violations).toEqual([]);
+  });
+
+  test('S0-50, C82: the quota is never exceeded', async () => {
+    for (let seed = 1; seed <= sized(30, 1_000); seed += 1) {
+      const { violations } = await simulateCluster({ ...SHORT, seed, workers: 2 + (seed % 2), hasQuota: true });
+      expect([seed, violations]).toEqual([seed, []]);
+    }
+  });
+});

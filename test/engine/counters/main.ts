@@ -18,4 +18,4 @@ process.stdout.write(
     `${report.faults} faults, ${report.differences.length} values that differ from a recount, ${seconds} s\n`,
 );
 for (const problem of [...report.differences, ...report.violations]) process.stdout.write(`${problem}\n`);
-process.exitCode = report.differences.length > 0 ? 1 : 0;
+process.exitCode = report.differences.length + report.violations.length > 0 ? 1 : 0;
