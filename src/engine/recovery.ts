@@ -11,8 +11,8 @@ import { InvariantError } from '../errors.js';
 import type { Command } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
 import { isUnfoldable } from './failures.js';
-import { EffectRunner, toUnanswered } from './effect-runner.js';
-import { decisionsSubmission, factsSubmission, resultSubmission } from './tick/submissions.js';
+import { EffectRunner } from './effect-runner.js';
+import { factsSubmission, resultSubmission, unansweredSubmission } from './tick/submissions.js';
 import type { EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
 import { isAbandoned, liveAgents } from './trees/recovery-hint.js';
 
@@ -108,7 +108,7 @@ class RecoveryWork {
     const { request } = command;
     return request.decisions === undefined
       ? factsSubmission(command, this.#effectRunner.gather(request))
-      : decisionsSubmission(command, request.decisions.map(toUnanswered));
+      : unansweredSubmission(command);
   }
 
   async #settle(tree: Tree): Promise<number> {

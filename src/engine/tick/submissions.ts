@@ -5,7 +5,7 @@ import type { OverlayFact } from '../../contract/policy/overlay.js';
 import type { FactsInput, ResultInput } from '../../contract/run/entry.js';
 import { InvariantError } from '../../errors.js';
 import type { Command, TreeInput } from '../../kernel/decision.js';
-import type { EffectOutcome } from '../effect-runner.js';
+import { toUnanswered, type EffectOutcome } from '../effect-runner.js';
 import type { Submission } from '../tree-engine.js';
 
 /** Adds the timestamp to a submission that needs nothing else; proposals need more (`completeInput`). */
@@ -72,6 +72,10 @@ export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, f
   checked: true,
 });
 
+/** Local reads. Effects, and questions to decision points, wait until the decision is durable. */
+export const isAnsweredInTick = (command: Command): boolean =>
+  command.kind === 'gather' ? command.request.decisions === undefined : command.in_commit;
+
 /** The answers of decision points. The facts of the sandbox are gathered when the input is decided. */
 export const decisionsSubmission = (
   { run_id }: Extract<Command, { kind: 'gather' }>,
@@ -95,6 +99,10 @@ export function withReserved(submission: Submission, reserved: SandboxAmount): S
   if (input.kind !== 'facts' || (reserved.bytes === 0 && reserved.files === 0)) return submission;
   return { ...submission, input: { ...input, reserved } };
 }
+
+/** Decision points that are not asked, because the process that had to ask them is gone: the step is denied. */
+export const unansweredSubmission = (command: Extract<Command, { kind: 'gather' }>): Submission =>
+  decisionsSubmission(command, (command.request.decisions ?? []).map(toUnanswered));
 
 /** The result of a perform command. The result and the words of the tool become artifacts that the input refers to. */
 export function resultSubmission(effect: Effect, outcome: EffectOutcome, settled: boolean): Submission {

@@ -27,7 +27,7 @@ import type { LiveTrees } from '../trees/live-trees.js';
 import { MarkLookup } from './mark-lookup.js';
 import type { Reservations } from '../reservations/quota-reservations.js';
 import { unknownTreeError } from '../engine-errors.js';
-import { factsSubmission, resultSubmission, withTimestamp } from './submissions.js';
+import { factsSubmission, isAnsweredInTick, resultSubmission, withTimestamp } from './submissions.js';
 import type { InputOutcome, QueuedInput } from './input-outcome.js';
 import { TickTimes, type TickObserver } from './tick-observer.js';
 import type { Submission } from '../tree-engine.js';
@@ -269,10 +269,6 @@ export class Tick {
     item.reject(error);
   }
 }
-
-/** Local reads. Effects, and questions to decision points, wait until the decision is durable. */
-const isAnsweredInTick = (command: Command): boolean =>
-  command.kind === 'gather' ? command.request.decisions === undefined : command.in_commit;
 
 /** C94: the rejections of a decision that name a field and a constraint. */
 const explainedRejections = ({ entries }: Decision): readonly Readonly<Record<string, unknown>>[] =>

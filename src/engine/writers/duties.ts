@@ -1,6 +1,7 @@
-import type { Decision } from '../../kernel/decision.js';
+import type { Command, Decision } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { Duty } from '../../ports/ledger/shared-store.js';
+import { isAnsweredInTick } from '../tick/submissions.js';
 
 /** What an append changes in the duties of its worker. */
 export interface DutyChanges {
@@ -9,9 +10,16 @@ export interface DutyChanges {
   readonly released: readonly string[];
 }
 
+/** Questions of an agent run to decision points: the worker may hold the caller of the same run too. */
+const factsDutyId = (run_id: string): string => `${run_id}/facts`;
+
+/** The run id of the duty to run a command. */
+export const dutyIdOf = (command: Command): string =>
+  command.kind === 'gather' ? factsDutyId(command.run_id) : command.run_id;
+
 /**
- * The duties that the decisions of one append give to the committing worker: it performs the effects that they request,
- * and holds the callers of the runs that they start. A new tree has a caller until its first agent run, or its end.
+ * The duties that the decisions of one append give to the committing worker: it performs the effects and asks the
+ * decision points that they request, and holds the callers of the runs that they start. A new tree has a caller until its first agent run, or its end.
  * @param tree the tree after all of the decisions
  */
 export function dutyChanges(tree: Tree, decisions: readonly Decision[]): DutyChanges {
@@ -21,11 +29,14 @@ export function dutyChanges(tree: Tree, decisions: readonly Decision[]): DutyCha
   const released = new Set<string>();
   for (const { commands, ended, entries } of decisions) {
     for (const command of commands) {
-      if (command.kind === 'perform' && !command.in_commit) taken.push({ run_id: command.run_id, kind: 'effect' });
+      if (!isAnsweredInTick(command)) taken.push({ run_id: dutyIdOf(command), kind: 'effect' });
     }
     for (const { entry } of entries) {
       if (entry.type === 'input' && entry.seq === 0) taken.push({ run_id: tree.tree_id, kind: 'caller' });
       if (entry.type === 'input' && entry.body.kind === 'result') released.add(entry.body.run_id);
+      if (entry.type === 'input' && entry.body.kind === 'facts') {
+        if (entry.body.decisions !== undefined) released.add(factsDutyId(entry.body.run_id));
+      }
       if (entry.type === 'run_created') created.add(entry.body.run_id);
       if (entry.type !== 'run_created' || entry.body.run_kind !== 'agent') continue;
       const { run_id } = entry.body;

@@ -3,7 +3,8 @@ import type { ClaimedDuty, SharedLedgerStore } from '../../ports/ledger/shared-s
 import { EffectRunner, type EffectOutcome } from '../effect-runner.js';
 import { isUnfoldable } from '../failures.js';
 import { TREES_AT_ONCE, waitForAll, type RecoveringEngine } from '../recovery.js';
-import { resultSubmission } from '../tick/submissions.js';
+import { isAnsweredInTick, resultSubmission, unansweredSubmission } from '../tick/submissions.js';
+import { dutyIdOf } from './duties.js';
 import { isAbandoned, liveAgents } from '../trees/recovery-hint.js';
 import type { EngineParts, Recovery } from '../tree-engine.js';
 
@@ -72,8 +73,13 @@ export class DutySettler {
 
   /** @returns whether the duty is done */
   async #settleEffect(engine: RecoveringEngine, tree: Tree, { run_id, isDead }: ClaimedDuty): Promise<boolean> {
-    const command = tree.pending.find((pending) => pending.kind === 'perform' && pending.run_id === run_id);
-    if (command?.kind !== 'perform') return true;
+    const command = tree.pending.find((pending) => !isAnsweredInTick(pending) && dutyIdOf(pending) === run_id);
+    if (command === undefined) return true;
+    if (command.kind === 'gather') {
+      await engine.submit(tree.tree_id, unansweredSubmission(command));
+      this.#counts.settled += 1;
+      return true;
+    }
     const { effect } = command;
     if (this.#parts.effects.canRun?.(effect) === false) {
       if (!this.#reported.has(run_id))

@@ -41,6 +41,23 @@ describe('workers of one ledger that fail, with counters that all of them change
   });
 });
 
+describe('workers of one ledger that fail while they ask decision points', () => {
+  test.each(ALL_SEEDS.slice(0, SEEDS))('every step is decided and has an outcome, seed %i', async (seed) => {
+    const report = await simulateCluster({ seed, inputs: INPUTS, hasDecisionPoints: true });
+    expect(report.violations).toEqual([]);
+    expect(report.operations.unknown).toBeLessThan(report.operations.ok);
+    expect(report.effects).toBeGreaterThan(5);
+  });
+
+  test('also in short histories', async () => {
+    for (let seed = 1; seed <= sized(30, 1_000); seed += 1) {
+      const options = { inputs: 10, trees: 3, workers: 2 + (seed % 2), hasDecisionPoints: true };
+      const { violations } = await simulateCluster({ ...options, seed });
+      expect([seed, violations]).toEqual([seed, []]);
+    }
+  });
+});
+
 describe('short histories of workers that fail', () => {
   const SHORT = { inputs: 10, trees: 3, workers: 2 } as const;
 

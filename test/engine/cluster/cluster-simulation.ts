@@ -2,6 +2,7 @@
 // A seed decides everything, and no real time passes. The clients record
 // what they asked and what the answer was; the checks compare that with the ledger and with the effects.
 
+import type { DecisionReply } from '../../../src/contract/policy/decision-points.js';
 import { CONDITIONS, SHARED_QUOTA } from '../../../machines/flags.js';
 import { artifactRef, type Artifact } from '../../../src/contract/artifact-ref.js';
 import type { Effect, EffectResult } from '../../../src/contract/run/effect.js';
@@ -19,7 +20,7 @@ import { POLL_MS } from '../../../src/engine/writers/shared-writer.js';
 import type { SharedLedgerStore } from '../../../src/ports/ledger/shared-store.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { Scheduler } from '../../fixtures/slow-store.js';
-import { ABSENT, proposal } from '../../fixtures/tree.js';
+import { ABSENT, editedPolicy, proposal } from '../../fixtures/tree.js';
 import { start, turns } from '../start-tree.js';
 import { COUNTED_WRITES } from '../counters/counted-writes.js';
 import { recount } from '../counters/recount.js';
@@ -36,6 +37,8 @@ export interface ClusterOptions {
   readonly hasQuota?: boolean;
   /** Whether conditions limit the writes of the case by counters. */
   readonly hasCounters?: boolean;
+  /** Whether writes ask a decision point, which answers after some time. */
+  readonly hasDecisionPoints?: boolean;
   /** Replaces a part of the store by a faulty one, to see that the checks find it. */
   readonly plant?: (store: SharedLedgerStore) => SharedLedgerStore;
 }
@@ -87,6 +90,17 @@ export async function simulateCluster(options: ClusterOptions): Promise<ClusterR
   await simulation.run();
   return simulation.check();
 }
+
+/** Every write asks a decision point. */
+const DECIDED_WRITES = editedPolicy({
+  actions: [
+    ['denials_per_run_max: 10 ', 'denials_per_run_max: 1000 '],
+    [
+      'knobs:',
+      'decision_points: [{ name: a, protocol: opa, url: "https://a.example", actions: [WRITE_FILE], timeout_ms: 50 }]\nknobs:',
+    ],
+  ],
+});
 
 class ClusterSimulation {
   readonly #options: ClusterOptions;
@@ -189,6 +203,7 @@ class ClusterSimulation {
         gather: (request) => view?.gather(request) ?? { paths: [ABSENT], usage: { bytes: 0, files: 0 } },
         run: (effect) => this.#perform(effect, fate, view),
         settle: (effect) => this.#findOutcome(effect, view),
+        ask: () => this.#ask(fate),
         forgetUsage: () => view?.forgetUsage(),
       },
       secrets: ephemeralKey(),
@@ -222,6 +237,18 @@ class ClusterSimulation {
     return result ?? { status: 'failed', cause: 'FILE_NOT_FOUND' };
   }
 
+  /** A dead process gets no answer; one that stops gets it later. */
+  async #ask(fate: Worker['fate']): Promise<DecisionReply> {
+    fate.performing += 1;
+    for (let delays = this.#scheduler.below(10); delays >= 0; delays -= 1) {
+      await this.#scheduler.delay();
+      await fate.resumed;
+    }
+    if (fate.isDead) return new Promise(() => undefined);
+    fate.performing -= 1;
+    return { answer: this.#scheduler.below(4) === 0 ? 'deny' : 'permit', cached: false };
+  }
+
   #findOutcome({ run_id }: Effect, view: SandboxView | null): EffectResult {
     view?.forgetUsage();
     if (!this.#performed.has(run_id)) this.#sandbox?.noteSettled(run_id);
@@ -246,6 +273,7 @@ class ClusterSimulation {
   }
 
   #policies(): { readonly policies?: readonly Artifact[]; readonly flags: readonly number[] } {
+    if (this.#options.hasDecisionPoints === true) return { policies: DECIDED_WRITES, flags: [] };
     if (this.#options.hasCounters === true) return { policies: COUNTED_WRITES, flags: [SHARED_QUOTA, CONDITIONS] };
     return this.#sandbox === null ? { flags: [] } : { policies: SMALL_QUOTAS, flags: [SHARED_QUOTA] };
   }
@@ -259,7 +287,8 @@ class ClusterSimulation {
   /** A client sends one input, again and to another worker after an error, until it knows the outcome. */
   async #submit(number: number): Promise<void> {
     const tree_id = this.#trees[this.#scheduler.below(this.#trees.length)] ?? '';
-    const isPlain = this.#sandbox === null && this.#options.hasCounters !== true;
+    const isPlain =
+      this.#sandbox === null && this.#options.hasCounters !== true && this.#options.hasDecisionPoints !== true;
     const isWrite = this.#scheduler.below(3) < (isPlain ? 1 : 2);
     const write = (): Record<string, unknown> =>
       this.#sandbox?.draw(this.#scheduler) ?? proposal('WRITE_FILE', { path: `/sandbox/${number}.txt`, content: 'x' });
