@@ -19,7 +19,8 @@ export const dutyIdOf = (command: Command): string =>
 
 /**
  * The duties that the decisions of one append give to the committing worker: it performs the effects and asks the
- * decision points that they request, and holds the callers of the runs that they start. A new tree has a caller until its first agent run, or its end.
+ * decision points that they request, and holds the callers of the runs that they start. A new tree has a caller until
+ * its first agent run, or its end.
  * @param tree the tree after all of the decisions
  */
 export function dutyChanges(tree: Tree, decisions: readonly Decision[]): DutyChanges {
