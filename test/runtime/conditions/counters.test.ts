@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import type { CounterFact } from '../../../src/contract/policy/counters/counters.js';
 import { ActionNotExecutedError } from '../../../src/errors.js';
-import { defineTool } from '../../../src/runtime/effects/define-effects.js';
+import { defineExternalTool, defineTool } from '../../../src/runtime/effects/define-effects.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { proposal } from '../../fixtures/tree.js';
@@ -206,6 +206,28 @@ describe('the outcome settles what a step has counted', () => {
       [5_000, -1_500],
       [3_500, 1],
     ]);
+  });
+});
+
+describe('an action that the caller executes', () => {
+  test('counts from the decision on, whatever is reported: nothing proves a report', async () => {
+    const input = Type.Object(
+      { amount: Type.Integer(), currency: Type.String({ maxLength: 3 }) },
+      { additionalProperties: false },
+    );
+    const external = defineExternalTool({ name: 'payments.refund', input, timeout: 60_000 });
+    await open({ tools: [external, money('billing.charge')] });
+    const caller = { actor: 'gateway', role: AGENT.role, lane: AGENT.lane } as const;
+    const decide = (amount: number) =>
+      bench.turnpike.decide({ ...caller, tool: 'payments.refund', input: { amount, currency: 'EUR' } });
+    for (const status of ['failed', 'unknown', 'done'] as const) {
+      const { call } = (await decide(5_000)) as { readonly call: string };
+      await bench.turnpike.report({ run: call, status });
+    }
+    await decide(5_000);
+    expect(await decide(1)).toMatchObject({ decision: false });
+    expect(await lastRule()).toBe('daily_limit');
+    expect((await counted()).map(({ used }) => used)).toEqual([0, 5_000, 10_000, 15_000, 20_000]);
   });
 });
 
