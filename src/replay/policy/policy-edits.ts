@@ -49,6 +49,7 @@ function* allEdits(policy: Policy, editScope: EditScope): Generator<PolicyEdit> 
   }
   yield* approvalEdits(policy, editScope.action);
   yield* conditionEdits(policy);
+  yield* decisionPointEdits(policy);
   yield* knobEdits(policy);
 }
 
@@ -227,6 +228,15 @@ function* conditionEdits(policy: Policy): Generator<PolicyEdit> {
       yield edit(`ask ${fewer.quorum} of people`, withConditionObligation(conditions, id, fewer, policy));
     }
     yield edit('be removed', withoutCondition(conditions, id, policy));
+  }
+}
+
+/** Without a decision point. Another one would have to be asked first. */
+function* decisionPointEdits(policy: Policy): Generator<PolicyEdit> {
+  for (const { name } of policy.decision_points ?? []) {
+    const decision_points = policy.decision_points?.filter((other) => other.name !== name) ?? [];
+    const text = `decision point ${name} would have to be removed`;
+    yield { text, policy: { ...policy, decision_points } };
   }
 }
 

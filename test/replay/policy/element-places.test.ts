@@ -4,7 +4,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decisionsIn } from '../../../src/replay/policy/decision-fold.js';
-import { placesOf, type ElementPlace } from '../../../src/replay/policy/element-places.js';
+import { explain, type Explanation } from '../../../src/replay/policy/explain.js';
 import { homePaths, openHome } from '../../../src/runtime/home/home.js';
 import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import { Bench } from '../../fixtures/bench.js';
@@ -51,16 +51,14 @@ approvals:
   });
 }
 
-/** The places of every decision, by `rule id` and action. */
-async function placesByRule(): Promise<ReadonlyMap<string, readonly ElementPlace[]>> {
+async function explanations(): Promise<readonly Explanation[]> {
   await bench.turnpike.close();
   const { store, anchor } = openHome(homePaths(bench.home), { readOnly: true });
-  const found = new Map<string, readonly ElementPlace[]>();
+  const found: Explanation[] = [];
   try {
     const count = { trees: 0, entries: 0, not_recomputed: 0 };
-    for await (const decision of decisionsIn(new LedgerReader(store, anchor).folded, undefined, count)) {
-      found.set(`${decision.said.rule_id ?? '-'} ${decision.action}`, placesOf(decision));
-    }
+    const { folded } = new LedgerReader(store, anchor);
+    for await (const decision of decisionsIn(folded, undefined, count)) found.push(explain(decision));
   } finally {
     await store.close();
   }
@@ -84,7 +82,10 @@ test('each place is the line of its file that says so', async () => {
   const lines = (file: string): readonly string[] =>
     readFileSync(join(bench.contract, 'policy', file), 'utf8').split('\n');
   const linesOf = new Map(['lanes.yaml', 'actions.yaml'].map((file) => [file, lines(file)]));
-  const places = await placesByRule();
+  const explained = await explanations();
+  const places = new Map(
+    explained.map(({ decision, places: own }) => [`${decision.said.rule_id ?? '-'} ${decision.action}`, own]),
+  );
   for (const { file, line, text } of [...places.values()].flat()) {
     expect(linesOf.get(file)?.[line - 1]?.trim()).toBe(text);
   }
@@ -95,6 +96,11 @@ test('each place is the line of its file that says so', async () => {
     expect.stringMatching(/^approval DELETE_FILE: - \{ for: DELETE_FILE/),
   ]);
   expect(textsOf('decision_point.denied CALL_TOOL')).toEqual(['decision point fraud: - name: fraud']);
+  const denied = explained.find(({ decision }) => decision.said.rule_id === 'decision_point.denied');
+  expect(denied?.changes).toContainEqual({
+    text: 'decision point fraud would have to be removed',
+    gives: { decision: 'allow', rule_id: 'lane.granted' },
+  });
   expect(textsOf('lane.granted CALL_TOOL')).toEqual([
     'action CALL_TOOL: - action: CALL_TOOL',
     'lane CASE_WORK: - lane_id: CASE_WORK',
