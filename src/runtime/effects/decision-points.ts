@@ -1,6 +1,7 @@
 // Asks decision points, and keeps their answers as long as policy allows.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
+import { sha256 } from '../../contract/hash.js';
 import {
   NO_REPLY,
   type DecisionAnswer,
@@ -23,7 +24,7 @@ export class DecisionPoints {
   readonly #service: DecisionService;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** By decision point and request, the oldest first. */
+  /** By the hash of decision point and request, the oldest first. */
   readonly #kept = new Map<string, KeptAnswer>();
 
   constructor(service: DecisionService, clock: Clock, log: Log) {
@@ -33,7 +34,7 @@ export class DecisionPoints {
   }
 
   async ask({ point, body }: DecisionQuery): Promise<DecisionReply> {
-    const key = `${canonicalJson(point)} ${body}`;
+    const key = sha256(`${canonicalJson(point)} ${body}`);
     const kept = this.#kept.get(key);
     if (kept !== undefined && this.#now() < kept.until) return { answer: kept.answer, cached: true };
     const { name, protocol, cache_seconds = 0 } = point;
