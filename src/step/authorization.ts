@@ -121,10 +121,14 @@ export function authorizeWithFacts(
     policy,
   );
   if (conditions.kind === 'deny') return deniedAuthorization(denyCondition(conditions.rule_id));
-  const name = conditionActionName(definition.name, args);
-  const denial = decisionPointDenial(name, facts?.decisions ?? [], policy);
+  const denial = decisionDenial(step, facts, policy);
   if (denial !== null) return deniedAuthorization(denial);
   return requireApproval(step, definition.name, allowed, conditions.kind === 'none' ? null : conditions, policy);
+}
+
+function decisionDenial(step: AuthorizationSubject, facts: GatheredFacts | null, policy: Policy): Verdict | null {
+  if (policy.decision_points === undefined) return null;
+  return decisionPointDenial(factsRequest(step, policy)?.decisions ?? [], facts?.decisions ?? []);
 }
 
 /** The checks of a step that follow those of its lane, in order, without that of conditions. */

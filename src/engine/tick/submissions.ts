@@ -1,10 +1,12 @@
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import type { Effect, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
-import type { DecisionFact } from '../../contract/policy/decision-points.js';
+import { sha256 } from '../../contract/hash.js';
+import type { DecisionFact, DecisionQuery } from '../../contract/policy/decision-points.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';
 import type { FactsInput, ResultInput } from '../../contract/run/entry.js';
 import { InvariantError } from '../../errors.js';
 import type { Command, TreeInput } from '../../kernel/decision.js';
+import { findFactsRequest } from '../../kernel/sandbox-changes.js';
 import { toUnanswered, type EffectOutcome } from '../effect-runner.js';
 import type { Submission } from '../tree-engine.js';
 
@@ -91,7 +93,12 @@ export const decisionsSubmission = (
   materials: [],
   external: false,
   checked: true,
+  // Another worker may have taken this one for gone, and the run may already ask about its next step.
+  isObsolete: (tree) => !areAnswersTo(findFactsRequest(tree, run_id)?.decisions ?? [], decisions),
 });
+
+const areAnswersTo = (queries: readonly DecisionQuery[], decisions: readonly DecisionFact[]): boolean =>
+  queries.length === decisions.length && queries.every(({ body }, at) => decisions[at]?.request_hash === sha256(body));
 
 /** The same facts, with the growth that earlier decisions may still add to the usage. */
 export function withReserved(submission: Submission, reserved: SandboxAmount): Submission {

@@ -1,6 +1,7 @@
 // What the decision points of a policy are asked about a step, what their replies mean, and what policy makes of them.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
+import { sha256 } from '../../contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import type {
   DecisionAnswer,
@@ -69,10 +70,14 @@ export function readDecision(protocol: DecisionPoint['protocol'], reply: JsonObj
   return found === false ? 'deny' : 'none';
 }
 
-/** The denial by the first decision point that does not permit; null if all permit. */
-export function decisionPointDenial(name: string, facts: readonly DecisionFact[], policy: Policy): Verdict | null {
-  for (const point of decisionPointsFor(name, policy)) {
-    const answer = facts.find((fact) => fact.name === point.name)?.answer ?? 'none';
+/**
+ * The denial by the first decision point that does not permit; null if all permit. An answer counts only for the very
+ * request that it was given to: it may come late, when the run has gone on.
+ */
+export function decisionPointDenial(queries: readonly DecisionQuery[], facts: readonly DecisionFact[]): Verdict | null {
+  for (const { point, body } of queries) {
+    const fact = facts.find(({ name }) => name === point.name);
+    const answer = fact?.request_hash === sha256(body) ? fact.answer : 'none';
     if (answer !== 'permit') return answer === 'deny' ? DENIED : NO_ANSWER;
   }
   return null;
