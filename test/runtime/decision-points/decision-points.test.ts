@@ -2,10 +2,12 @@
 // each ledger when no decision point is there any more.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { sha256 } from '../../../src/contract/hash.js';
 import type { DecisionFact, DecisionPoint } from '../../../src/contract/policy/decision-points.js';
+import { loadPolicy } from '../../../src/policy/files/check-policy.js';
+import { buildPolicyMatrix } from '../../../src/step/policy-matrix.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { proposal } from '../../fixtures/tree.js';
@@ -246,4 +248,17 @@ test('several decision points are all asked, and the first that does not permit 
   const agent = await bench.turnpike.startAgent(AGENT);
   expect(await agent.submit(refundCall(5))).toMatchObject({ outcome: 'DENIED' });
   expect((await facts(bench)).map(({ answer }) => answer).toSorted()).toEqual(['deny', 'permit']);
+});
+
+test('the matrix says where decision points decide', async () => {
+  const opened = await open({ actions: ['WRITE_FILE'] });
+  const bytes = (name: string): Buffer => readFileSync(join(opened.contract, 'policy', `${name}.yaml`));
+  const cells = buildPolicyMatrix(
+    loadPolicy({ lanes: bytes('lanes'), roles: bytes('roles'), actions: bytes('actions') }),
+  );
+  const cellOf = (act: string, lane_id: string) =>
+    cells.find((cell) => cell.role_id === 'SANDBOX_AGENT' && cell.lane_id === lane_id && cell.act === act);
+  expect(cellOf('WRITE_FILE', 'SANDBOX_FILES')).toMatchObject({ decision: 'depends', rule_id: 'decision_point.*' });
+  expect(cellOf('READ_FILE', 'SANDBOX_FILES')).toMatchObject({ decision: 'allow' });
+  expect(cellOf('WRITE_FILE', 'CASE_WORK')).toMatchObject({ decision: 'deny' });
 });
