@@ -15,7 +15,7 @@ const SHIPPED = [
   /^dist\/inspector\//,
   /^dist\/(?:charts\.json|help\.json|licenses\.txt|turnpike\.1)$/,
   // docs/.npmignore leaves out what only works in a checkout.
-  /^docs\/(?!decisions\/|examples\/(?:cluster|demo)\/|how-to\/source\/)/,
+  /^docs\/(?!decisions\/|examples\/(?:cluster|demo)\/|how-to\/source\/|(?:architecture|performance)\.md)/,
   /^policies\//,
   /^(?:Dockerfile|packaging\/(?:turnpike\.service|opencode\/turnpike\.js))$/,
   /^src\/identity\/tables\/LICENSE$/,
