@@ -97,7 +97,7 @@ function factsRequest(step: AuthorizationSubject, policy: Policy): GatherRequest
   return {
     ...(request ?? { case_id, paths: [], usage: false, portable_names: false }),
     ...(counters.length === 0 ? {} : { counters }),
-    ...(decisions.length === 0 ? {} : { decisions }),
+    ...(decisions.length === 0 ? {} : { decisions, mediated_run_id: step.mediated_run_id }),
   };
 }
 

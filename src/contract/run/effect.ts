@@ -69,10 +69,14 @@ export interface GatherRequest {
   readonly counters?: readonly CounterQuery[];
   /** Absent: none. */
   readonly decisions?: readonly DecisionQuery[];
+  /** With questions to decision points: the mediated run that waits for the answers. */
+  readonly mediated_run_id?: string;
 }
 
 /** The part of it that a sandbox answers. */
-export type SandboxRequest = Omit<GatherRequest, 'case_id' | 'counters' | 'decisions'> & { readonly case_id: string };
+export type SandboxRequest = Omit<GatherRequest, 'case_id' | 'counters' | 'decisions' | 'mediated_run_id'> & {
+  readonly case_id: string;
+};
 
 /** What a verdict depends on. */
 export interface GatheredFacts extends SandboxFacts {

@@ -67,7 +67,7 @@ export const sharedWakeSubmission = (run_id: string, at: string): Submission => 
 });
 
 /** The result of a gather command. */
-export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, facts: SandboxFacts): Submission => ({
+export const factsSubmission = (command: GatherCommand, facts: SandboxFacts): Submission => ({
   input: { kind: 'facts', run_id: command.run_id, input_id: `${command.run_id}/facts`, facts },
   materials: [],
   external: false,
@@ -78,15 +78,17 @@ export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, f
 export const isAnsweredInTick = (command: Command): boolean =>
   command.kind === 'gather' ? command.request.decisions === undefined : command.in_commit;
 
+type GatherCommand = Extract<Command, { kind: 'gather' }>;
+
+/** The id of the input with the answers of decision points: each step has its own. */
+export const answersId = ({ request }: GatherCommand): string => `${request.mediated_run_id ?? ''}/facts`;
+
 /** The answers of decision points. The facts of the sandbox are gathered when the input is decided. */
-export const decisionsSubmission = (
-  { run_id }: Extract<Command, { kind: 'gather' }>,
-  decisions: readonly DecisionFact[],
-): Submission => ({
+export const decisionsSubmission = (command: GatherCommand, decisions: readonly DecisionFact[]): Submission => ({
   input: {
     kind: 'facts',
-    run_id,
-    input_id: `${run_id}/facts`,
+    run_id: command.run_id,
+    input_id: answersId(command),
     facts: { paths: [], usage: null },
     decisions: [...decisions],
   },
@@ -94,7 +96,11 @@ export const decisionsSubmission = (
   external: false,
   checked: true,
   // Another worker may have taken this one for gone, and the run may already ask about its next step.
-  isObsolete: (tree) => !areAnswersTo(findFactsRequest(tree, run_id)?.decisions ?? [], decisions),
+  isObsolete: (tree) => {
+    const request = findFactsRequest(tree, command.run_id);
+    const isSameStep = request?.mediated_run_id === command.request.mediated_run_id;
+    return !isSameStep || !areAnswersTo(request?.decisions ?? [], decisions);
+  },
 });
 
 const areAnswersTo = (queries: readonly DecisionQuery[], decisions: readonly DecisionFact[]): boolean =>
@@ -108,7 +114,7 @@ export function withReserved(submission: Submission, reserved: SandboxAmount): S
 }
 
 /** Decision points that are not asked, because the process that had to ask them is gone: the step is denied. */
-export const unansweredSubmission = (command: Extract<Command, { kind: 'gather' }>): Submission =>
+export const unansweredSubmission = (command: GatherCommand): Submission =>
   decisionsSubmission(command, (command.request.decisions ?? []).map(toUnanswered));
 
 /** The result of a perform command. The result and the words of the tool become artifacts that the input refers to. */

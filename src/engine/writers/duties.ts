@@ -1,7 +1,7 @@
 import type { Command, Decision } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { Duty } from '../../ports/ledger/shared-store.js';
-import { isAnsweredInTick } from '../tick/submissions.js';
+import { answersId, isAnsweredInTick } from '../tick/submissions.js';
 
 /** What an append changes in the duties of its worker. */
 export interface DutyChanges {
@@ -10,12 +10,11 @@ export interface DutyChanges {
   readonly released: readonly string[];
 }
 
-/** Questions of an agent run to decision points: the worker may hold the caller of the same run too. */
-const factsDutyId = (run_id: string): string => `${run_id}/facts`;
-
-/** The run id of the duty to run a command. */
-export const dutyIdOf = (command: Command): string =>
-  command.kind === 'gather' ? factsDutyId(command.run_id) : command.run_id;
+/**
+ * The run id of the duty to run a command. That of questions to decision points is the id of the input with the
+ * answers: a run asks for each of its steps, and the worker may hold its caller too.
+ */
+export const dutyIdOf = (command: Command): string => (command.kind === 'gather' ? answersId(command) : command.run_id);
 
 /**
  * The duties that the decisions of one append give to the committing worker: it performs the effects and asks the
@@ -36,7 +35,7 @@ export function dutyChanges(tree: Tree, decisions: readonly Decision[]): DutyCha
       if (entry.type === 'input' && entry.seq === 0) taken.push({ run_id: tree.tree_id, kind: 'caller' });
       if (entry.type === 'input' && entry.body.kind === 'result') released.add(entry.body.run_id);
       if (entry.type === 'input' && entry.body.kind === 'facts') {
-        if (entry.body.decisions !== undefined) released.add(factsDutyId(entry.body.run_id));
+        if (entry.body.decisions !== undefined) released.add(entry.body.input_id);
       }
       if (entry.type === 'run_created') created.add(entry.body.run_id);
       if (entry.type !== 'run_created' || entry.body.run_kind !== 'agent') continue;
