@@ -83,6 +83,8 @@ interface Worker {
 }
 
 const DONE = { status: 'done', result: { bytes_written: 1 } } as const;
+/** So many are enough for all calls of clients, which may wait for one another. */
+const ROUNDS_MAX = 2_000;
 const FAULTS: CommitFaults = { lost: 0.03, late: 0.03 };
 
 export async function simulateCluster(options: ClusterOptions): Promise<ClusterReport> {
@@ -157,7 +159,7 @@ class ClusterSimulation {
   async #settle(clients: Promise<unknown>): Promise<void> {
     const ended: unknown[] = [];
     void clients.then((all) => ended.push(all));
-    for (let round = 0; round < 400 && ended.length === 0; round += 1) await this.#quietRound();
+    for (let round = 0; round < ROUNDS_MAX && ended.length === 0; round += 1) await this.#quietRound();
     if (ended.length === 0) this.#violations.push('some calls of clients never ended');
     for (let round = 0; round < 12; round += 1) await this.#quietRound();
   }
