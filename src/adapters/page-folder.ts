@@ -33,11 +33,12 @@ export function readPageFolder(folder: string): ReadonlyMap<string, PageFile> {
   if (!existsSync(index)) throw usageError(`${folder} has no index.html: build the page`);
   const page = readPageFile(index, false);
   const approvals = join(folder, 'approvals.html');
-  const people = existsSync(approvals) ? readPageFile(approvals, false) : page;
+  // One program has both pages, and its path says which.
+  const otherPages = existsSync(approvals) ? readPageFile(approvals, false) : page;
   const files = new Map([
     ['/', page],
-    ['/approvals', people],
-    ['/coverage', people],
+    ['/approvals', otherPages],
+    ['/coverage', otherPages],
   ]);
   const assets = join(folder, 'assets');
   const names = existsSync(assets) ? readdirSync(assets, { withFileTypes: true }) : [];

@@ -1,6 +1,9 @@
 // Reads raw payloads as bytes, without decoding them.
 
+import { isUtf8 } from 'node:buffer';
+import { isJsonObject, type JsonObject } from '../contract/json.js';
 import { usageError } from '../errors.js';
+import { scanJson } from '../step/scan-json.js';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -99,3 +102,10 @@ async function checkFile(name: string, io: Io): Promise<void> {
 function throwUnreadable(name: string, error: unknown): never {
   throw usageError(`${quoteArgument(name)} cannot be read (${errorCode(error)}): name a file, or - for stdin`);
 }
+
+/** The JSON object in these bytes; null if they are not UTF-8, not strict JSON, nested too deeply, or no object. */
+export function parseJsonObject(bytes: Uint8Array): JsonObject | null {
+  const scanned = isUtf8(bytes) ? scanJson(Buffer.from(bytes).toString('utf8'), JSON_DEPTH_MAX) : null;
+  return scanned?.ok === true && isJsonObject(scanned.value) ? scanned.value : null;
+}
+const JSON_DEPTH_MAX = 40;

@@ -4,6 +4,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js
 import { isSafeUrl } from '../../contract/safe-url.js';
 
 const FETCH_MS_MAX = 5_000;
+
 /** The document, or why it is missing. The reason is for the log. */
 export type JsonFetchResult = { readonly json: JsonObject } | { readonly failed: string };
 

@@ -1,8 +1,6 @@
-import { isUtf8 } from 'node:buffer';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand, CommandArguments } from '../../command.js';
 import { isConforming } from '../../../contract/validators.js';
-import { isJsonObject } from '../../../contract/json.js';
 import {
   completed,
   type Evaluation,
@@ -12,15 +10,13 @@ import {
   toToolCall,
   type EvaluationResult,
 } from '../../../runtime/decisions/evaluation.js';
-import { scanJson } from '../../../step/scan-json.js';
 import { withHomeAccess } from '../../home-access.js';
 import type { Io } from '../../io.js';
 import { requireOption } from '../../options/person-options.js';
-import { readBeginning } from '../../payloads.js';
+import { parseJsonObject, readBeginning } from '../../payloads.js';
 import { createPainter, escapeText, jsonLine } from '../../text/terminal.js';
 
 const BYTES_MAX = 1_048_576;
-const DEPTH_MAX = 40;
 
 /** `turnpike decide`: records decisions about actions that the caller executes itself (decision 0067). */
 export const decide: CliCommand = {
@@ -73,12 +69,10 @@ function callerOf({ subject }: Evaluation, args: CommandArguments) {
 /** @throws UsageError */
 function parseRequest(bytes: Uint8Array): readonly Evaluation[] {
   const invalid = commandUsageError(decide, 'FILE has no request of AuthZEN: subject, action and resource');
-  if (!isUtf8(bytes)) throw invalid;
   if (bytes.byteLength > BYTES_MAX) throw commandUsageError(decide, `FILE has more than ${BYTES_MAX} bytes`);
-  const scanned = scanJson(Buffer.from(bytes).toString('utf8'), DEPTH_MAX);
-  if (!scanned.ok || !isJsonObject(scanned.value)) throw invalid;
-  if (!isConforming(EvaluationList, scanned.value)) throw invalid;
-  const request: EvaluationList = scanned.value;
+  const read = parseJsonObject(bytes);
+  if (read === null || !isConforming(EvaluationList, read)) throw invalid;
+  const request: EvaluationList = read;
   const single = completed(request, {});
   if (request.evaluations === undefined && single !== null) return [single];
   const evaluations = evaluationsOf(request);

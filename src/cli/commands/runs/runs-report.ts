@@ -1,17 +1,14 @@
-import { isUtf8 } from 'node:buffer';
-import { isJsonObject, type JsonObject } from '../../../contract/json.js';
+import type { JsonObject } from '../../../contract/json.js';
 import type { ActionReport } from '../../../runtime/agents/action-reports.js';
-import { scanJson } from '../../../step/scan-json.js';
 import { commandUsageError, quoteArgument } from '../../arguments.js';
 import type { CliCommand } from '../../command.js';
 import { withHomeAccess } from '../../home-access.js';
 import type { Io } from '../../io.js';
-import { readBeginning } from '../../payloads.js';
+import { parseJsonObject, readBeginning } from '../../payloads.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
 const STATUSES: readonly ActionReport['status'][] = ['done', 'failed', 'unknown'];
 const RESULT_BYTES_MAX = 1_048_576;
-const DEPTH_MAX = 40;
 
 /** `turnpike runs report`: records the outcome of an action that the caller has executed itself (decision 0067). */
 export const runsReport: CliCommand = {
@@ -52,7 +49,7 @@ async function readResult(file: string, io: Io): Promise<JsonObject> {
   if (bytes.byteLength > RESULT_BYTES_MAX) {
     throw commandUsageError(runsReport, `the result has more than ${RESULT_BYTES_MAX} bytes`);
   }
-  const scanned = isUtf8(bytes) ? scanJson(Buffer.from(bytes).toString('utf8'), DEPTH_MAX) : { ok: false as const };
-  if (scanned.ok && isJsonObject(scanned.value)) return scanned.value;
-  throw commandUsageError(runsReport, 'the result is not a JSON object');
+  const result = parseJsonObject(bytes);
+  if (result === null) throw commandUsageError(runsReport, 'the result is not a JSON object');
+  return result;
 }
