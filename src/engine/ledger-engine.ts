@@ -27,7 +27,7 @@ import { InputQueue, LIMITS, QUEUE_MAX, SHARED_LIMITS } from './tick/input-queue
 import type { LiveTrees } from './trees/live-trees.js';
 import { openLiveTrees } from './trees/open-live-trees.js';
 import type { Reservations } from './reservations/quota-reservations.js';
-import { findCompletedStep, type CompletedStep } from './trees/completed-step.js';
+import { StepLookup } from './trees/step-lookup.js';
 import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
 import { waitForQuiescence, Restarts } from './restarts.js';
 import { refuseInput } from './refuse-input.js';
@@ -58,8 +58,9 @@ export class LedgerEngine implements TreeEngine {
   readonly #tickOptions: TickOptions;
   readonly #queue: InputQueue;
   readonly #restarts = new Restarts();
-  /** Inputs that wait until the step of another input has ended. */
+  /** What waits until the step of another input has ended. */
   readonly #parked: ParkedInputs;
+  readonly #steps: StepLookup;
   /** Heads of the current epoch; null before the start. */
   #heads: HeadWriter | null = null;
   readonly #integrations: IntegrationWaiters;
@@ -88,8 +89,13 @@ export class LedgerEngine implements TreeEngine {
       process: (items, onSent) => this.#processBatch(items, onSent),
       onEnded: () => this.#evict(),
     });
-    this.#parked = new ParkedInputs(options.clock, (items) => items.forEach((item) => this.#queue.push(item)));
+    this.#parked = new ParkedInputs(options.clock, (item) => this.#queue.push(item));
     this.#trees = openLiveTrees(options, writer.treeLengths);
+    this.#steps = new StepLookup({
+      ...{ store: options.store, queue: this.#queue, trees: this.#trees, parked: this.#parked },
+      refresh: (tree_id) => this.#refresh([tree_id]),
+      refusal: () => (this.#stopped ? closedError() : this.#restarts.unavailability),
+    });
     this.#timers = new Timers(options.clock, {
       // If the timer is too late for its run, the lifecycle refuses the input. A failed engine has no timers.
       fire: (tree_id, run_id, at) => this.#fire(tree_id, run_id, at),
@@ -150,22 +156,15 @@ export class LedgerEngine implements TreeEngine {
     return refused === null ? this.#enqueue(tree_id, submission) : Promise.reject(refused);
   }
 
-  peek(tree_id: string): Promise<Tree | null> {
-    return this.inspect(tree_id, (tree) => tree);
-  }
+  readonly peek = (tree_id: string): Promise<Tree | null> => this.inspect(tree_id, (tree) => tree);
 
   inspect<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
     if (this.hasFailed) return Promise.reject(ledgerUnavailableError(this.#restarts.rejectionCause));
     return this.#inspect(tree_id, work);
   }
 
-  findStep(tree_id: string, run_id: string, seq: number): Promise<CompletedStep | null> {
-    if (this.#stopped) return Promise.reject(closedError());
-    return this.#queue.runExclusive(async () => {
-      const tree = await this.#trees.get(tree_id);
-      return tree === null ? null : findCompletedStep(tree, run_id, seq, this.#options.store);
-    });
-  }
+  readonly findStep: TreeEngine['findStep'] = (...step) => this.#steps.find(...step);
+  readonly awaitStep: TreeEngine['awaitStep'] = (...step) => this.#steps.wait(...step);
 
   erase(case_id: string, by: string, beforeErase?: () => Promise<void>): Promise<ErasureResult> {
     const erasure = { case_id, by, time: () => this.#timestamps.now(), beforeErase };
@@ -186,9 +185,7 @@ export class LedgerEngine implements TreeEngine {
     return this.#options.store.head();
   }
 
-  waitUntilIntegrated(tree_id: string, timeoutMs: number): Promise<LogHead | null> {
-    return this.#integrations.wait(tree_id, timeoutMs);
-  }
+  readonly waitUntilIntegrated: TreeEngine['waitUntilIntegrated'] = (...waiting) => this.#integrations.wait(...waiting);
 
   readonly labelVersion = async (case_id: string): Promise<number | null> =>
     (await this.#writer.labelVersion?.(case_id)) ?? null;
@@ -214,6 +211,7 @@ export class LedgerEngine implements TreeEngine {
     // Wait a limited time for effects in flight. The next start settles those that are not recorded by then.
     await waitAtMost(this.#options.clock, DRAIN_MS, this.#effectRunner.waitUntilIdle());
     await this.#queue.waitUntilIdle();
+    this.#parked.rejectAll(closedError());
     // Inputs recorded meanwhile may have set timers.
     this.#timers.clear();
     await this.#heads?.stop(() => this.#restarts.failure !== null);
@@ -270,7 +268,7 @@ export class LedgerEngine implements TreeEngine {
   #inspect<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
     // Never during a tick: the tree may have uncommitted decisions, or be folded twice.
     return this.#queue.runExclusive(async () => {
-      if (this.#restarts.failure !== null) throw ledgerUnavailableError(this.#restarts.failure);
+      if (this.#restarts.unavailability !== null) throw this.#restarts.unavailability;
       if (this.#writer.sharesTrees) await this.#refresh([tree_id]);
       const inspected = work(await this.#trees.get(tree_id));
       this.#evict();
@@ -394,7 +392,7 @@ export class LedgerEngine implements TreeEngine {
       if (isFirst) this.#options.listener.onFailed(ledgerUnavailableError(error));
     }
     // Also after the first failure: a tick that was being decided may have left inputs for later.
-    const left = [...this.#queue.drain(), ...this.#parked.drain()];
-    for (const item of [...inputs, ...left]) item.reject(ledgerUnavailableError(error));
+    for (const item of [...inputs, ...this.#queue.drain()]) item.reject(ledgerUnavailableError(error));
+    this.#parked.rejectAll(ledgerUnavailableError(error));
   }
 }

@@ -1,9 +1,9 @@
-import { InvariantError } from '../errors.js';
+import { InvariantError, type LedgerError } from '../errors.js';
 import { findPermanentFailure } from './failures.js';
 import type { EffectRunner } from './effect-runner.js';
 import type { HeadWriter } from './head-writer.js';
 import type { InputQueue } from './tick/input-queue.js';
-import { effectsInFlightError } from './engine-errors.js';
+import { effectsInFlightError, ledgerUnavailableError } from './engine-errors.js';
 import { DRAIN_MS, waitAtMost } from './timers.js';
 import type { EngineCondition, EngineParts, Recovery } from './tree-engine.js';
 import type { LedgerWriter } from './writers/ledger-writer.js';
@@ -49,6 +49,11 @@ export class Restarts {
   /** Why the engine rejects callers, or null: the failure, until a restart has recovered from it. */
   get rejectionCause(): unknown {
     return this.#rejectionCause;
+  }
+
+  /** The error for callers that read trees; null while the ledger is open. */
+  get unavailability(): LedgerError | null {
+    return this.#failure === null ? null : ledgerUnavailableError(this.#failure);
   }
 
   get condition(): EngineCondition {

@@ -150,6 +150,12 @@ export interface TreeEngine {
   /** The recorded step of the proposal at `seq`; null while it is pending, or if the input caused no step. */
   findStep(tree_id: string, run_id: string, seq: number): Promise<CompletedStep | null>;
   /**
+   * The same, once the step is recorded: waits while it is in flight, in this process or another one.
+   * @returns null if the run has ended without it, or the input caused no step
+   * @throws RunError CLOSED, LedgerError LEDGER_UNAVAILABLE
+   */
+  awaitStep(tree_id: string, run_id: string, seq: number): Promise<CompletedStep | null>;
+  /**
    * Erases the content of a case with exclusive access; only entries of its trees remain.
    * @param beforeErase is called when no check can refuse any more, before anything is erased
    * @throws RunError CASE_IN_USE while a tree of the case is live; LedgerError

@@ -112,6 +112,10 @@ function checkHistory({ tally, history }: Evidence, facts: LedgerFacts): void {
     if (response === null || found.length !== 1) continue;
     tally.that(sha256(response) === found[0], () => `${input_id} got another response than the recorded one`);
   }
+  for (const { run_id, input_id, hasRunEnded } of history.operations) {
+    const isFalse = hasRunEnded && facts.records.get(run_id)?.status === 'running';
+    tally.that(!isFalse, () => `${input_id} was told that ${run_id} has ended, and the run goes on`);
+  }
   for (const { run_id } of history.runs)
     tally.that(facts.created.has(run_id), () => `run ${run_id} was acknowledged, and is not in the ledger`);
   for (const [run_id, results] of facts.results)

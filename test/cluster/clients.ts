@@ -156,7 +156,10 @@ export class Clients {
       const answer = await frontEnd.send('/propose', run_id, body, tries + shift);
       if (answer === null) await pause(50 + 30 * tries);
       else if (typeof answer['text'] === 'string') this.#receive(operation, answer['text']);
-      else goesOn = false;
+      else {
+        goesOn = false;
+        operation.hasRunEnded = answer['code'] === 'RUN_ENDED';
+      }
     }
     operation.answeredAt = machineTime();
     this.history.slowestMs = Math.max(this.history.slowestMs, operation.answeredAt - operation.invokedAt);
@@ -181,7 +184,7 @@ export class Clients {
     const path = kind === 'create' || kind === 'replace' ? String(args['path']).slice('/sandbox/'.length) : null;
     const content = typeof args['content'] === 'string' ? args['content'] : what;
     const place = { run_id, input_id: what, proposal_id: id, payload, case_id };
-    const known = { answeredAt: 0, outcome: 'unknown', response: null, sends: 0 } as const;
+    const known = { answeredAt: 0, outcome: 'unknown', response: null, sends: 0, hasRunEnded: false } as const;
     return { ...place, kind, path, what: content, invokedAt: machineTime(), ...known };
   }
 

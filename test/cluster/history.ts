@@ -21,6 +21,8 @@ export interface Operation {
   response: string | null;
   /** How often it was sent. */
   sends: number;
+  /** Whether a worker has answered that the run has ended. */
+  hasRunEnded: boolean;
 }
 
 /** What the clients of a case have done. */

@@ -1,4 +1,5 @@
 // npm run cluster:chaos [-- --seeds 20 --faults 2000 --seed N --parallel N --only KIND,KIND --planted [NAME]]
+// npm run cluster:chaos -- --overtaking 10000
 //
 // Three worker processes on one PostgreSQL, with faults of processes, networks, disk, clocks and the server. A history
 // of the clients is compared with the ledger and with the effects. It prints one line for each seed, and ends with 1
@@ -12,6 +13,7 @@ import { bundled } from '../fixtures/bundled.js';
 import { runCase, type CaseReport } from './campaign.js';
 import { FAULTS, type Fault } from './faults.js';
 import { canCreateNamespaces } from './namespace.js';
+import { runOvertaking } from './overtaking.js';
 import { findPlanted, plantsNamed } from './planted.js';
 import { Site } from './site.js';
 
@@ -30,6 +32,8 @@ const { values } = parseArgs({
     'inexact-quota': { type: 'boolean', default: false },
     // Instead of a campaign: plants faults, and reports which are found.
     planted: { type: 'string' },
+    // Instead of a campaign: clients of workers that do not fail send so many repeats that overtake their requests.
+    overtaking: { type: 'string' },
   },
 });
 
@@ -119,12 +123,30 @@ async function share<Job>(jobs: readonly Job[], work: (job: Job, site: Site) => 
 }
 
 /** @returns whether anything was found */
+async function runOvertakingIn(repeats: number, program: string): Promise<boolean> {
+  let violations = 0;
+  await share([Number(values.seed)], async (seed, site) => {
+    const { server, folder: place } = site.options;
+    const report = await runOvertaking({ server, folder: place, program, seed, repeats });
+    violations += report.tally.violations.length;
+    say(
+      `${report.requests} requests with ${report.repeats} repeats, of which ${report.overtaking} overtook: ` +
+        `${report.falseEnds} false ends, ${report.tally.violations.length} violations in ${report.tally.checks} checks, ` +
+        `${report.seconds.toFixed(0)} s`,
+    );
+    for (const line of report.tally.violations.slice(0, 20)) say(`  VIOLATION  ${line}`);
+  });
+  return violations > 0;
+}
+
+/** @returns whether anything was found */
 async function run(): Promise<boolean> {
   // In few files, because workers start often.
   await bundled(join(folder, 'program'), { [WORKER]: 'test/cluster/worker.ts' });
   const program = join(folder, 'program', `${WORKER}.js`);
   const common = { program, isQuotaExact: !values['inexact-quota'] };
-  const { planted } = values;
+  const { planted, overtaking } = values;
+  if (overtaking !== undefined) return runOvertakingIn(Number(overtaking), common.program);
   if (planted !== undefined) {
     let missing = 0;
     await share(plantsNamed(planted), async (plant, site) => {

@@ -34,6 +34,13 @@ import {
   type SharingAgentOptions,
 } from './open-input.js';
 import { payloadBytes } from './payload-bytes.js';
+import {
+  runClosedError,
+  runEndedError,
+  runNotCancellableError,
+  stepInFlightError,
+  unknownRunError,
+} from './run-errors.js';
 
 /** Limit of live agent runs per process. */
 const LIVE_AGENTS_MAX = 65_536;
@@ -95,7 +102,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       const started = await this.#awaitStart(root, opened, this.#submit(root, agent, prompts, isKeyed));
       if (started.refused) return await this.#createDeniedRun(root, open.correlation_id);
       const tree = await this.#attachedEngine.peek(root).catch((error: unknown) => this.#abandon(root, error));
-      return this.#track(tree, run_id, finished);
+      return this.#createHandle(this.#track(tree, run_id, finished));
     } finally {
       this.#starting.delete(run_id);
     }
@@ -118,10 +125,8 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
 
   /** The recorded step of a request; null for an unknown request, and while it is pending. */
   async findStep(run_id: string, inputId: string): Promise<CompletedStep | null> {
-    const tree_id = rootRunIdOf(run_id);
-    const marks = await this.#options.store.marks(inputKeysOf(tree_id, inputId));
-    const mark = marks.find((found) => found !== null);
-    return mark == null ? null : this.#attachedEngine.findStep(tree_id, run_id, mark.seq);
+    const mark = await this.#findMark(run_id, inputId);
+    return mark === null ? null : this.#attachedEngine.findStep(rootRunIdOf(run_id), run_id, mark.seq);
   }
 
   /** A root without an agent would never end: if the agent cannot be started, the root is cancelled. */
@@ -144,10 +149,16 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   }
 
   async respond(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> {
-    const agent = await this.find(run_id);
-    if (agent !== null) return agent.respond(raw, options);
+    const bytes = payloadBytes(raw);
+    for (;;) {
+      const live = await this.#findLive(run_id);
+      if (live === null) break;
+      // Null: the engine was restarted meanwhile, and the run may go on.
+      const response = await live.queue.enqueue(() => this.#propose(live, bytes, options));
+      if (response !== null) return this.#confirm(run_id, response, options);
+    }
     if ((await this.findAny(run_id)) === null) throw unknownRunError(run_id);
-    return this.#confirm(run_id, await this.#recallOrReject(rootRunIdOf(run_id), run_id, options.inputId), options);
+    return this.#confirm(run_id, await this.#recallOrReject(run_id, options.inputId), options);
   }
 
   /** @throws IntegrationError */
@@ -164,8 +175,13 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
 
   /** A live agent run; restored from the ledger if this process has no handle on it. */
   async find(run_id: string): Promise<AgentRun | null> {
+    const live = await this.#findLive(run_id);
+    return live === null ? null : this.#createHandle(live);
+  }
+
+  async #findLive(run_id: string): Promise<LiveAgent | null> {
     const live = this.#live.get(run_id);
-    if (live !== undefined) return this.#createHandle(live);
+    if (live !== undefined) return live;
     const tree = await this.#attachedEngine.peek(rootRunIdOf(run_id));
     if (tree?.isLive(run_id) !== true || tree.run(run_id)?.context.run_kind !== 'agent') return null;
     return this.#track(tree, run_id, ignoreRejection(createDeferred<RunEnding>()));
@@ -228,7 +244,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     return this.#attachedEngine.submit(tree_id, { input, materials, external, checked: input.kind === 'proposal' });
   }
 
-  #track(tree: Tree | null, run_id: string, finished: DeferredPromise<RunEnding>): AgentRun {
+  #track(tree: Tree | null, run_id: string, finished: DeferredPromise<RunEnding>): LiveAgent {
     const run = tree?.run(run_id);
     if (tree?.policy == null || run == null) throw new InvariantError(`agent run ${run_id} was not created`);
     // Input ids of this handle continue after those that the tree already contains.
@@ -243,7 +259,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       proposals,
     };
     if (tree.isLive(run_id)) this.#live.set(run_id, live);
-    return this.#createHandle(live);
+    return live;
   }
 
   /** The orchestrator itself was denied, so there is no agent run: the caller gets the orchestrator's end. */
@@ -271,7 +287,9 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const respond = async (raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> => {
       // Copied now, because the caller may change its buffer while it waits.
       const bytes = payloadBytes(raw);
-      const response = await live.queue.enqueue(() => this.#propose(live, bytes, options));
+      const proposed = await live.queue.enqueue(() => this.#propose(live, bytes, options));
+      // After a restart, the client resumes a run by its id.
+      const response = proposed ?? (await this.#recallOrReject(run_id, options.inputId));
       // The next proposal does not wait for the log.
       return this.#confirm(run_id, response, options);
     };
@@ -288,15 +306,15 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     };
   }
 
-  async #propose(live: LiveAgent, bytes: Uint8Array, options: SubmitOptions): Promise<string> {
+  /** @returns null, with nothing done, if the handle is from before a restart or the run has ended */
+  async #propose(live: LiveAgent, bytes: Uint8Array, options: SubmitOptions): Promise<string | null> {
     const { inputId, tokens, trace } = options;
     const { run_id, case_id } = live.run.context;
     const tree_id = rootRunIdOf(run_id);
     const exposure = live.run.exposure ?? 'decision';
     checkInputId(run_id, inputId);
     checkTokens(tokens);
-    // After a restart, the client resumes a run by its id.
-    if (this.#live.get(run_id) !== live) return this.#recallOrReject(tree_id, run_id, inputId);
+    if (this.#live.get(run_id) !== live) return null;
     live.proposals += 1;
     const input_id = toRecordedInputId(inputId, live.policy) ?? `${run_id}/p${live.proposals}`;
     const promptNote = createProposalPrompt(options, case_id);
@@ -317,8 +335,9 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       };
       const materials = [content, ...promptNote.materials];
       const { refused, repeat_of } = await this.#submit(tree_id, input, materials, inputId !== undefined);
-      if (repeat_of !== null) return await this.#recall(tree_id, run_id, repeat_of);
-      if (refused) throw runEndedError(run_id);
+      if (repeat_of !== null) return await this.#recall(run_id, repeat_of);
+      // Refused although the run goes on: another step of it takes too long.
+      if (refused) throw this.#live.get(run_id) === live ? stepInFlightError(run_id) : runEndedError(run_id);
       return await this.#options.keepAlive(reply.promise);
     } catch (error) {
       // D2: a step that could not be recorded still has its one response. Every other error is passed on.
@@ -331,17 +350,23 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   }
 
   /** A repeated request still gets its recorded response if the run has ended in the meantime. */
-  async #recallOrReject(tree_id: string, run_id: string, inputId: string | undefined): Promise<string> {
-    const marks = await this.#options.store.marks(inputKeysOf(tree_id, inputId));
-    const mark = marks.find((found) => found !== null);
-    if (mark == null) throw runEndedError(run_id);
-    return this.#recall(tree_id, run_id, mark.seq);
+  async #recallOrReject(run_id: string, inputId: string | undefined): Promise<string> {
+    const mark = await this.#findMark(run_id, inputId);
+    if (mark === null) throw runEndedError(run_id);
+    return this.#recall(run_id, mark.seq);
   }
 
-  async #recall(tree_id: string, run_id: string, seq: number): Promise<string> {
-    const step = await this.#attachedEngine.findStep(tree_id, run_id, seq);
-    if (step === null) throw runEndedError(run_id);
-    return step.response;
+  async #findMark(run_id: string, inputId: string | undefined): Promise<{ readonly seq: number } | null> {
+    const marks = await this.#options.store.marks(inputKeysOf(rootRunIdOf(run_id), inputId));
+    return marks.find((mark) => mark !== null) ?? null;
+  }
+
+  /** The response to the proposal at `seq`, once its step has ended: it may be in flight at another worker. */
+  async #recall(run_id: string, seq: number): Promise<string> {
+    const step = this.#attachedEngine.awaitStep(rootRunIdOf(run_id), run_id, seq);
+    const found = await this.#options.keepAlive(step);
+    if (found === null) throw runEndedError(run_id);
+    return found.response;
   }
 
   async #finishWith(live: LiveAgent, input: NewInput): Promise<RunEnding> {
@@ -356,11 +381,8 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     // cancel.
     const isStale = this.#live.get(run_id) !== live;
     if (isStale && (await this.#attachedEngine.peek(root_run_id))?.isLive(run_id) === true) throw runEndedError(run_id);
-    const { input, materials } = createCancelInput(
-      live.run.context,
-      await this.#attachedEngine.peek(rootRunIdOf(run_id)),
-      reason,
-    );
+    const tree = await this.#attachedEngine.peek(rootRunIdOf(run_id));
+    const { input, materials } = createCancelInput(live.run.context, tree, reason);
     const { refused } = await this.#submit(rootRunIdOf(run_id), input, materials);
     // Refused because the run is already being cancelled, which is what the caller wants.
     if (refused && !this.#live.has(run_id)) {
@@ -375,14 +397,3 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     return this.#finishWith(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
   }
 }
-
-export const runClosedError = (): RunError =>
-  new RunError({ code: 'CLOSED', message: 'this process has released the run' });
-export const unknownRunError = (run_id: string): RunError =>
-  new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id} in this ledger` });
-export const runEndedError = (run_id: string): RunError =>
-  new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });
-
-/** For a run that has ended: there is nothing to cancel. */
-export const runNotCancellableError = (run_id: string): RunError =>
-  new RunError({ code: 'INVALID_STATE_TRANSITION', message: `run ${run_id} has ended and cannot be cancelled` });

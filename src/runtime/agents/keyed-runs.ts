@@ -11,8 +11,9 @@ import { InvariantError, RunError, usageError } from '../../errors.js';
 import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, AgentRun, RunEnding } from './agent-run.js';
-import { runEndedError, type Agents } from './agents.js';
+import type { Agents } from './agents.js';
 import { AGENT_DEFAULTS, asPerson, type SharingAgentOptions } from './open-input.js';
+import { runEndedError } from './run-errors.js';
 
 interface KeyedRunsParts {
   readonly agents: Agents;

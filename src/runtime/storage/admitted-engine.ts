@@ -11,6 +11,7 @@ export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEng
   peek: (tree_id) => engine.peek(tree_id),
   inspect: (tree_id, work) => engine.inspect(tree_id, work),
   findStep: (tree_id, run_id, seq) => engine.findStep(tree_id, run_id, seq),
+  awaitStep: (tree_id, run_id, seq) => engine.awaitStep(tree_id, run_id, seq),
   erase: (case_id, by, forget) => engine.erase(case_id, by, forget),
   exclusively: (work) => engine.exclusively(work),
   head: () => engine.head(),

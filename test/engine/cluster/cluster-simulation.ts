@@ -53,6 +53,8 @@ interface Operation {
   outcome: 'ok' | 'unknown';
   /** The worker that accepted the input and owes its reply, with the number of its failures then; null: none does. */
   owing: { readonly worker: Worker; readonly failures: number } | null;
+  /** The recorded responses that repeated requests got. */
+  readonly responses: Set<string>;
 }
 
 export interface ClusterReport {
@@ -305,6 +307,7 @@ class ClusterSimulation {
       answeredAt: 0,
       outcome: 'unknown',
       owing: null,
+      responses: new Set(),
     };
     this.#operations.push(operation);
     const input = {
@@ -329,6 +332,7 @@ class ClusterSimulation {
     const { failures } = worker;
     try {
       const { refused, repeat_of } = await worker.engine.submit(operation.tree_id, submission);
+      if (repeat_of !== null) await this.#awaitStep(worker, operation, repeat_of);
       operation.outcome = 'ok';
       if (refused) this.#refused.add(operation.input_id);
       if (!refused && repeat_of === null) operation.owing = { worker, failures };
@@ -336,6 +340,13 @@ class ClusterSimulation {
       if (error instanceof InvariantError) this.#violations.push(`${operation.input_id}: ${error.message}`);
       for (let delays = 0; delays < 5; delays += 1) await this.#scheduler.delay();
     }
+  }
+
+  /** A repeated request waits for its step, wherever it is. No run of the simulation ends. */
+  async #awaitStep({ engine }: Worker, { tree_id, input_id, responses }: Operation, seq: number): Promise<void> {
+    const step = await engine.awaitStep(tree_id, `${tree_id}.1`, seq);
+    if (step === null) this.#violations.push(`${input_id} was repeated, and its run has falsely ended`);
+    else responses.add(step.response);
   }
 
   async #fault(): Promise<void> {
@@ -441,7 +452,8 @@ class ClusterSimulation {
       if (times > 1 || (outcome === 'ok' && times === 0 && !this.#refused.has(input_id)))
         this.#violations.push(`${input_id} is ${outcome}, and recorded ${times} times`);
     }
-    for (const { input_id, owing } of operations) {
+    for (const { input_id, owing, responses } of operations) {
+      if (responses.size > 1) this.#violations.push(`${input_id} was repeated, and got ${responses.size} responses`);
       const stillOwes = owing !== null && !owing.worker.fate.isDead && owing.worker.failures === owing.failures;
       if (stillOwes && !owing.worker.replied.has(input_id)) this.#violations.push(`${input_id} got no reply`);
     }
