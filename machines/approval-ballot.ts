@@ -1,4 +1,5 @@
-// Counts votes for a promotion or export run that waits in `created` for approval (D7), and emits their audit events.
+// Counts votes for a run that a person has started and that waits in `created` for approval (D7), and emits their audit
+// events.
 
 import { COMPARED_LOOKS, COMPARED_PERSONS } from './flags.js';
 import type { ApprovalBallot, ApprovalBook, ApprovalObligation } from '../src/contract/run/approval.js';
@@ -46,7 +47,7 @@ export function applyBallot(context: MediatedMemory, { ballot, overlay }: VoteEv
   if (approval === null) return { update: {}, verdicts: [] };
   const { digest } = approval;
   const request: MediatedRequest = { ...context.request, overlay };
-  const conditions = askConditions(run, request.privileged, ballot.at, policy);
+  const conditions = askConditions(run, request, ballot.at, policy);
   const { rule, book: waiting } =
     conditions.kind === 'deny' ? approval : withStricterRule(approval, conditions.obligation, policy);
   const { book, verdicts } = countBallot(waiting, ballot, approvalPolicyFor(policy, ballot, overlay));

@@ -25,6 +25,7 @@ import {
   INVALID_PROPOSALS,
   KEY_ROTATIONS,
   ONE_AUTHORISATION,
+  OPERATOR_RUNS,
   PAYLOAD_PREFIX,
   REPEATABLE_ACTIONS,
   RESTORES,
@@ -154,6 +155,12 @@ export const FLAGS: readonly Flag[] = [
     what:
       'A tree can pin conditions, by which its steps, promotions and exports are decided and approvals are asked for, ' +
       'and counters, which they read. A tree without conditions does not have this flag.',
+  },
+  {
+    number: OPERATOR_RUNS,
+    what:
+      'A person can start an erasure, an archive, a restore or a key rotation as a run, which policy decides and whose ' +
+      'outcome the command reports (C101). Before, no run recorded these acts.',
   },
 ];
 

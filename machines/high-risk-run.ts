@@ -1,11 +1,13 @@
-// Promotions and exports (S4 §10): turns a person's request into the request of a mediated run. It is judged like every
+// Runs that people start: promotions, exports (S4 §10) and acts of operators. Turns a person's request into the request
+// of a mediated run. It is judged like every
 // other request and, if policy requires it, waits for approval before it enters `running`.
 
 import type { HighRiskKind, StartRunInput } from '../src/contract/run/entry.js';
+import { isOperatorAction, OPERATOR_ACTS } from '../src/contract/run/operator-act.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
 import type { ApprovalObligation } from '../src/contract/run/approval.js';
 import { personUnder, type Person } from '../src/contract/person.js';
-import type { Actor } from '../src/contract/shapes.js';
+import { LATEST_TIMESTAMP_MS, type Actor } from '../src/contract/shapes.js';
 import type { JsonObject } from '../src/contract/json.js';
 import { canonicalJson } from '../src/contract/canonical-json.js';
 import { sha256 } from '../src/contract/hash.js';
@@ -25,9 +27,9 @@ import { effectLimits } from '../src/step/execute.js';
 import { EXPORT_LOCATORS, FINDINGS } from './flags.js';
 import { authorizeRequest, type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
-import { askConditions } from '../src/step/conditions/run-conditions.js';
+import { askConditions, subjectOf } from '../src/step/conditions/run-conditions.js';
 
-/** The requested action: a record for shared knowledge, or a bundle. */
+/** The requested action: a record for shared knowledge, a bundle, or an act of an operator. */
 export interface HighRiskAction {
   readonly action: string;
   readonly args: JsonObject;
@@ -65,11 +67,23 @@ export function prepareHighRiskRun(
   const request = requestOf(run, event, policy);
   const verdict = authorizeRequest(run, request, policy);
   if (verdict.decision === 'deny') return { input: { run, request, approval: null }, verdict };
-  const conditions = askConditions(run, request.privileged, event.time, policy);
+  const conditions = askConditions(run, request, event.time, policy);
   if (conditions.kind === 'deny') {
     return { input: { run, request, approval: null }, verdict: denyCondition(conditions.rule_id) };
   }
-  return { input: { run, request, approval: requiredApproval(run, event, conditions.obligation, policy) }, verdict };
+  const approval = requiredApproval(run, event, { subject: subjectOf(run, request), ...conditions }, policy);
+  return { input: { run, request: withReportDue(request, approval, event.time), approval }, verdict };
+}
+
+/** The command of an operator executes the act, and reports the outcome within this time after its approval. */
+export const OPERATOR_REPORT_MINUTES = 1_440;
+
+/** An operator's act waits for the report of the command that executes it. */
+function withReportDue(request: MediatedRequest, approval: RequiredApproval | null, time: string): MediatedRequest {
+  if (request.privileged.operator !== true) return request;
+  const minutes = (approval?.rule.expires_minutes ?? 0) + OPERATOR_REPORT_MINUTES;
+  const due = Math.min(Date.parse(time) + minutes * 60_000, LATEST_TIMESTAMP_MS);
+  return { ...request, report_due: new Date(due).toISOString() };
 }
 
 function requestOf(
@@ -83,7 +97,10 @@ function requestOf(
   const lane = run.lane_id === null ? undefined : policy.lanes.get(run.lane_id);
   const artifact_flags = policy.flags.has(FINDINGS) ? withFindings(recorded, lane) : recorded;
   return {
-    privileged: withRecordedNames({ ...targetFields(run, act, policy), artifact_flags, label: facts.label }, policy),
+    privileged: withRecordedNames(
+      { ...targetFields(run, act, request !== null, policy), artifact_flags, label: facts.label },
+      policy,
+    ),
     hash,
     effect: {
       action: act.action,
@@ -114,8 +131,13 @@ function effectArgs({ args }: HighRiskAction, { flags }: Policy): HighRiskAction
 function targetFields(
   run: RunContext,
   { action, args }: HighRiskAction,
+  isFromPerson: boolean,
   { catalogue }: Policy,
 ): Omit<PrivilegedRequest, 'artifact_flags' | 'label'> {
+  if (run.run_kind === 'tool_gateway' && isFromPerson) {
+    const tool = isOperatorAction(action) ? OPERATOR_ACTS[action].tool : null;
+    return { ...EMPTY_REQUEST, tool, target_case_id: run.case_id, operator: true };
+  }
   if (run.run_kind === 'tool_gateway') {
     return { ...EMPTY_REQUEST, tool: CHECK_TOOLS[action] ?? null, target_case_id: run.case_id };
   }
@@ -174,17 +196,17 @@ function insightRef({ args }: HighRiskAction, inputs: readonly ArtifactRef[]): A
 
 function requiredApproval(
   run: RunContext,
-  { run_kind, act, person, time }: StartRunEvent,
-  obligation: ApprovalObligation | null,
+  { act, person, time }: StartRunEvent,
+  { subject, obligation }: { readonly subject: string; readonly obligation: ApprovalObligation | null },
   policy: Policy,
 ): RequiredApproval | null {
-  const rule = effectiveRule(run_kind, approvalRuleFor(policy.approvals, run_kind), obligation);
+  const rule = effectiveRule(subject, approvalRuleFor(policy.approvals, subject), obligation);
   if (rule === undefined) return null;
   const { run_id, case_id, actor } = run;
   const digest = approvalDigest({ action: act.action, args: act.args, case_id, run_id });
   const approvalRequest = {
     digest,
-    name: run_kind,
+    name: subject,
     requested_by: actor.actor_id,
     requester: personUnder(person, policy.flags),
     at: time,

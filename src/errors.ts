@@ -39,6 +39,8 @@ export class RunError extends CodedError<
   | 'RUN_KEY_CONFLICT' // another actor, person, role, lane or case has the run of this key
   | 'AGENT_BUSY' // 64 proposals are already queued for this agent run
   | 'INVALID_STATE_TRANSITION' // the lifecycle table has no such transition; recorded in the audit (C50)
+  | 'ACT_DENIED' // policy denies the act of an operator
+  | 'APPROVAL_PENDING' // people have to approve the act of an operator first
   | 'CASE_IN_USE' // a run tree of the case has not ended
   | 'CASE_CHANGED' // the case has read other data while a promotion or export of it was prepared
   | 'STORAGE_LOW' // the disk of the ledger is almost full

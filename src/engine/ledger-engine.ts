@@ -152,7 +152,7 @@ export class LedgerEngine implements TreeEngine {
     if (this.#stopped) return Promise.reject(closedError());
     if (this.hasFailed) return Promise.reject(ledgerUnavailableError(this.#restarts.rejectionCause));
     const isFull = this.#queue.size >= QUEUE_MAX;
-    const refused = refuseInput(this.#options.effects, submission.input) ?? (isFull ? queueFullError(QUEUE_MAX) : null);
+    const refused = refuseInput(this.#options.effects, submission) ?? (isFull ? queueFullError(QUEUE_MAX) : null);
     return refused === null ? this.#enqueue(tree_id, submission) : Promise.reject(refused);
   }
 

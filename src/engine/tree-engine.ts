@@ -64,6 +64,8 @@ export interface Submission {
    * submission is rejected with RunError CASE_CHANGED. Absent: it contains none, or no other worker changes the case.
    */
   readonly caseLabel?: CaseLabelVersion;
+  /** The caller knows that the input starts no effect, such as a vote on an act that an operator executes. */
+  readonly startsNoEffect?: true;
 }
 
 export interface SubmissionResult {

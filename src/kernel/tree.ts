@@ -35,7 +35,7 @@ import type { PersistedActor } from './interpreter/persisted-actor.js';
 import { machinesFor, pinnedArtifacts, policyOf } from './pinned-policy.js';
 import { recordAccess, recordLedgerEvent, recordRefusal } from './record-refusal.js';
 import { commandEvent, toMachineEvent, parseSpecArtifact } from './machine-event.js';
-import { configurationFor, isReservedForSession } from './session-inputs.js';
+import { configurationFor, isReservedForSession, isUnknownStart } from './session-inputs.js';
 import { startActors } from './interpreter/start-actors.js';
 import { collectStepWork } from './step-work.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
@@ -170,7 +170,7 @@ export class Tree {
     if (this.#openInput?.kind === 'open_session' && isReservedForSession(recorded, knownRun, this.#policy))
       return false;
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
-    if (!this.isLive(address)) return false;
+    if (!this.isLive(address) || isUnknownStart(recorded, this.#policy)) return false;
     const event = toMachineEvent(input, this.#policy);
     const pendingCommand =
       recorded.kind === 'facts' || recorded.kind === 'result' ? this.#builder.pendingCommand(recorded.run_id) : null;
@@ -202,9 +202,9 @@ export class Tree {
     return this.#builder.unsettled;
   }
 
-  /** The promotion and export runs that have not ended. */
+  /** The runs that people have started and that have not ended: promotions, exports and acts of operators. */
   get pendingHighRiskRuns(): readonly RunContext[] {
-    return this.#builder.mediated.filter(({ run_kind }) => run_kind === 'promotion' || run_kind === 'export');
+    return this.#builder.mediated.filter(isStartedByPerson);
   }
 
   /** The approval requests of a live run, with their ballots (D7); null if the run has none. */
@@ -298,6 +298,9 @@ export class Tree {
     return this.#openInput?.kind === 'open_session' ? rootContext(this.#openInput) : null;
   }
 }
+
+const isStartedByPerson = ({ run_kind, parent_run_id, root_run_id }: RunContext): boolean =>
+  run_kind === 'promotion' || run_kind === 'export' || (run_kind === 'tool_gateway' && parent_run_id === root_run_id);
 
 /** Continues a tree from a snapshot. `policies` are the artifacts of the tree's `open`: lanes, roles, actions. */
 export function restoreTree(

@@ -137,11 +137,21 @@ export function authorizeAgent(run: RunContext, policy: Policy): Verdict {
 
 /** Decides whether this mediated run may execute one privileged request. `run` is in the lane of the action. */
 export function authorizePrivileged(run: RunContext, request: PrivilegedRequest, policy: Policy): Verdict {
+  if (request.operator === true && !isListed(request, policy)) return authorizeUnlimited(run);
   const lane = laneOf(run, policy);
   const denial =
     findFirstDenial(LANE_CHECKS, { run, policy }) ??
     (lane === undefined ? 'lane.unknown' : findFirstDenial(PRIVILEGED_CHECKS, { run, request, lane, policy }));
   return denial === null ? allow('lane.granted') : deny(denial);
+}
+
+/** A policy that lists an operator's tool in no lane leaves the act to everyone who can open the ledger for writing. */
+const isListed = ({ tool }: PrivilegedRequest, { lanes }: Policy): boolean =>
+  tool !== null && [...lanes.values()].some(({ allowed_actions }) => allowed_actions.tools?.includes(tool) === true);
+
+function authorizeUnlimited(run: RunContext): Verdict {
+  const denial = PIN_CHECK.findDenial({ run });
+  return denial === null ? allow('operator.not_limited') : deny(denial);
 }
 
 /** The run's context in a lane. It has no case if the lane does not inherit it (C46). */

@@ -21,6 +21,8 @@ export interface PrivilegedRequest {
   readonly unregistered: RuleId | null;
   /** Whether this is the approved write of a promotion run, requested by the run itself or by its db_write child. */
   readonly promotes: boolean;
+  /** Set for an act of an operator: if no lane lists its tool, role and lane do not limit it. */
+  readonly operator?: true;
   /** Everything that the run has read before (information flow). */
   readonly label: Label;
 }

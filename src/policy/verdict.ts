@@ -61,6 +61,7 @@ export const RULES = {
   'export.content_withheld': 'The export would hold content of a lane that withholds it (withholds_content).',
   'export.not_approved':
     'The export would hold withheld content, and the policy does not require an approval of exports.',
+  'operator.not_limited': 'Allowed: no lane lists the tool of this act, so role and lane do not limit it.',
   'lane.granted': 'Allowed: role, lane, tool or table, scope and prohibitions hold.',
 } as const satisfies Record<string, string>;
 

@@ -33,7 +33,6 @@ import { createHookGate } from './hooks/create-hook-gate.js';
 import type { HookGate } from './hooks/hook-gate.js';
 import type { Tool } from './effects/define-effects.js';
 import { nativeTools } from './hooks/native-tool-definitions.js';
-import { eraseCase, type EraseOptions, type ErasureReport } from './ledger/erase-case.js';
 import type {
   Ballot,
   BallotResult,
@@ -51,8 +50,7 @@ import {
   type KeyFolder,
   type LocalState,
 } from './home/home.js';
-import { openKeyRotations, type KeyRotations } from './home/keys/rotate-ledger-key.js';
-import { rotateCaseKeys, type CaseKeyRotations, type RotateCaseKeysOptions } from './home/keys/rotate-case-keys.js';
+import { openGovernedActs, type GovernedActs } from './operator/governed-acts.js';
 import { checkInterpretation } from './interpretation.js';
 import { LedgerReader, rootRunIdOf } from './ledger/ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from './agents/remote-agents.js';
@@ -70,7 +68,7 @@ import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './w
 export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 
 /** An open instance, which `openTurnpike` returns. It owns its ledger until `close`. */
-export interface Turnpike extends KeyRotations {
+export interface Turnpike extends GovernedActs {
   /** Null if the caller supplied the ledger store. */
   readonly home: HomePaths | null;
   /** The key folder: of the home, or the option `keys`. Null without one. */
@@ -156,17 +154,6 @@ export interface Turnpike extends KeyRotations {
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   /** Records the outcome of an action whose outcome was unknown (D8). */
   resolve(resolution: Resolution): Promise<void>;
-  /**
-   * Permanently destroys the content of a case (D14). Its entries remain in the ledger.
-   * @throws RunError CASE_IN_USE while a run tree of the case is live
-   */
-  erase(erasure: EraseOptions): Promise<ErasureReport>;
-  /**
-   * Replaces the key that encrypts the contents of one case, or of each, and encrypts all of them again. Run trees of
-   * the case may be live.
-   * @throws UsageError for a case without a key; LedgerError: then repeat it, which finishes what has begun
-   */
-  rotateCaseKeys(options: RotateCaseKeysOptions): Promise<CaseKeyRotations>;
   /** Returns content that came with an entry, and records in the ledger who reads it; null if it is withheld. */
   readContent(request: ContentRequest): Promise<Uint8Array | null>;
   /**
@@ -200,18 +187,16 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     opened.push(() => upstreams.close());
     const tools = [...(options.tools ?? []), ...upstreams.tools, ...nativeToolsFor(options)];
     const components = wire(environment, { ...options, tools }, opened);
-    const { engine, agents, highRisk, sessions, runRecords, history, replayPoints, restarts, ids, clock, log } =
-      components;
+    const { engine, agents, highRisk, sessions, runRecords, replayPoints, restarts, ids, clock, log } = components;
     const recovery = await engine.start();
-    const rotations = await openRotations({ ...components, store, anchor, keys });
+    const governed = await openGovernedActs(environment, keys, components);
     opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
     opened.push(...[highRisk, sessions].map((part) => () => part.close()));
     const reader = createReader(environment, components, options);
-    const erasing = { engine, archives: store.archives, history, replayPoints };
     const actions = {
       ...agentActionsOf(components, reader),
       ...contentAccessOf({ engine, store, ids, clock, reader }),
-      erase: (erasure: EraseOptions): Promise<ErasureReport> => eraseCase(erasing, erasure),
+      ...governed,
       remoteAgents: remoteAgents({ agents, engine, ledger: reader }),
       ...externalActionsOf(components, { store, reader }),
     };
@@ -227,7 +212,6 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
         return engine.hasFailed;
       },
       restart: () => engine.restart(),
-      ...rotations,
       ...createReadiness({ components, reader, keys, options }),
       upstreams: upstreams.problems,
       ...policyAccessOf(components),
@@ -250,13 +234,6 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     throw error;
   }
 }
-
-const openRotations = async (
-  parts: Parameters<typeof openKeyRotations>[0],
-): Promise<Pick<Turnpike, 'rotateLedgerKey' | 'rotateCaseKeys'>> => ({
-  ...(await openKeyRotations(parts)),
-  rotateCaseKeys: (options) => rotateCaseKeys(parts, options),
-});
 
 /** @returns null if the home has no folder for the socket, or the options want none */
 async function openControl(

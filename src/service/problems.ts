@@ -27,6 +27,8 @@ export const PROBLEMS = {
   RUN_KEY_CONFLICT: [409, 'The run of this key has another actor, person, role, lane or case'],
   AGENT_BUSY: [429, 'Too many proposals already wait for this run: wait for a response before the next one'],
   INVALID_STATE_TRANSITION: [409, 'The run cannot do this in its present state'],
+  ACT_DENIED: [403, 'Policy denies this act of an operator'],
+  APPROVAL_PENDING: [409, 'People have to approve this act of an operator first'],
   CASE_IN_USE: [409, 'A run of the case has not ended'],
   CASE_CHANGED: [409, 'The case has read other data meanwhile'],
   STORAGE_LOW: [503, 'There is not enough free space to record this: try again later'],

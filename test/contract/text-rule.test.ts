@@ -79,7 +79,7 @@ describe('a rule of ids and names in words', () => {
       '^(?:[0-9a-f]{40}|[0-9a-f]{64})$',
       '^(?:\\*\\.)?[a-z0-9-]+(?:\\.[a-z0-9-]+)*$',
       '^(?:\\.[A-Za-z0-9]{1,16}|[A-Za-z0-9][A-Za-z0-9_-]{0,63})$',
-      '^(?:promotion|export|[A-Z][A-Z0-9_]{0,63}|call\\.[a-z][a-z0-9_]{0,39})$',
+      '^(?:promotion|export|erasure|archive|restore|key_rotation|[A-Z][A-Z0-9_]{0,63}|call\\.[a-z][a-z0-9_]{0,39})$',
       '^/sandbox/',
       '^1\\.\\d+\\.\\d+$',
       UUID_PATTERN,

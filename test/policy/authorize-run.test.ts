@@ -221,11 +221,11 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies and is
       expect(decide(calls(SHELL_RULE, { command: contentOf(command) }))).toEqual(allowed);
   });
 
-  test('every rule is reached by a row, or is one of the three that allow', () => {
+  test('every rule is reached by a row, or is one of the four that allow', () => {
     const reached = DENIALS.map(([rule_id]) => ruleName(rule_id));
-    expect(new Set([...reached, 'orchestrator.pinned', 'agent.lane_granted', 'lane.granted'])).toEqual(
-      new Set(RULE_IDS),
-    );
+    expect(
+      new Set([...reached, 'orchestrator.pinned', 'agent.lane_granted', 'operator.not_limited', 'lane.granted']),
+    ).toEqual(new Set(RULE_IDS));
   });
 
   test('U-06: a tree without flag 4 exports withheld content as before', () => {

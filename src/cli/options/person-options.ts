@@ -3,6 +3,7 @@
 
 import { once } from 'node:events';
 import type { RunStarter, HighRiskRun } from '../../runtime/high-risk/high-risk-options.js';
+import { OPERATOR_DEFAULTS, type Operator } from '../../runtime/operator/operator-acts.js';
 import { parseScope } from '../agent-command.js';
 import { commandUsageError } from '../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode, CommandOption } from '../command.js';
@@ -14,6 +15,25 @@ export const PERSON_OPTIONS: readonly CommandOption[] = [
   { name: 'actor', value: 'NAME', help: 'your name, for the audit; 3 to 120 characters' },
   { name: 'role', value: 'ID', help: 'your role' },
 ];
+
+/** The person who requests an act on the ledger, which policy decides. */
+export const OPERATOR_OPTIONS: readonly CommandOption[] = [
+  { name: 'actor', value: 'NAME', help: 'your name, for the audit; 3 to 120 characters' },
+  { name: 'role', value: 'ID', help: `your role (default: ${OPERATOR_DEFAULTS.role})` },
+  { name: 'lane', value: 'ID', help: `the lane, if policy limits this act (default: ${OPERATOR_DEFAULTS.lane})` },
+  { name: 'approved', value: 'RUN', help: 'the run of your earlier request, which people have approved since' },
+];
+
+/** @param actor the name if the command line has none; absent: the option is required */
+export function parseOperator(command: CliCommand, args: CommandArguments, actor?: string): Operator {
+  const [role, lane, approved] = [args.text('role'), args.text('lane'), args.text('approved')];
+  return {
+    actor: args.text('actor') ?? actor ?? requireOption(command, args, 'actor'),
+    ...(role === undefined ? {} : { role }),
+    ...(lane === undefined ? {} : { lane }),
+    ...(approved === undefined ? {} : { approved }),
+  };
+}
 
 /** The person who starts a promotion or an export, its case and its lane. */
 export const STARTER_OPTIONS: readonly CommandOption[] = [

@@ -5,6 +5,7 @@ import { namedActorProperties, Person } from '../person.js';
 import { CALL_RULE_ID_PATTERN } from '../policy/call-rules.js';
 import { AuthenticationContext, IssuerUrl } from '../policy/identities.js';
 import { Actor, closed, Identifier, OneOf, RunId, Sha256, Timestamp } from '../shapes.js';
+import { OPERATOR_SUBJECTS } from './operator-act.js';
 import { VerifiedIdentity } from './verified-identity.js';
 
 /** A run with a full book accepts no more approval requests; more would be too many for a person to review. */
@@ -12,9 +13,9 @@ export const APPROVALS_MAX = 256;
 export const BALLOT_DIGESTS_MAX = 64;
 const QUORUM_MAX = 8;
 
-/** What can need an approval: the two high-risk runs, an action of the catalogue, or `call.ID` for a call rule. */
+/** What can need an approval: a run that a person starts, an action of the catalogue, or `call.ID` for a call rule. */
 const ApprovalSubject = Type.String({
-  pattern: `^(?:promotion|export|[A-Z][A-Z0-9_]{0,63}|call\\.${CALL_RULE_ID_PATTERN})$`,
+  pattern: `^(?:promotion|export|${OPERATOR_SUBJECTS.join('|')}|[A-Z][A-Z0-9_]{0,63}|call\\.${CALL_RULE_ID_PATTERN})$`,
 });
 
 /** C98: voters whom an issuer has authenticated. All of its members must hold. */

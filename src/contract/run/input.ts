@@ -221,6 +221,9 @@ export const WakeInput = Type.Object(
 /** The two kinds of runs that people start (S4 §10). */
 export const HIGH_RISK_KINDS = ['promotion', 'export'] as const;
 export type HighRiskKind = (typeof HIGH_RISK_KINDS)[number];
+/** The kinds of runs that people start: the acts of operators are `tool_gateway` runs. */
+export const STARTED_KINDS = [...HIGH_RISK_KINDS, 'tool_gateway'] as const;
+export type StartedKind = (typeof STARTED_KINDS)[number];
 
 export const StartRunInput = Type.Object(
   {
@@ -228,7 +231,7 @@ export const StartRunInput = Type.Object(
     kind: Type.Literal('start_run'),
     /** The parent, an orchestrator run. */
     run_id: RunId,
-    run_kind: OneOf(HIGH_RISK_KINDS),
+    run_kind: OneOf(STARTED_KINDS),
     ...namedActorProperties,
     role_id: Identifier,
     lane_id: Identifier,

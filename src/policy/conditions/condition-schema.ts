@@ -5,6 +5,7 @@ import type { ActionDefinition } from '../../contract/policy/actions.js';
 import type { Catalogue, TargetDefinition } from '../../contract/policy/catalogue.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 import { HIGH_RISK_KINDS } from '../../contract/run/input.js';
+import { OPERATOR_SUBJECTS } from '../../contract/run/operator-act.js';
 import type { CedarSchema } from './cedar.js';
 import { BOOLEAN, DATETIME, LONG, recordShapeOf, recordTypeOf, STRING, type RecordShape } from './value-shape.js';
 
@@ -32,6 +33,7 @@ export function conditionActions(catalogue: Catalogue): ReadonlyMap<string, Cond
     ...registrations.targets.flatMap((target) => [writeOf(target), readOf(target)]),
     HIGH_RISK('promotion', 'Table'),
     HIGH_RISK('export', 'Case'),
+    ...OPERATOR_SUBJECTS.map((subject) => HIGH_RISK(subject, 'Case')),
   ];
   return new Map(all.map((action) => [action.name, action]));
 }
@@ -41,7 +43,7 @@ const BY_NAME: readonly string[] = ['CALL_TOOL', 'WRITE_RECORD', 'READ_RECORDS']
 
 /** Whether a step has the action; people start the others. */
 export const isStep = ({ name }: Pick<ConditionAction, 'name'>): boolean =>
-  !HIGH_RISK_KINDS.some((kind) => kind === name);
+  !HIGH_RISK_KINDS.some((kind) => kind === name) && !OPERATOR_SUBJECTS.includes(name);
 
 const NO_ARGS: RecordShape = { kind: 'Record', attributes: [] };
 const HIGH_RISK = (name: string, resource: 'Table' | 'Case'): ConditionAction => ({

@@ -4,6 +4,7 @@ import type { ActionsPolicy } from '../../contract/policy/actions-policy.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { LanesPolicy } from '../../contract/policy/lanes.js';
 import type { PolicyFile } from '../../contract/policy/pins.js';
+import { OPERATOR_SUBJECTS } from '../../contract/run/operator-act.js';
 import type { RolesPolicy } from '../../contract/policy/roles.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
 import type { CONSISTENCY_RULES } from './policy-finding.js';
@@ -189,7 +190,7 @@ function* checkApprovals(
   }
 }
 
-const APPROVED_RUNS = ['promotion', 'export'];
+const APPROVED_RUNS = ['promotion', 'export', ...OPERATOR_SUBJECTS];
 
 /** A proposal contains its content and its paths, and some more bytes. */
 function* checkLimits(limits: ActionsPolicy['limits']): Generator<Inconsistency> {

@@ -4,6 +4,7 @@
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { ACTIONS } from '../../contract/policy/actions.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
+import { OPERATOR_TOOLS } from '../../contract/run/operator-act.js';
 import { NATIVE_TOOL_NAMES } from '../calls/call-parts.js';
 import type { LintFinding } from './lint-rules.js';
 import type { PolicyParts } from '../files/policy-consistency.js';
@@ -15,6 +16,7 @@ const TOOLS: readonly string[] = [
     .filter((tool) => tool !== null),
   ...NATIVE_TOOL_NAMES,
   ...['session.verify', 'session.review'],
+  ...OPERATOR_TOOLS,
   ...['export_bundle.create', 'export_bundle.validate', 'export_bundle.signoff', 'export_bundle.download'],
   ...['dictation.start', 'dictation.stop', 'transcription.run', 'transcription.status', 'interview.prompt.next'],
 ];

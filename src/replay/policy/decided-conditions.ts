@@ -49,6 +49,6 @@ function askingOfRun(facts: StartedRun | ApprovalFacts, policy: Policy): readonl
   const at = facts.kind === 'approval' && facts.event !== null ? facts.event.ballot.at : started.event.time;
   const run = startedRunContext(started, policy);
   const { request } = prepareHighRiskRun(run, started.event, policy).input;
-  const answer = askConditions(run, request.privileged, at, policy);
+  const answer = askConditions(run, request, at, policy);
   return answer.kind === 'allow' && answer.obligation !== null ? answer.obligation.conditions : [];
 }

@@ -49,7 +49,7 @@ export interface AgentStart {
   readonly siblings: readonly AgentStart[];
 }
 
-/** A promotion, an export, or a check of a session. */
+/** A promotion, an export, an act of an operator, or a check of a session. */
 export interface StartedRun {
   readonly kind: 'run';
   readonly from: Pick<OrchestratorMemory, 'run' | 'children'>;

@@ -55,6 +55,8 @@ const ERROR_FACTORIES: ReadonlyMap<string, ErrorFactory> = new Map([
     'RUN_KEY_CONFLICT',
     'AGENT_BUSY',
     'INVALID_STATE_TRANSITION',
+    'ACT_DENIED',
+    'APPROVAL_PENDING',
     'CASE_IN_USE',
     'VOLUME_ELSEWHERE',
     'EXECUTION_SUSPENDED',

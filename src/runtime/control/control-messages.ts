@@ -19,6 +19,7 @@ import { scanJson } from '../../step/scan-json.js';
 import { WireError } from './control-errors.js';
 import { PAYLOAD_BYTES_CEILING } from '../agents/payload-bytes.js';
 import { INPUT_PLACES_MAX } from '../agents/remote-agents.js';
+import { OPERATOR_FIELDS } from '../operator/operator-acts.js';
 import { HookQuestion } from '../hooks/hook-question.js';
 import { SessionRequest } from '../sessions/session-request.js';
 
@@ -245,7 +246,7 @@ const ReadRequest = Type.Object(
 );
 
 const Erase = Type.Object(
-  { id: Id, op: Type.Literal('erase'), erasure: Type.Object({ case: Text, actor: Text }, closed) },
+  { id: Id, op: Type.Literal('erase'), erasure: Type.Object({ case: Text, ...OPERATOR_FIELDS }, closed) },
   closed,
 );
 

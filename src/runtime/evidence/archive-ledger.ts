@@ -63,16 +63,8 @@ export async function archiveLedger(
   before: number | null,
   draft: () => Promise<ArchiveDraft>,
 ): Promise<ArchiveResult> {
-  const { store, anchor, progress = NO_PROGRESS } = ledger;
-  requireArchives(store);
-  const signedSize = (await anchor.read())?.size ?? 0;
-  if (before !== null && before > signedSize) {
-    throw usageError(`the last checkpoint covers ${signedSize} entries: no others can be archived`);
-  }
-  const from = (await store.archives.parts()).at(-1)?.size ?? 0;
-  if (before !== null && before < from) throw usageError(`the first ${from} entries have already been archived`);
-  const counted = countReads(store, progress, { label: 'looking for the boundary' });
-  const boundary = await findBoundary(counted, before ?? signedSize);
+  const { store } = ledger;
+  const { from, boundary } = await findArchiveBoundary(ledger, before);
   const { head, trees, held } = boundary;
   if (head.size === from) {
     return { from, to: from, trees: 0, sha256: null, held, tidied: await reclaimSpace(store) };
@@ -85,6 +77,37 @@ export async function archiveLedger(
   } finally {
     await file.close();
   }
+}
+
+/** What an archive up to `before` would move: entries, and the cases that they belong to. */
+export interface ArchivePlan {
+  readonly from: number;
+  readonly size: number;
+  readonly root: string;
+  readonly cases: readonly string[];
+  readonly held: BoundaryBlocker | null;
+}
+
+/** @throws LedgerError, UsageError */
+export async function planArchive(ledger: LockedLedger, before: number | null): Promise<ArchivePlan> {
+  const { from, boundary } = await findArchiveBoundary(ledger, before);
+  const { head, cases, held } = boundary;
+  return { from, size: head.size, root: head.root, cases: cases.toSorted(), held };
+}
+
+async function findArchiveBoundary(
+  { store, anchor, progress = NO_PROGRESS }: LockedLedger,
+  before: number | null,
+): Promise<{ readonly from: number; readonly boundary: ArchiveBoundary }> {
+  requireArchives(store);
+  const signedSize = (await anchor.read())?.size ?? 0;
+  if (before !== null && before > signedSize) {
+    throw usageError(`the last checkpoint covers ${signedSize} entries: no others can be archived`);
+  }
+  const from = (await store.archives.parts()).at(-1)?.size ?? 0;
+  if (before !== null && before < from) throw usageError(`the first ${from} entries have already been archived`);
+  const counted = countReads(store, progress, { label: 'looking for the boundary' });
+  return { from, boundary: await findBoundary(counted, before ?? signedSize) };
 }
 
 /** Writes the file and verifies it. @returns its hash */

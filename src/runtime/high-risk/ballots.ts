@@ -99,7 +99,11 @@ async function submitAnswer(
   const tree = await engine.peek(tree_id);
   if (tree === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no run ${run_id} in this ledger` });
   const before = tree.head.seq;
-  const { refused, repeat_of } = await engine.submit(tree_id, { input, materials, external });
+  const isOperatorAct = tree.pendingHighRiskRuns.some(
+    (one) => one.run_id === run_id && one.run_kind === 'tool_gateway',
+  );
+  const effectless = isOperatorAct ? ({ startsNoEffect: true } as const) : {};
+  const { refused, repeat_of } = await engine.submit(tree_id, { input, materials, external, ...effectless });
   const events: AuditEvent[] = [];
   let isOwnInput = false;
   for await (const { seq, type, text } of store.tree(tree_id, repeat_of ?? before)) {

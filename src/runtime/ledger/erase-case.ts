@@ -7,6 +7,7 @@ import type { ArchiveTable } from '../../ports/ledger/archives.js';
 import type { HistoryCache } from '../../ports/ledger/history-cache.js';
 import type { ErasureResult } from '../../ports/ledger/ledger-store.js';
 import type { ReplayPointRecorder } from './replay-point-recorder.js';
+import type { Operator } from '../operator/operator-acts.js';
 import { validateActor, validateField } from '../agents/open-input.js';
 
 /** What an erasure uses. Two parts cache tree states, and build them again from what can be folded. */
@@ -17,11 +18,10 @@ export interface EraseParts {
   readonly replayPoints: Pick<ReplayPointRecorder, 'forget'> | null;
 }
 
-export interface EraseOptions {
+/** Who requests the erasure of which case. Its record contains the actor. */
+export interface EraseOptions extends Operator {
   /** The case whose content is destroyed. All of its run trees must have ended. */
   readonly case: string;
-  /** The person who requests the erasure: 3 to 120 characters, which its record contains. */
-  readonly actor: string;
 }
 
 export interface ErasureReport extends ErasureResult {

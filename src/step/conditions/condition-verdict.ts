@@ -5,6 +5,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js
 import type { CounterFact } from '../../contract/policy/counters/counters.js';
 import type { Label } from '../../contract/policy/labels.js';
 import type { PathFact } from '../../contract/run/effect.js';
+import type { ConcernedCase } from '../../contract/run/operator-act.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import type { CedarEntity, CedarRequest, CedarUid, CedarValue } from '../../policy/conditions/cedar.js';
 import {
@@ -43,26 +44,39 @@ export function conditionVerdict(request: ConditionedRequest, policy: Policy): C
   );
 }
 
-/** A promotion or an export, whose arguments no condition can read. */
+/** A run that a person starts, and whose arguments no condition can read: a promotion, an export, an operator's act. */
 export interface ConditionedRun {
+  /** What conditions call it. */
+  readonly action: string;
   readonly run: RunContext;
   readonly label: Label;
-  /** The table that a promotion writes; null for an export. */
+  /** The table that a promotion writes; null for the others. */
   readonly table: string | null;
+  /** The cases that an operator's act concerns; empty for the others, which have the case of their run. */
+  readonly cases: readonly ConcernedCase[];
   readonly at: string;
 }
 
-/** What the conditions say of a promotion or export. */
+/** What the conditions say of a run that a person starts. An act that concerns several cases is decided for each. */
 export function runConditionVerdict(subject: ConditionedRun, policy: Policy): ConditionVerdict {
   const { conditions } = policy;
   if (conditions === undefined) return NONE;
-  const { run, table } = subject;
-  return decide(conditions, run.run_kind, policy, (applicable) => {
-    const resource = table === null ? uid('Case', run.case_id ?? '') : uid('Table', table);
-    const context = contextOf({ ...sharedContext(subject, conditions), args: () => ({}) }, applicable);
-    return [toRequest(run, applicable, entityOf(resource), context)];
-  });
+  return decide(conditions, subject.action, policy, (applicable) =>
+    runsPerCase(subject).map((run) => {
+      const resource = subject.table === null ? uid('Case', run.case_id ?? '') : uid('Table', subject.table);
+      const context = contextOf({ ...sharedContext({ ...subject, run }, conditions), args: () => ({}) }, applicable);
+      return toRequest(run, applicable, entityOf(resource), context);
+    }),
+  );
 }
+
+/** The run as it is, or once for each case and scope that it concerns. */
+const runsPerCase = ({ run, cases }: ConditionedRun): readonly RunContext[] =>
+  cases.length === 0
+    ? [run]
+    : cases.flatMap(({ case_id, scopes }) =>
+        (scopes.length === 0 ? [run.scope] : scopes).map((scope) => ({ ...run, case_id, scope })),
+      );
 
 function decide(
   conditions: Conditions,

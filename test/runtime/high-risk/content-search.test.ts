@@ -188,7 +188,7 @@ const promotion = (text: string, over: Partial<PromoteOptions> = {}): PromoteOpt
 
 const flagsOf = async (of: Bench): Promise<unknown> =>
   (await of.entries()).flatMap(({ type, body }) =>
-    type === 'input' && body.kind === 'start_run' ? [body.facts.artifact_flags] : [],
+    type === 'input' && body.kind === 'start_run' && body.run_kind === 'promotion' ? [body.facts.artifact_flags] : [],
   );
 
 describe('S4-73: a promotion is denied for its findings, which its input records', () => {

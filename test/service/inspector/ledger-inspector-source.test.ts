@@ -363,7 +363,9 @@ test('reports archived entries as archived, and shows the others', async () => {
   const looked = homeInspectorSource(new LedgerReader(store, anchor), homePaths(other.home));
   const info = await looked.info();
   expect(info.begin).toBeGreaterThan(10);
-  expect(info).toMatchObject({ size: info.begin, frontier: expect.arrayContaining([expect.any(String)]) });
+  // The run that records the archive follows its boundary.
+  expect(info.size).toBeGreaterThan(info.begin);
+  expect(info).toMatchObject({ frontier: expect.arrayContaining([expect.any(String)]) });
   await expect(looked.rows(0, 5)).rejects.toMatchObject({ code: 'LEDGER_ARCHIVED' });
   await expect(looked.event(3)).rejects.toMatchObject({ code: 'LEDGER_ARCHIVED' });
   await expect(looked.course(`run_${'1'.padStart(21, '0')}`, 0)).rejects.toMatchObject({ code: 'LEDGER_ARCHIVED' });

@@ -3,7 +3,7 @@ import type { CliCommand, CommandArguments } from '../../command.js';
 import { withHomeAccess } from '../../home-access.js';
 import type { Io } from '../../io.js';
 import { NO_OPERANDS } from '../../command.js';
-import { PERSON_OPTIONS, parsePerson } from '../../options/person-options.js';
+import { OPERATOR_OPTIONS, parseOperator, parsePerson } from '../../options/person-options.js';
 import { progressFor } from '../../progress-bar.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 import type { Turnpike } from '../../../runtime/turnpike.js';
@@ -19,7 +19,7 @@ export const keysRotate: CliCommand = {
     { name: 'signing', help: 'the key that signs checkpoints, bundles and erasures' },
     { name: 'case', value: 'ID', help: 'the key that encrypts the contents of this case' },
     { name: 'cases', help: 'the keys that encrypt the contents of all cases' },
-    ...PERSON_OPTIONS,
+    ...OPERATOR_OPTIONS.map((option) => (option.name === 'role' ? { ...option, help: 'your role' } : option)),
   ],
   notes: [
     'With --signing, the old key signs the new one, the new one signs the old one, and an entry of the ledger records it.',
@@ -31,6 +31,8 @@ export const keysRotate: CliCommand = {
     'content can still be read, and the same command finishes it. Then make a new backup: with an older one that has keys,',
     'the old key can still be read.',
     'No other process may have the home directory open. With --signing, no worker may have a ledger in PostgreSQL open.',
+    'Policy decides first: conditions of the action "key_rotation", an approval for it, and the lanes that list the tool',
+    'ledger.rotate_keys.',
   ],
   run: (args, io) => {
     const kinds = [args.flag('signing'), args.text('case') !== undefined, args.flag('cases')].filter(Boolean);
@@ -42,7 +44,7 @@ export const keysRotate: CliCommand = {
 };
 
 async function rotateSigning(args: CommandArguments, io: Io): Promise<0> {
-  const by = parsePerson(keysRotate, args);
+  const by = { ...parseOperator(keysRotate, args), ...parsePerson(keysRotate, args) };
   const rotation = await withLocalHome(args, io, (turnpike) => turnpike.rotateLedgerKey(by));
   const { number, head, old_key, new_key } = rotation;
   const [old, next] = [old_key, new_key].map((key) => key.split('+').slice(0, 2).join('+'));
@@ -56,7 +58,8 @@ async function rotateSigning(args: CommandArguments, io: Io): Promise<0> {
 }
 
 async function rotateCases(args: CommandArguments, io: Io): Promise<0> {
-  const by = { ...parsePerson(keysRotate, args), progress: progressFor(args, io) };
+  const operator = { ...parseOperator(keysRotate, args), ...parsePerson(keysRotate, args) };
+  const by = { ...operator, progress: progressFor(args, io) };
   const rotate = (turnpike: Turnpike) => turnpike.rotateCaseKeys({ ...by, case: args.text('case') ?? null });
   await io.stdout.write(caseRotationText(await withLocalHome(args, io, rotate), args.flag('json')));
   return 0;

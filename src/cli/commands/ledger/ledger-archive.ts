@@ -4,7 +4,15 @@ import { resolve } from 'node:path';
 import { createArchiveDraft } from '../../../adapters/ledger/archive-file.js';
 import { scheduleNextTurn } from '../../../adapters/system/system-pace.js';
 import { systemClock } from '../../../adapters/system/system-clock.js';
-import { archiveLedger, checkArchivable, type ArchiveResult } from '../../../runtime/evidence/archive-ledger.js';
+import {
+  archiveLedger,
+  checkArchivable,
+  planArchive,
+  type ArchiveResult,
+  type LockedLedger,
+} from '../../../runtime/evidence/archive-ledger.js';
+import { OPERATOR_DEFAULTS } from '../../../runtime/operator/operator-acts.js';
+import type { Turnpike } from '../../../runtime/turnpike.js';
 import type { BoundaryBlocker } from '../../../runtime/evidence/archive-boundary.js';
 import { readStoreHome } from '../../../runtime/home/store-home.js';
 import { openHome } from '../../../runtime/home/home.js';
@@ -14,6 +22,8 @@ import { RunRecordWriter } from '../../../runtime/ledger/run-record-writer.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
+import { withHomeAccess } from '../../home-access.js';
+import { OPERATOR_OPTIONS, parseOperator } from '../../options/person-options.js';
 import { homeOf } from '../../options/folders.js';
 import { type Io } from '../../io.js';
 import { progressFor } from '../../progress-bar.js';
@@ -27,12 +37,17 @@ export const ledgerArchive: CliCommand = {
   operands: { usage: 'FILE', min: 1, max: 1 },
   options: [
     { name: 'before', value: 'SIZE', help: 'archive at most the first SIZE entries (default: all signed entries)' },
+    ...OPERATOR_OPTIONS.map((option) =>
+      option.name === 'actor' ? { ...option, help: `${option.help} (default: ${OPERATOR_DEFAULTS.role})` } : option,
+    ),
   ],
   notes: [
     'Only whole run trees that have ended are archived: the first active tree keeps everything after it in the ledger.',
     '`ledger verify FILE --key KEY` verifies FILE by itself; `ledger verify --archive FILE` verifies it together with',
     'the ledger. Store FILE safely: the ledger keeps only the ids and run records of its entries. A case with archived',
-    'trees can be neither exported nor promoted from. No other process may have the home directory open.',
+    'trees can be neither exported nor promoted from. No other process may have the home directory open. Policy decides',
+    'first: conditions of the action "archive", which are decided for each case with entries to archive, an approval for',
+    'archive, and the lanes that list the tool ledger.archive.',
   ],
   async run(args, io) {
     const path = resolve(io.cwd, args.operands[0] ?? '');
@@ -48,11 +63,47 @@ export const ledgerArchive: CliCommand = {
   },
 };
 
+/** Archives what policy allows: the request names the boundary and the cases, and the archive ends there. */
 async function archive(path: string, before: number | null, args: CommandArguments, io: Io): Promise<ArchiveResult> {
-  const home = homeOf(args, io);
-  if (readStoreHome(home.home) !== null) {
+  if (readStoreHome(homeOf(args, io).home) !== null) {
     throw usageError('a ledger in a database cannot be archived: its entries stay in the database');
   }
+  const { from, size, root, cases, held } = await withLockedLedger(args, io, (ledger) => planArchive(ledger, before));
+  const archiveNow = (): Promise<ArchiveResult> =>
+    withLockedLedger(args, io, (ledger) => archiveLedger(ledger, size, () => createArchiveDraft(path)));
+  if (size === from) return archiveNow();
+  const request = { action: 'ARCHIVE_LEDGER', cases, details: { from, size, root } } as const;
+  const grant = await withTurnpike(args, io, (turnpike) =>
+    turnpike.requestAct(parseOperator(ledgerArchive, args, OPERATOR_DEFAULTS.role), request),
+  );
+  try {
+    const archived = await archiveNow();
+    await withTurnpike(args, io, (turnpike) => turnpike.reportAct(grant, 'done'));
+    return { ...archived, held };
+  } catch (error) {
+    await withTurnpike(args, io, (turnpike) => turnpike.reportAct(grant, 'failed')).catch(() => undefined);
+    throw error;
+  }
+}
+
+const withTurnpike = <T>(args: CommandArguments, io: Io, work: (turnpike: Turnpike) => Promise<T>): Promise<T> =>
+  withHomeAccess(
+    args,
+    io,
+    ({ localTurnpike }) => {
+      if (localTurnpike === null) throw commandUsageError(ledgerArchive, 'another process has the home directory open');
+      return work(localTurnpike);
+    },
+    { localOnly: true },
+  );
+
+/** Opens the ledger of a home directory without an engine. */
+async function withLockedLedger<T>(
+  args: CommandArguments,
+  io: Io,
+  work: (ledger: LockedLedger) => Promise<T>,
+): Promise<T> {
+  const home = homeOf(args, io);
   const progress = progressFor(args, io);
   const { store, anchor, signHeads } = openHome(home, { readOnly: false });
   try {
@@ -64,7 +115,7 @@ async function archive(path: string, before: number | null, args: CommandArgumen
     progress.begin({ label: 'writing run records', unit: 'entries', total: null });
     const counted = countReads(store, progress, { label: null });
     await new RunRecordWriter({ store: counted, clock: systemClock(), log: io.log, defer: scheduleNextTurn }).finish();
-    return await archiveLedger({ store, epoch, anchor, signer, progress }, before, () => createArchiveDraft(path));
+    return await work({ store, epoch, anchor, signer, progress });
   } finally {
     await anchor.close();
     await store.close();

@@ -4,7 +4,7 @@ import type { CliCommand } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
 import { withHomeAccess } from '../../home-access.js';
 import { progressFor } from '../../progress-bar.js';
-import { PERSON_OPTIONS, requireOption } from '../../options/person-options.js';
+import { OPERATOR_OPTIONS, parseOperator } from '../../options/person-options.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
 const ARCHIVED_NOTE = 'note: some run trees of this case are archived: the archive files still contain their content\n';
@@ -15,19 +15,17 @@ export const ledgerErase: CliCommand = {
   access: 'write',
   summary: 'Destroy the content of a case permanently; hashes, proofs and decisions remain',
   operands: { usage: 'CASE', min: 1, max: 1 },
-  options: [
-    ...PERSON_OPTIONS.filter(({ name }) => name === 'actor'),
-    { name: 'yes', help: 'confirm: the erasure cannot be undone' },
-  ],
+  options: [...OPERATOR_OPTIONS, { name: 'yes', help: 'confirm: the erasure cannot be undone' }],
   notes: [
     'The ledger encrypts all payloads, results, files, specs and reports of CASE with a key of that case; this command',
     'destroys the key. No run tree of the case may be active. Backups and copies still contain the key. The command',
     'does not change exports, promoted records, the sandbox of the case, the records of its tables, or archive files,',
-    'which contain the content of archived run trees.',
+    'which contain the content of archived run trees. Policy decides first: conditions of the action "erasure", an',
+    'approval for erasure, and the lanes that list the tool ledger.erase.',
   ],
   async run(args, io) {
     const [case_id = ''] = args.operands;
-    const erasure = { case: case_id, actor: requireOption(ledgerErase, args, 'actor') };
+    const erasure = { case: case_id, ...parseOperator(ledgerErase, args) };
     if (!args.flag('yes'))
       throw commandUsageError(ledgerErase, 'this destroys content permanently: confirm with --yes');
     const erased = await withHomeAccess(args, io, (home) => {

@@ -14,15 +14,14 @@ import type { Clock } from '../../../ports/clock.js';
 import type { CaseKeyReplacement, CaseKeyTable } from '../../../ports/ledger/case-key-table.js';
 import type { LedgerStore } from '../../../ports/ledger/ledger-store.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../../ports/progress.js';
+import type { Operator } from '../../operator/operator-acts.js';
 import { validateActor, validateField } from '../../agents/open-input.js';
 import { endRotationTree, recordRotation, ROTATED, type RecordParts } from './record-rotation.js';
 
 /** Which keys to rotate, and who does it. */
-export interface RotateCaseKeysOptions {
+export interface RotateCaseKeysOptions extends Operator {
   /** The case whose key is replaced. Null: every case that has a key. */
   readonly case: string | null;
-  /** 3 to 120 characters. */
-  readonly actor: string;
   readonly role: string;
   /** Receives how many contents are encrypted again. @default none */
   readonly progress?: ProgressReporter;

@@ -28,6 +28,7 @@ import { notePrivateKey, noteSigner, type NoteSigner } from '../../../ledger/pro
 import type { Clock } from '../../../ports/clock.js';
 import { lockRotation } from '../../../adapters/sqlite/writer-lock.js';
 import type { ExternalHeadStore, LedgerStore } from '../../../ports/ledger/ledger-store.js';
+import type { Operator } from '../../operator/operator-acts.js';
 import { validateActor, validateField } from '../../agents/open-input.js';
 import { Identifier } from '../../../contract/shapes.js';
 import type { PolicyCache } from '../../policy-cache.js';
@@ -44,9 +45,7 @@ import {
 } from '../ledger-key.js';
 
 /** Who rotates a key. */
-export interface RotateKeyOptions {
-  /** 3 to 120 characters. */
-  readonly actor: string;
+export interface RotateKeyOptions extends Operator {
   readonly role: string;
 }
 
