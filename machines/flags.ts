@@ -28,6 +28,7 @@ import {
   OPERATOR_RUNS,
   PAYLOAD_PREFIX,
   REPEATABLE_ACTIONS,
+  REQUIRED_CASES,
   RESTORES,
   RUN_INPUTS,
   SHARED_QUOTA,
@@ -155,6 +156,12 @@ export const FLAGS: readonly Flag[] = [
     what:
       'A tree can pin conditions, by which its steps, promotions and exports are decided and approvals are asked for, ' +
       'and counters, which they read. A tree without conditions does not have this flag.',
+  },
+  {
+    number: REQUIRED_CASES,
+    what:
+      'An agent run without the case that its lane requires is denied (S4-34). Before, it ran, and each of its actions ' +
+      'was denied.',
   },
   {
     number: OPERATOR_RUNS,

@@ -5,6 +5,7 @@ import type { ControlAgentOptions } from '../runtime/control/control-messages.js
 import { quoteArgument, commandUsageError } from './arguments.js';
 import type { CommandArguments, CliCommand, ExitCode, CommandOption } from './command.js';
 import { ProposalLoop, type ProposalLoopResult, proposalCountText } from './proposal-loop.js';
+import { CASE_DEFAULT, CASE_HELP } from './options/case-default.js';
 import { withHomeAccess, type HomeAccess } from './home-access.js';
 import { OutputClosedError, type Io } from './io.js';
 import type { Payloads } from './payloads.js';
@@ -14,7 +15,7 @@ export const AGENT_OPTIONS: readonly CommandOption[] = [
   { name: 'lane', value: 'ID', help: 'the lane of the agent (default SANDBOX_FILES)' },
   { name: 'role', value: 'ID', help: 'the role of the agent (default SANDBOX_AGENT)' },
   { name: 'actor', value: 'NAME', help: 'the name of the agent, for the audit (default agent)' },
-  { name: 'case', value: 'ID', help: 'the case whose sandbox the agent works in (default case-local)' },
+  { name: 'case', value: 'ID', help: CASE_HELP },
   { name: 'scope', value: 'K=V', multiple: true, help: 'a scope field that a lane requires; may be repeated' },
   { name: 'correlation', value: 'ID', help: 'the correlation id of this run (default: a new id)' },
   {
@@ -80,7 +81,7 @@ async function printEnding({ ending, counts, hasMoreInput }: ProposalLoopResult,
 export function parseAgentOptions(command: CliCommand, args: CommandArguments): ControlAgentOptions {
   const scope = parseScope(command, args.list('scope'));
   const exposure = parseExposure(command, args.text('exposure'));
-  const named = (name: 'lane' | 'role' | 'actor' | 'case' | 'correlation') => {
+  const named = (name: 'lane' | 'role' | 'actor' | 'correlation') => {
     const value = args.text(name);
     return value === undefined ? {} : { [name]: value };
   };
@@ -88,7 +89,7 @@ export function parseAgentOptions(command: CliCommand, args: CommandArguments): 
     ...named('lane'),
     ...named('role'),
     ...named('actor'),
-    ...named('case'),
+    case: args.text('case') ?? CASE_DEFAULT,
     ...named('correlation'),
     ...(scope === null ? {} : { scope }),
     ...(exposure === null ? {} : { exposure }),

@@ -2,6 +2,7 @@
 // The lists define the order of the checks; `policy explain` prints the same lists.
 
 import type { Lane } from '../contract/policy/lanes.js';
+import { REQUIRED_CASES } from '../contract/policy/flags.js';
 import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../contract/policy/pins.js';
 import { contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { UNPINNED } from '../contract/shapes.js';
@@ -10,7 +11,7 @@ import { decideCall } from './calls/call-decision.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
 import { isProhibition, isPromotion, isOtherCaseTarget, isViolated } from './prohibitions.js';
-import { findBrokenScopeRule } from './scope.js';
+import { findBrokenScopeRule, isCaseRequired } from './scope.js';
 import { findFirstDenial, type OrderedCheck } from './ordered-check.js';
 import { allow, deny, type RuleId, type Verdict } from './verdict.js';
 import { findBrokenExportRule } from './content/withheld-content.js';
@@ -63,6 +64,19 @@ export const LANE_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
     rules: ['lane.role_not_allowed'],
     findDenial: ({ run, policy }) =>
       laneOf(run, policy)?.allowed_callers.roles.includes(run.role_id) === true ? null : 'lane.role_not_allowed',
+  },
+];
+
+/** The checks of an agent run: without the case that its lane requires, it could do nothing there (S4-34). */
+export const AGENT_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
+  ...LANE_CHECKS,
+  {
+    claim: 'the run has the case that the lane requires',
+    rules: ['scope.missing.case_id'],
+    findDenial: ({ run, policy }) =>
+      run.case_id === null && policy.flags.has(REQUIRED_CASES) && isCaseRequired(laneOf(run, policy))
+        ? 'scope.missing.case_id'
+        : null,
   },
 ];
 
@@ -129,9 +143,9 @@ export function authorizeOrchestrator(run: RunContext): Verdict {
   return denial === null ? allow('orchestrator.pinned') : deny(denial);
 }
 
-/** Decides whether an agent run may enter `running` with its role in its lane (C55). */
+/** Decides whether an agent run may enter `running` with its role and case in its lane (C55). */
 export function authorizeAgent(run: RunContext, policy: Policy): Verdict {
-  const denial = findFirstDenial(LANE_CHECKS, { run, policy });
+  const denial = findFirstDenial(AGENT_CHECKS, { run, policy });
   return denial === null ? allow('agent.lane_granted') : deny(denial);
 }
 

@@ -4,6 +4,7 @@
 import type { OverlayFact, OverlaySubject } from '../contract/policy/overlay.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import {
+  AGENT_CHECKS,
   authorizeAgent,
   authorizePrivileged,
   LANE_CHECKS,
@@ -56,7 +57,7 @@ export function authorizeAgentStart(
 }
 
 /** The checks of `authorizeAgentStart`, in order. */
-export const AGENT_START_CHECKS: readonly CheckDescription[] = [BUDGET_CHECK, ...LANE_CHECKS, OVERLAY_CHECK];
+export const AGENT_START_CHECKS: readonly CheckDescription[] = [BUDGET_CHECK, ...AGENT_CHECKS, OVERLAY_CHECK];
 
 /** The checks of `authorizeWithOverlay`, in order. */
 export const REQUEST_CHECKS: readonly CheckDescription[] = [...LANE_CHECKS, ...PRIVILEGED_CHECKS, OVERLAY_CHECK];

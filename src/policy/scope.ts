@@ -23,6 +23,9 @@ export function findBrokenScopeRule(run: RunContext, lane: Lane): RuleId | null 
   return null;
 }
 
+/** Whether the lane requires that its runs have a case. */
+export const isCaseRequired = (lane: Lane | undefined): boolean => lane?.scope.requires.includes('case_id') === true;
+
 /** The value of the field: the run's own if it has one, otherwise the given one. */
 function fieldOf({ run_id, case_id, taxonomy_versions }: RunContext, field: string, given: unknown): unknown {
   if (field === 'case_id') return case_id;

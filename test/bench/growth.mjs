@@ -46,7 +46,8 @@ async function stepCost(agents, each) {
   return ((performance.now() - begin) * 1000) / (agents.length * each);
 }
 
-const sixtyFour = (turnpike) => Promise.all(Array.from({ length: 64 }, () => turnpike.startAgent()));
+const sixtyFour = (turnpike) =>
+  Promise.all(Array.from({ length: 64 }, () => turnpike.startAgent({ case: 'case-local' })));
 const median = (numbers) => [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)];
 const sizeOf = async (turnpike) => (await turnpike.ledger.verify()).entries ?? 0;
 
@@ -54,7 +55,7 @@ async function idleRuns() {
   const turnpike = await open('idle');
   const before = megabytes();
   for (let started = 0; started < Number(values.runs); started += 100) {
-    await Promise.all(Array.from({ length: 100 }, () => turnpike.startAgent({ link: 'remote' })));
+    await Promise.all(Array.from({ length: 100 }, () => turnpike.startAgent({ case: 'case-local', link: 'remote' })));
   }
   const busy = megabytes();
   // When the process is idle, V8 frees the memory that the start used.
@@ -69,7 +70,7 @@ async function idleRuns() {
 async function longRun() {
   let turnpike = await open('long');
   withNote('long');
-  const agent = await turnpike.startAgent({ link: 'remote' });
+  const agent = await turnpike.startAgent({ case: 'case-local', link: 'remote' });
   const residents = [];
   const steps = Number(values.steps);
   for (let step = 1; step < steps; step += 1) {

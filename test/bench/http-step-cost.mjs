@@ -75,7 +75,7 @@ async function cost(runs, kind, steps) {
 const costs = {};
 for (const kind of ['read', 'think']) {
   for (const connections of [1, 64]) {
-    const start = () => turnpike.startAgent({ actor: who.actor, role: who.role, link: 'remote' });
+    const start = () => turnpike.startAgent({ case: 'case-local', actor: who.actor, role: who.role, link: 'remote' });
     const agents = await Promise.all(Array.from({ length: connections }, start));
     const runs = agents.map(({ run_id }) => run_id);
     const share = connections === 1 ? 4 : 1;

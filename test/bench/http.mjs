@@ -75,7 +75,7 @@ try {
     tokens: singleToken(token, who, clock),
     log,
   });
-  const start = () => turnpike.startAgent({ actor: who.actor, role: who.role, link: 'remote' });
+  const start = () => turnpike.startAgent({ case: 'case-local', actor: who.actor, role: who.role, link: 'remote' });
   const inside = await Promise.all(Array.from({ length: CONNECTIONS }, start));
   const outside = await Promise.all(Array.from({ length: CONNECTIONS }, start));
   const runs = outside.map(({ run_id }) => run_id);

@@ -22,7 +22,7 @@ export async function longLedger(folder, entries) {
   writeFileSync(join(place, 'note.txt'), 'n'.repeat(1024));
   const steps = Math.ceil(entries / ENTRIES_A_READ);
   let left = steps;
-  const long = await turnpike.startAgent({ link: 'remote' });
+  const long = await turnpike.startAgent({ case: 'case-local', link: 'remote' });
   const longSteps = async () => {
     for (let step = 0; step < steps / 10; step += 1, left -= 1) await long.respond(payload('read'));
   };
@@ -30,7 +30,7 @@ export async function longLedger(folder, entries) {
     // Every eighth caller keeps one run to the end: its tree lives as long as the ledger.
     const stays = caller % 8 === 0;
     for (let agent = null; left > 0;) {
-      agent ??= await turnpike.startAgent(stays ? { link: 'remote' } : {});
+      agent ??= await turnpike.startAgent({ case: 'case-local', ...(stays ? { link: 'remote' } : {}) });
       for (let step = 0; step < STEPS_A_TREE && left > 0; step += 1, left -= 1) await agent.respond(payload('read'));
       if (stays) continue;
       await agent.end();

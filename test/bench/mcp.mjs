@@ -33,7 +33,7 @@ async function timed(step) {
 
 try {
   const turnpike = await openTurnpike({ home: join(folder, 'home'), contract, log, control: false });
-  const agent = await turnpike.startAgent();
+  const agent = await turnpike.startAgent({ case: 'case-local' });
   const service = mcpService({ turnpike, contract, log });
   const server = await serveHttp(service, { host: '127.0.0.1', port: 0, token });
   const client = new Client({ name: 'bench', version: '1' });

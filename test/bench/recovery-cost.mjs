@@ -33,10 +33,12 @@ async function make(home) {
   mkdirSync(caseDir, { recursive: true });
   writeFileSync(join(caseDir, 'note.txt'), 'n'.repeat(1024));
   for (let left = Number(values.ended); left > 0; left -= 100) {
-    const agents = await Promise.all(Array.from({ length: 100 }, () => turnpike.startAgent()));
+    const agents = await Promise.all(Array.from({ length: 100 }, () => turnpike.startAgent({ case: 'case-local' })));
     await Promise.all(agents.map((agent) => agent.end()));
   }
-  const agents = await Promise.all(Array.from({ length: Number(values.trees) }, () => turnpike.startAgent()));
+  const agents = await Promise.all(
+    Array.from({ length: Number(values.trees) }, () => turnpike.startAgent({ case: 'case-local' })),
+  );
   for (;;) {
     await Promise.all(agents.map((agent) => agent.respond(payload('read'))));
     let length = 0;

@@ -39,7 +39,7 @@ async function cost(runs) {
   const live = async () => {
     while (left > 0) {
       left -= 1;
-      const agent = await turnpike.startAgent();
+      const agent = await turnpike.startAgent({ case: 'case-local' });
       for (let read = 0; read < READS; read += 1) await agent.respond(payload('read'));
       await agent.end();
     }

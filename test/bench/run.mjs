@@ -52,7 +52,7 @@ async function rate(callers, step, ms = roundMs) {
 class Caller {
   #agent = null;
   async step(kind) {
-    this.#agent ??= await turnpike.startAgent();
+    this.#agent ??= await turnpike.startAgent({ case: 'case-local' });
     return this.#agent.respond(payload(kind));
   }
   async end() {
@@ -61,7 +61,7 @@ class Caller {
 }
 
 async function lifecycle() {
-  const agent = await turnpike.startAgent();
+  const agent = await turnpike.startAgent({ case: 'case-local' });
   await agent.end();
 }
 

@@ -50,7 +50,7 @@ try {
   });
   const { sessions } = turnpike;
   const limits = { max_tasks_per_session: 100_000 };
-  const started = await sessions.start({ spec: file, by, limits, stopOnPhaseCompletion: false });
+  const started = await sessions.start({ spec: file, case: 'case-local', by, limits, stopOnPhaseCompletion: false });
   const { session_id } = started.data;
   const times = [];
   let answer = await sessions.next(session_id, { context_usage_pct: 1 }, by);

@@ -82,7 +82,7 @@ try {
   const kinds = Object.keys(KINDS);
   await Promise.all(
     Array.from({ length: AGENTS }, async (_, n) => {
-      const agent = await turnpike.startAgent();
+      const agent = await turnpike.startAgent({ case: 'case-local' });
       for (let i = 0; i < steps / AGENTS; i += 1) await agent.respond(payload(kinds[(n + i) % kinds.length]));
       await agent.end();
     }),

@@ -67,7 +67,7 @@ for (const kind of Object.keys(KINDS)) {
   for (const trees of [1, 64]) {
     const figure = `${kind}, ${trees} tree${trees === 1 ? '' : 's'}`;
     if (values.only !== undefined && values.only !== figure) continue;
-    const callers = await Promise.all(Array.from({ length: trees }, () => turnpike.startAgent()));
+    const callers = await Promise.all(Array.from({ length: trees }, () => turnpike.startAgent({ case: 'case-local' })));
     // A single caller waits for a flush at each step, so fewer steps suffice.
     const share = trees === 1 ? 4 : 1;
     await cost(callers, kind, Number(values.warm) / share);

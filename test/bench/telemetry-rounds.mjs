@@ -33,7 +33,7 @@ async function open(share, index) {
   const caseDir = join(home, 'sandbox/case-local/a/b');
   mkdirSync(caseDir, { recursive: true });
   writeFileSync(join(caseDir, 'note.txt'), 'n'.repeat(1024));
-  const callers = await Promise.all(Array.from({ length: CALLERS }, () => turnpike.startAgent()));
+  const callers = await Promise.all(Array.from({ length: CALLERS }, () => turnpike.startAgent({ case: 'case-local' })));
   const close = async () => {
     await Promise.all(callers.map((agent) => agent.end()));
     await turnpike.close();

@@ -25,7 +25,8 @@ beforeEach(async () => {
   folder = await initialised();
   turnpike = await openTurnpike({ home: join(folder, '.turnpike'), contract: join(folder, 'contract'), log });
   client = (await connectControl(socketPath()))!;
-  there = client.sessions(null);
+  const sessions = client.sessions(null);
+  there = { ...sessions, start: (options) => sessions.start({ case: 'case-local', ...options }) };
 });
 afterEach(async () => {
   await client.close();

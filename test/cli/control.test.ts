@@ -116,7 +116,9 @@ describe('the socket', () => {
     expect(turnpike.control).toBeNull();
     expect(warnings).toEqual([expect.stringContaining('control socket cannot be served')]);
     expect(readFileSync(socketPath(), 'utf8')).toBe('mine');
-    expect(await (await turnpike.startAgent()).submit(think())).toMatchObject({ outcome: 'SUCCESS' });
+    expect(await (await turnpike.startAgent({ case: 'case-local' })).submit(think())).toMatchObject({
+      outcome: 'SUCCESS',
+    });
   });
 
   test('D13 works in a home directory whose path exceeds the length of a socket address', async () => {
@@ -126,7 +128,7 @@ describe('the socket', () => {
     const path = join(deep, 'home/control.sock');
     expect(Buffer.byteLength(path)).toBeGreaterThan(SOCKET_PATH_BYTES_MAX);
     const connected = (await connectControl(path))!;
-    const agent = await connected.startAgent({}, null);
+    const agent = await connected.startAgent({ case: 'case-local' }, null);
     expect(await agent.submit(finish())).toMatchObject({ outcome: 'SUCCESS' });
     await connected.close();
     await long.close();
@@ -155,12 +157,12 @@ describe('the socket', () => {
 
   test('has at most 64 connections, and one that closes makes room', async () => {
     const all = await Promise.all(Array.from({ length: 64 }, client));
-    const agent = await all[0]!.startAgent({}, null);
-    await expect((await client()).startAgent({}, null)).rejects.toMatchObject({ code: 'CLOSED' });
+    const agent = await all[0]!.startAgent({ case: 'case-local' }, null);
+    await expect((await client()).startAgent({ case: 'case-local' }, null)).rejects.toMatchObject({ code: 'CLOSED' });
     await all[1]!.close();
     await delay(50);
     const late = await client();
-    expect((await late.startAgent({}, null)).run_id).not.toBe(agent.run_id);
+    expect((await late.startAgent({ case: 'case-local' }, null)).run_id).not.toBe(agent.run_id);
     await Promise.all([...all, late].map((each) => each.close()));
     while (turnpike.control?.connections !== 0) await delay(5);
   });
@@ -184,7 +186,7 @@ describe('a client', () => {
 
   test('learns of the end of its run before it gets the last response', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({}, null);
+    const agent = await connected.startAgent({ case: 'case-local' }, null);
     let ended = false;
     void agent.finished.then(() => (ended = true));
     await agent.respond(finish());
@@ -194,7 +196,7 @@ describe('a client', () => {
 
   test('D4 a repeated input id gets the recorded response', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({}, null);
+    const agent = await connected.startAgent({ case: 'case-local' }, null);
     const same = write('/sandbox/a.txt', 'once');
     const [one, two] = [
       await agent.respond(same, { inputId: 'request-1' }),
@@ -206,7 +208,7 @@ describe('a client', () => {
 
   test('can cancel a run while it waits', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({}, null);
+    const agent = await connected.startAgent({ case: 'case-local' }, null);
     expect(await agent.cancel('enough')).toMatchObject({ state: 'cancelled', reason: 'by_caller' });
     expect(await agent.finished).toMatchObject({ state: 'cancelled' });
     await connected.close();
@@ -214,7 +216,7 @@ describe('a client', () => {
 
   test('gets an ended run for an agent that policy denies', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({ role: 'NOBODY' }, null);
+    const agent = await connected.startAgent({ case: 'case-local', role: 'NOBODY' }, null);
     expect(await Promise.race([agent.finished, Promise.resolve('not yet')])).toMatchObject({ state: 'denied' });
     await connected.close();
   });
@@ -224,21 +226,24 @@ describe('a client', () => {
     await expect(connected.startAgent({ case: '../..' }, null)).rejects.toThrow(UsageError);
     writeFileSync(join(folder, 'contract/policy/roles.yaml'), 'roles:');
     await delay(1_100);
-    await expect(connected.startAgent({}, null)).rejects.toThrow(PolicyError);
+    await expect(connected.startAgent({ case: 'case-local' }, null)).rejects.toThrow(PolicyError);
     await connected.close();
   });
 
   test('never runs under another contract than the requested one', async () => {
     const connected = await client();
-    await expect(connected.startAgent({}, '/elsewhere')).rejects.toMatchObject({ code: 'USAGE' });
-    const agent = await connected.startAgent({}, join(folder, 'contract'));
+    await expect(connected.startAgent({ case: 'case-local' }, '/elsewhere')).rejects.toMatchObject({ code: 'USAGE' });
+    const agent = await connected.startAgent({ case: 'case-local' }, join(folder, 'contract'));
     expect((await agent.end()).state).toBe('completed');
     await connected.close();
   });
 
   test('D3 its runs fail as interrupted when its connection closes; those of others continue', async () => {
     const [one, two] = [await client(), await client()];
-    const [mine, other] = [await one.startAgent({}, null), await two.startAgent({}, null)];
+    const [mine, other] = [
+      await one.startAgent({ case: 'case-local' }, null),
+      await two.startAgent({ case: 'case-local' }, null),
+    ];
     await one.close();
     while (turnpike.control?.connections === 2) await delay(5);
     expect(await turnpike.ledger.run(mine.run_id)).toMatchObject({ status: 'failed', outcome: 'failed:INTERRUPTED' });
@@ -248,23 +253,23 @@ describe('a client', () => {
 
   test('finishes its work when the owner retires, and cannot start more', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({}, null);
+    const agent = await connected.startAgent({ case: 'case-local' }, null);
     const retired = turnpike.control?.retire();
     const meanwhile = await client();
-    const other = await meanwhile.startAgent({}, null);
+    const other = await meanwhile.startAgent({ case: 'case-local' }, null);
     await connected.close();
     expect(await other.submit(finish())).toMatchObject({ outcome: 'SUCCESS' });
     await meanwhile.close();
     await retired;
     const late = await client();
-    await expect(late.startAgent({}, null)).rejects.toMatchObject({ code: 'CLOSED' });
+    await expect(late.startAgent({ case: 'case-local' }, null)).rejects.toMatchObject({ code: 'CLOSED' });
     expect(agent.run_id).not.toBe(other.run_id);
     await late.close();
   });
 
   test('learns how its run ended when the owner closes, and then that the owner is gone', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({}, null);
+    const agent = await connected.startAgent({ case: 'case-local' }, null);
     await turnpike.close();
     expect(await agent.finished).toMatchObject({ state: 'failed', reason: 'INTERRUPTED' });
     await expect(agent.respond(think())).rejects.toMatchObject({ code: 'CLOSED' });
@@ -273,7 +278,7 @@ describe('a client', () => {
 
   test('gets the right response for each of many concurrent proposals', async () => {
     const connected = await client();
-    const agent = await connected.startAgent({}, null);
+    const agent = await connected.startAgent({ case: 'case-local' }, null);
     const lines = Array.from({ length: 40 }, think);
     const responses = await Promise.all(lines.map((text) => agent.submit(text)));
     expect(responses.map(({ proposal_id }) => proposal_id)).toEqual(
@@ -288,7 +293,7 @@ describe('an impostor as the owner', () => {
     const path = join(tempFolder(), 's');
     const server = await listenAt({ path, connectionsMax: 1, idleMs: 5_000, onConnection: answers });
     const connected = (await connectControl(path))!;
-    const outcome = await connected.startAgent({}, null).catch((error: unknown) => error);
+    const outcome = await connected.startAgent({ case: 'case-local' }, null).catch((error: unknown) => error);
     await connected.close();
     await server.close();
     return outcome;
@@ -315,7 +320,7 @@ test('an idle client sends pings, and stays connected', async () => {
 });
 
 describe('a hostile connection', () => {
-  const start = '{"id":1,"op":"start_agent","contract":null,"options":{}}';
+  const start = '{"id":1,"op":"start_agent","contract":null,"options":{"case":"case-local"}}';
 
   test.each([
     ['no JSON', 'hello'],
@@ -354,7 +359,7 @@ describe('a hostile connection', () => {
   });
 
   test('reaches only its own runs', async () => {
-    const mine = await turnpike.startAgent();
+    const mine = await turnpike.startAgent({ case: 'case-local' });
     const raw = await Raw.connect();
     for (const op of ['end', 'interrupt', 'finished']) {
       expect(await raw.ask(JSON.stringify({ id: 1, op, run_id: mine.run_id }))).toEqual(refusal('RUN_UNKNOWN', 1));
@@ -469,7 +474,7 @@ describe('the protocol', () => {
 
 test('an unknown action over the socket is rejected like any other', async () => {
   const connected = await client();
-  const agent = await connected.startAgent({}, null);
+  const agent = await connected.startAgent({ case: 'case-local' }, null);
   expect(await agent.submit(line('SHUTDOWN'))).toMatchObject({ error: { error_code: 'ACTION_NOT_ALLOWED' } });
   await connected.close();
 });

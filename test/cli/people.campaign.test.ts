@@ -192,7 +192,7 @@ describe('D7 approvals and approve', () => {
   test('a request of an agent is printed with its canonical arguments, and allowed when proposed again', async () => {
     await pinned('WRITE_FILE', 'CALL_TOOL');
     const made = await serve();
-    const write = await held!.startAgent();
+    const write = await held!.startAgent({ case: 'case-local' });
     const file = { path: '/sandbox/a.txt', content: 'x\u202e' };
     await write.submit(line('WRITE_FILE', file));
     const call = await held!.startAgent(CASE_AGENT);

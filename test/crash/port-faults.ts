@@ -79,7 +79,7 @@ async function worked(
     tally.that(code === 'LEDGER_UNAVAILABLE', () => `${label}: a caller got ${code}`);
   }
   if (journalOf(places).some(({ at }) => at === 'fault')) {
-    const answer = await turnpike.startAgent().then(
+    const answer = await turnpike.startAgent({ case: 'case-local' }).then(
       () => 'was started',
       (error: unknown) => codeOf(error) ?? String(error),
     );

@@ -23,7 +23,7 @@ const PROGRAM = `
   };
   const tool = defineTool({ name: 'slow.tool', input: none, output: none, idempotent: true, run });
   const turnpike = await openTurnpike({ home, contract, tools: [tool], control: false, log: winstonLog('silent') });
-  const agent = await turnpike.startAgent({ lane: 'CASE_WORK', role: 'CASE_AGENT' });
+  const agent = await turnpike.startAgent({ lane: 'CASE_WORK', role: 'CASE_AGENT', case: 'case-local' });
   const { outcome } = await agent.submit(JSON.stringify({
     schema_version: '1.0.0', id: '00000000-0000-4000-8000-000000000001', reasoning: 'It must be done.',
     action: 'CALL_TOOL', args: { tool: 'slow.tool', input: {} },

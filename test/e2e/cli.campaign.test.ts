@@ -297,7 +297,7 @@ describe('several processes on one home directory', () => {
     async () => {
       const contract = join(folder, 'contract');
       const service = await openTurnpike({ home: join(folder, '.turnpike'), contract });
-      const own = await service.startAgent();
+      const own = await service.startAgent({ case: 'case-local' });
       const run = await turnpike(['run', '-'], write('/sandbox/a.txt', 'by command'));
       expect(run).toMatchObject({ status: 0 });
       expect(await own.submit(read('/sandbox/a.txt'))).toMatchObject({ result: { content: 'by command' } });

@@ -113,7 +113,7 @@ async function session({ turnpike, raw }: Scene): Promise<void> {
   const tasks = ['one', 'two', 'three'].map((id) => ({ id, title: id, instruction: `Do ${id}.` }));
   const spec = { spec_version: 1, id: 'small', title: 'Small', phases: [{ id: 'only', title: 'Only', tasks }] };
   writeFileSync(SPEC, JSON.stringify(spec));
-  const { data } = await turnpike.sessions.start({ spec: SPEC, by });
+  const { data } = await turnpike.sessions.start({ spec: SPEC, case: 'case-local', by });
   const id = data?.session_id ?? '';
   const first = await turnpike.sessions.next(id, { context_usage_pct: 1 }, by);
   const { step_id, type, step_proof, task_id, run_id } = first.data?.next_step as unknown as Record<string, string>;

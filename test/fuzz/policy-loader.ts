@@ -279,7 +279,7 @@ async function tryPolicy(bytes: PolicyBytes): Promise<string | null> {
     log: winstonLog('silent'),
   });
   try {
-    const agent = await turnpike.startAgent();
+    const agent = await turnpike.startAgent({ case: 'case-local' });
     for (const [number, payload] of PROBES.entries()) {
       const response = await agent.respond(payload).catch((error: unknown) => {
         if (error instanceof RunError && error.code === 'RUN_ENDED') return null;

@@ -60,6 +60,7 @@ test('U-06: the flags have ascending numbers, and the texts with which they were
     [20, 'a038ec8d1a2ccb7b'],
     [21, 'f22a1a7917ad953a'],
     [22, 'ac0aeea6f79bc5d9'],
+    [23, 'a3d526fdc030f644'],
     [30, 'fd50d41d59cb2df9'],
   ]);
 });

@@ -15,6 +15,7 @@ const HISTORIES = [
   ['call-rules', 'f20c2840c6dea30ddaa11ab744a4a66cbb9a4c25383759fddbad3bafb38deb10'],
   ['conditions', 'f3365483d89e60b0a71979a7b937ba568a1c84c3bec4ece504daaca2628fa9a9'],
   ['counters', '121cd19c42b54165939d34a57613dea76394a1557b982eef7842f04fa5ea0637'],
+  ['required-cases', '0d1db825164d784cc1ee8c5be2181952c0b489c915ae037e7f6315fb54ae68c9'],
 ] as const;
 
 async function entriesIn(reader: LedgerReader): Promise<readonly Entry[]> {
@@ -115,6 +116,26 @@ describe('the golden history finish-rules', () => {
       ['approval.required', null],
       ['approval.required', 'finish.request_approved', null, null],
       ['approval.required', 'lifecycle.run_ending'],
+    ]);
+  });
+});
+
+describe('the golden history required-cases', () => {
+  test('U-06 S4-34: contains what flag 23 changes', async () => {
+    const entries = await readGolden('required-cases', entriesIn);
+    const runs = entries.flatMap(({ type, body }) =>
+      type === 'run_created' && ['agent', 'export'].includes(body.run_kind) ? [body] : [],
+    );
+    const decisions = runs.map(({ run_id, root_run_id, case_id }) => {
+      const event = entries.find(({ type, body }) => type === 'audit_event' && body.run_id === run_id);
+      const authz = event?.type === 'audit_event' ? event.body.authz : undefined;
+      return [case_id === `case-of-${root_run_id}` ? 'its own' : case_id, authz?.decision, authz?.rule_id];
+    });
+    expect(decisions).toEqual([
+      [null, 'deny', 'scope.missing.case_id'],
+      ['case-0001', 'allow', 'agent.lane_granted'],
+      ['its own', 'allow', 'agent.lane_granted'],
+      [null, 'deny', 'scope.missing.case_id'],
     ]);
   });
 });

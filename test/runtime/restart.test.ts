@@ -63,8 +63,8 @@ describe.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('a ledger %s that co
   test('D2 D3 D8: continues in the same object: remote runs keep their ids, attached ones are interrupted', async () => {
     const { bench, broken } = await KINDS[kind]();
     const { turnpike } = bench;
-    const attached = await turnpike.startAgent();
-    const remote = await turnpike.startAgent({ link: 'remote' });
+    const attached = await turnpike.startAgent({ case: 'case-local' });
+    const remote = await turnpike.startAgent({ case: 'case-local', link: 'remote' });
     await remote.submit(write('before.txt'));
     broken(true);
     expect(turnpike.failed).toBe(false);
@@ -73,7 +73,7 @@ describe.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('a ledger %s that co
     await expect(attached.finished).resolves.toMatchObject({ state: 'failed', reason: 'AUDIT_FAILURE' });
     await expect(turnpike.submit(remote.run_id, think())).rejects.toEqual(unavailable);
     broken(false);
-    await expect(turnpike.startAgent()).rejects.toEqual(unavailable);
+    await expect(turnpike.startAgent({ case: 'case-local' })).rejects.toEqual(unavailable);
     expect(await turnpike.restart()).toMatchObject({ trees: 2, interrupted: 1, damaged: 0 });
     expect(turnpike.failed).toBe(false);
     expect(await turnpike.submit(remote.run_id, write('after.txt'))).toMatchObject({ outcome: 'SUCCESS' });
@@ -84,7 +84,9 @@ describe.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('a ledger %s that co
     const again = await turnpike.agent(remote.run_id);
     expect(await again?.submit(think())).toMatchObject({ outcome: 'SUCCESS' });
     await again?.end();
-    expect(await (await turnpike.startAgent()).submit(write('new.txt'))).toMatchObject({ outcome: 'SUCCESS' });
+    expect(await (await turnpike.startAgent({ case: 'case-local' })).submit(write('new.txt'))).toMatchObject({
+      outcome: 'SUCCESS',
+    });
     expect(await turnpike.ledger.verify()).toMatchObject({ ok: true });
     expect(await turnpike.replay()).toMatchObject({ ok: true });
     await bench.close();
@@ -93,7 +95,7 @@ describe.each(Object.keys(KINDS) as (keyof typeof KINDS)[])('a ledger %s that co
   test('D2: may fail and restart repeatedly', async () => {
     const { bench, broken } = await KINDS[kind]();
     const { turnpike } = bench;
-    const { run_id } = await turnpike.startAgent({ link: 'remote' });
+    const { run_id } = await turnpike.startAgent({ case: 'case-local', link: 'remote' });
     for (let round = 0; round < 3; round += 1) {
       broken(true);
       expect(await (await turnpike.agent(run_id))?.submit(think())).toEqual(auditFailure);
@@ -118,7 +120,7 @@ test('D2: the service gets each failure once, and readiness names it until the r
   const reasonOf = async (): Promise<string | null | undefined> =>
     (await turnpike.readiness.report()).checks.find(({ name }) => name === 'ledger-write')?.reason;
   expect(await reasonOf()).toBeNull();
-  const { run_id } = await turnpike.startAgent({ link: 'remote' });
+  const { run_id } = await turnpike.startAgent({ case: 'case-local', link: 'remote' });
   state.breakCommits(true);
   await (await turnpike.agent(run_id))?.submit(think());
   expect(failures).toEqual([unavailable]);
@@ -135,12 +137,12 @@ test('S4-08: runs that ended around a failure have their records after the resta
   const state = new MemoryState();
   const bench = await Bench.open({ store: memoryStore({ state }), sandbox });
   const { turnpike, clock } = bench;
-  const attached = await turnpike.startAgent();
+  const attached = await turnpike.startAgent({ case: 'case-local' });
   state.breakCommits(true);
   await attached.submit(think());
   state.breakCommits(false);
   await turnpike.restart();
-  const later = await turnpike.startAgent();
+  const later = await turnpike.startAgent({ case: 'case-local' });
   await later.end();
   clock.advance(1_000);
   await until(() => state.runRecords.trees().length === 2);
@@ -167,7 +169,7 @@ test('D15: a head file that could not be written is written after a restart', as
     },
   };
   const turnpike = await on({ store: memoryStore({ state }), anchor });
-  const { run_id } = await turnpike.startAgent({ link: 'remote' });
+  const { run_id } = await turnpike.startAgent({ case: 'case-local', link: 'remote' });
   isBroken = true;
   await turnpike.submit(run_id, think());
   await until(() => turnpike.failed);
@@ -192,7 +194,7 @@ describe('automatic restarts', () => {
       get: (of, name) => (name === 'reopen' ? reopen : bound(Reflect.get(of, name), of)),
     });
     const bench = await Bench.open({ store: watched, sandbox, clock, ...options });
-    const agent = await bench.turnpike.startAgent();
+    const agent = await bench.turnpike.startAgent({ case: 'case-local' });
     state.breakCommits(true);
     await agent.submit(think());
     return { bench, clock, state, tries: () => tries };
@@ -226,7 +228,9 @@ describe('automatic restarts', () => {
     state.breakCommits(false);
     clock.advance(RESTART_MS_MAX);
     await until(() => !bench.turnpike.failed);
-    expect(await (await bench.turnpike.startAgent()).submit(think())).toMatchObject({ outcome: 'SUCCESS' });
+    expect(await (await bench.turnpike.startAgent({ case: 'case-local' })).submit(think())).toMatchObject({
+      outcome: 'SUCCESS',
+    });
     await bench.close();
   });
 
@@ -264,7 +268,9 @@ test('an engine of the caller replaces the embedded one', async () => {
     return embeddedEngine(parts);
   };
   const turnpike = await on({ store: memoryStore({ state }), anchor: memoryHeadStore(state.head), engine });
-  expect(await (await turnpike.startAgent()).submit(think())).toMatchObject({ outcome: 'SUCCESS' });
+  expect(await (await turnpike.startAgent({ case: 'case-local' })).submit(think())).toMatchObject({
+    outcome: 'SUCCESS',
+  });
   expect(made).toBe(1);
   await turnpike.close();
 });

@@ -1,5 +1,7 @@
 // The arguments of `turnpike hook`, without the parser of the other commands, which takes longer to load.
 
+import { CASE_DEFAULT } from '../options/case-default.js';
+
 /** The values of a call of `turnpike hook`. */
 export interface HookArguments {
   readonly client: string;
@@ -57,7 +59,7 @@ export function hookArguments([client = '', ...rest]: readonly string[]): HookAr
     ...(person === undefined ? {} : { person }),
     role: values.get('role') ?? 'CODING_AGENT',
     lane: values.get('lane') ?? 'CODING',
-    case: values.get('case') ?? 'case-local',
+    case: values.get('case') ?? CASE_DEFAULT,
     timeoutMs,
     mayDefer: pending === 'defer',
   };

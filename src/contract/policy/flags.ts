@@ -22,4 +22,5 @@ export const RESTORES = 19;
 export const EXTERNAL_ACTS = 20;
 export const CASE_KEY_ROTATIONS = 21;
 export const CONDITIONS = 22;
+export const REQUIRED_CASES = 23;
 export const OPERATOR_RUNS = 30;

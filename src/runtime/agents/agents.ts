@@ -26,7 +26,9 @@ import {
   inputKeysOf,
   toRecordedInputId,
 } from './notes.js';
+import { chooseCase } from './case-choice.js';
 import {
+  AGENT_DEFAULTS,
   createStartAgentInput,
   checkInputId,
   checkTokens,
@@ -88,7 +90,9 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     }
     const pinned = await this.#options.policyCache.current();
     const root = keyedRoot ?? this.#options.ids.draw('run_');
-    const { open, notes } = createOpenInput(root, options, pinned, this.#options.ids);
+    const { lane = AGENT_DEFAULTS.lane } = options;
+    const case_id = chooseCase(root, options.case, [lane], pinned.policy);
+    const { open, notes } = createOpenInput(root, { ...options, case_id }, pinned, this.#options.ids);
     const { refers, prompts } = createStartPrompts(options.prompts ?? [], open.case_id);
     const agent = { ...createStartAgentInput(root, options, pinned.policy), ...refers };
     this.#options.telemetry.openTree(root, options.trace);

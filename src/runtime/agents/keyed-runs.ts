@@ -12,6 +12,7 @@ import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, AgentRun, RunEnding } from './agent-run.js';
 import type { Agents } from './agents.js';
+import { isInCase } from './case-choice.js';
 import { AGENT_DEFAULTS, asPerson, type SharingAgentOptions } from './open-input.js';
 import { runEndedError } from './run-errors.js';
 
@@ -91,19 +92,19 @@ async function attach(parts: KeyedRunsParts, tree: Tree, options: AgentOptions):
 }
 
 /** Policy denied the orchestrator run, so there is no agent run. */
-function attachToDeniedRoot(tree: Tree, { case: case_id = AGENT_DEFAULTS.case }: AgentOptions): AgentRun {
+function attachToDeniedRoot(tree: Tree, options: AgentOptions): AgentRun {
   const root = tree.run(tree.tree_id);
   if (root === null || !tree.hasEnded) throw new InvariantError(`run tree ${tree.tree_id} has no agent run`);
-  if (root.context.case_id !== case_id) throw keyConflict();
+  if (!isInCase(root.context, options.case)) throw keyConflict();
   const finished = Promise.resolve({ run_id: tree.tree_id, ...tree.ending });
   const refuse = (): Promise<never> => Promise.reject(runEndedError(tree.tree_id));
   return createHandle(root.context, finished, { submit: refuse, respond: refuse });
 }
 
 async function checkOwner({ ledger }: KeyedRunsParts, run: RunContext, options: AgentOptions): Promise<void> {
-  const { actor, role, lane, case: case_id, person = actor } = { ...AGENT_DEFAULTS, ...options };
+  const { actor, role, lane, person = actor } = { ...AGENT_DEFAULTS, ...options };
   const isOwner =
-    run.actor.actor_id === actor && run.role_id === role && run.lane_id === lane && run.case_id === case_id;
+    run.actor.actor_id === actor && run.role_id === role && run.lane_id === lane && isInCase(run, options.case);
   if (!isOwner) throw keyConflict();
   // Requests of the run belong to the person that began it: another one could approve its own agent's requests.
   const recorded = await findPerson(ledger, run.root_run_id);

@@ -2,7 +2,7 @@ import type { TSchema } from 'typebox';
 import type { Artifact } from '../../contract/artifact-ref.js';
 import { BUDGET_KINDS, BudgetLimits } from '../../contract/run/budget.js';
 import { PolicyName } from '../../contract/policy/policy-header.js';
-import { CaseId, Identifier, TaxonomyVersions } from '../../contract/shapes.js';
+import { Identifier, TaxonomyVersions } from '../../contract/shapes.js';
 import { AGENT_LINKS, INPUT_ID_CHARS_MAX } from '../../contract/run/entry.js';
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { findTextProblem } from '../../contract/text-rule.js';
@@ -24,7 +24,6 @@ export const AGENT_DEFAULTS = {
   lane: 'SANDBOX_FILES',
   role: 'SANDBOX_AGENT',
   actor: 'agent',
-  case: 'case-local',
 } as const;
 const IDLE_MS_DEFAULT = 900_000;
 /** A hundred days. */
@@ -35,16 +34,22 @@ export type InputOf<Kind extends NewInput['kind']> = Extract<NewInput, { kind: K
 
 /** The first input of a tree, and its artifacts after the policies and machines. */
 export interface TreeOpening {
-  readonly open: InputOf<'open'> & { readonly case_id: string };
+  readonly open: InputOf<'open'>;
   readonly notes: readonly Artifact[];
 }
+
+/** What a new run tree begins with. */
+export type OpeningOptions = Pick<AgentOptions, 'scope' | 'correlation' | 'taxonomy'> & {
+  /** From `chooseCase`. */
+  readonly case_id: string | null;
+};
 
 /**
  * The first input of a new run tree.
  * @throws UsageError for options that the contract cannot express
  */
-export function createOpenInput(root: string, options: AgentOptions, pinned: PinnedPolicy, ids: Ids): TreeOpening {
-  const case_id = validateField('case', CaseId, options.case ?? AGENT_DEFAULTS.case);
+export function createOpenInput(root: string, options: OpeningOptions, pinned: PinnedPolicy, ids: Ids): TreeOpening {
+  const { case_id } = options;
   const { materials, ...scope } = createScopeNotes(validateScope(options.scope ?? {}), case_id);
   const open = {
     kind: 'open' as const,

@@ -116,7 +116,7 @@ const Ping = Type.Object({ id: Id, op: Type.Literal('ping') }, closed);
 const starterFields = {
   actor: Text,
   role: Text,
-  case: Text,
+  case: Type.Optional(Text),
   lane: Type.Optional(Text),
   scope: Scope,
   correlation: Type.Optional(Text),

@@ -45,14 +45,17 @@ export class DecisionRuns {
 
   /** The live run of a caller, which is started if it does not exist. */
   async find(caller: DecisionCaller): Promise<DecisionRun> {
-    const { actor, person, role } = caller;
-    const { lane, case: case_id } = { ...AGENT_DEFAULTS, ...given(caller) };
-    const name = sha256(canonicalJson([actor, person ?? null, role, lane, case_id]));
+    const { actor, person, role, lane = AGENT_DEFAULTS.lane, case: case_id } = caller;
+    const name = sha256(canonicalJson([actor, person ?? null, role, lane, case_id ?? null]));
     const newest = await this.#newestRun(name);
     const live = newest < 0 ? null : await this.#findLive(keyOf(name, newest));
     if (live !== null) return live;
     const next = newest + 1;
-    const options = { actor, role, lane, case: case_id, ...(person === undefined ? {} : { person }) };
+    const options = {
+      ...{ actor, role, lane },
+      ...(case_id === undefined ? {} : { case: case_id }),
+      ...(person === undefined ? {} : { person }),
+    };
     const { run_id } = await startKeyedRun(this.#parts, { ...options, key: keyOf(name, next) });
     this.#remember(name, next);
     return (await this.#findLive(keyOf(name, next))) ?? { state: 'denied', run_id, rule: await this.#ruleOf(run_id) };
@@ -103,10 +106,5 @@ export class DecisionRuns {
     this.#newest.set(name, number);
   }
 }
-
-const given = ({ lane, case: case_id }: DecisionCaller) => ({
-  ...(lane === undefined ? {} : { lane }),
-  ...(case_id === undefined ? {} : { case: case_id }),
-});
 
 const keyOf = (name: string, number: number): string => `decide:${name}:${number}`;

@@ -11,7 +11,8 @@ export interface RunStarter {
   /** For the audit; 3 to 120 characters. */
   readonly actor: string;
   readonly role: string;
-  readonly case: string;
+  /** Absent: policy denies the run, if its lane requires a case. */
+  readonly case?: string;
   readonly lane?: string;
   /** Further scope fields that the lane requires. */
   readonly scope?: Readonly<Record<string, string>>;

@@ -5,13 +5,16 @@ import { canonicalJson } from '../../contract/canonical-json.js';
 import type { JsonObject } from '../../contract/json.js';
 import { columnsOf, type Catalogue } from '../../contract/policy/catalogue.js';
 import type { HighRiskKind, StartRunInput } from '../../contract/run/entry.js';
+import type { Label } from '../../contract/policy/labels.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
-import { Identifier } from '../../contract/shapes.js';
+import { CaseId, Identifier } from '../../contract/shapes.js';
 import type { CaseLabelVersion, NewInput, Submission, SubmissionResult, TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError, usageError } from '../../errors.js';
 import type { RunTermination } from '../../kernel/decision.js';
 import { policyVersions } from '../../policy/files/pins.js';
+import { EMPTY_LABEL } from '../../policy/labels.js';
+import { isCaseRequired } from '../../policy/scope.js';
 import { withheldFlags } from '../../policy/content/withheld-content.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
@@ -90,27 +93,23 @@ export class HighRiskRuns {
       throw usageError(`record: it does not conform to ${target} (${columns})`);
     }
     const sources = await Promise.all((options.sources ?? []).map((hash) => this.#findSource(options.case, hash)));
-    return this.#startCurrent(options, async (history) => this.#promotionOf(options, history, sources));
+    const lane = options.lane ?? LANES.promotion;
+    return this.#startCurrent(options, lane, async (history) => this.#promotionOf(options, lane, history, sources));
   }
 
   async #promotionOf(
     options: PromoteOptions,
-    history: CaseHistory,
+    lane: string,
+    history: CaseHistory | null,
     sources: readonly ArtifactRef[],
   ): Promise<RunStart> {
     const { catalogue, store, policyCache } = this.#parts;
     const { target, mode = 'append', record, confidentiality = [] } = options;
     const definition = catalogue.target(target);
-    const lane = options.lane ?? LANES.promotion;
     const checks = (await policyCache.current()).policy.lanes.get(lane)?.content_checks ?? {};
     const ids = caseIds(options);
-    const findings = await findCarriedOver(this.#parts, history, {
-      record,
-      target: definition,
-      checks,
-      catalogue,
-      ids,
-    });
+    const carried = { record, target: definition, checks, catalogue, ids };
+    const findings = history === null ? [] : await findCarriedOver(this.#parts, history, carried);
     const flags = new Set([
       'sanitized_insight',
       ...confidentiality,
@@ -121,23 +120,24 @@ export class HighRiskRuns {
       run_kind: 'promotion',
       request: { action: 'WRITE_RECORD', args: { target, mode, record } },
       inputs: sources,
-      facts: { artifact_flags: [...flags], label: await computeCaseLabel(store, history) },
+      facts: { artifact_flags: [...flags], label: await caseLabelOf(store, history) },
       lane,
       scope: { ...options.scope, promotion_ticket_id: options.ticket },
     };
   }
 
   export(options: ExportOptions): Promise<HighRiskRun> {
-    return this.#startCurrent(options, (history) => this.#exportOf(options, history));
+    const lane = options.lane ?? LANES.export;
+    return this.#startCurrent(options, lane, (history) => this.#exportOf(options, lane, history));
   }
 
-  async #exportOf(options: ExportOptions, history: CaseHistory): Promise<RunStart> {
+  async #exportOf(options: ExportOptions, lane: string, history: CaseHistory | null): Promise<RunStart> {
     const { ids, clock, policyCache, store } = this.#parts;
     const { kind = 'internal_review', format = 'folder', reason } = options;
-    const lane = options.lane ?? LANES.export;
     const pinned = await policyCache.current();
-    const label = await computeCaseLabel(store, history);
-    const withheld = addOwnLane(await findWithheldLanes(store, history), pinned.policy.lanes.get(lane));
+    const label = await caseLabelOf(store, history);
+    const lanes = history === null ? new Map<string, boolean>() : await findWithheldLanes(store, history);
+    const withheld = addOwnLane(lanes, pinned.policy.lanes.get(lane));
     const args: JsonObject = {
       bundle_id: ids.draw('bundle_'),
       bundle_kind: kind,
@@ -214,8 +214,13 @@ export class HighRiskRuns {
   }
 
   /** Computes what a run states about its case, again if another worker has changed that before it was recorded. */
-  async #startCurrent(options: RunStarter, compute: (history: CaseHistory) => Promise<RunStart>): Promise<HighRiskRun> {
-    const case_id = options.case;
+  async #startCurrent(
+    options: RunStarter,
+    lane: string,
+    compute: (history: CaseHistory | null) => Promise<RunStart>,
+  ): Promise<HighRiskRun> {
+    const case_id = await this.#caseOf(options, lane);
+    if (case_id === null) return this.#start(options, await compute(null), null);
     for (let attempts = 1; ; attempts += 1) {
       // The version first: what changes after it is noticed at the commit.
       const version = await this.#attachedEngine.labelVersion(case_id);
@@ -228,12 +233,24 @@ export class HighRiskRuns {
     }
   }
 
+  /**
+   * Null without a case that the lane requires: policy denies that run (S4-34).
+   * @throws UsageError for an invalid case, and without a case where policy would not deny that
+   */
+  async #caseOf(options: RunStarter, lane: string): Promise<string | null> {
+    if (options.case !== undefined) return validateField('case', CaseId, options.case);
+    const { policy } = await this.#parts.policyCache.current();
+    if (isCaseRequired(policy.lanes.get(lane))) return null;
+    throw usageError('case: a promotion and an export are made of one case, and none is given');
+  }
+
   async #start(options: RunStarter, start: RunStart, caseLabel: CaseLabelVersion | null): Promise<HighRiskRun> {
     const { policyCache, ids } = this.#parts;
     const pinned = await policyCache.current();
     const root = ids.draw('run_');
     this.#parts.telemetry.openTree(root, options.trace);
-    const { open, notes } = createOpenInput(root, { ...options, scope: start.scope }, pinned, ids);
+    const opening = { ...options, case_id: options.case ?? null, scope: start.scope };
+    const { open, notes } = createOpenInput(root, opening, pinned, ids);
     const material: Artifact = {
       kind: 'request',
       case_id: open.case_id,
@@ -287,10 +304,11 @@ export class HighRiskRuns {
     });
   }
 
-  async #findSource(case_id: string, sha256: string): Promise<ArtifactRef> {
-    const bytes = /^[0-9a-f]{64}$/.test(sha256) ? await this.#parts.store.artifact(case_id, sha256) : null;
-    if (bytes === null)
-      throw usageError(`sources: case ${case_id} has no artifact ${JSON.stringify(sha256.slice(0, 80))}`);
+  async #findSource(case_id: string | undefined, sha256: string): Promise<ArtifactRef> {
+    const isHash = case_id !== undefined && /^[0-9a-f]{64}$/.test(sha256);
+    const bytes = isHash ? await this.#parts.store.artifact(case_id, sha256) : null;
+    if (case_id === undefined || bytes === null)
+      throw usageError(`sources: case ${case_id ?? '(none)'} has no artifact ${JSON.stringify(sha256.slice(0, 80))}`);
     return {
       artifact_id: `sha256:${sha256}`,
       artifact_kind: 'source',
@@ -334,6 +352,9 @@ function createStartInput(
   };
 }
 
+const caseLabelOf = (store: LedgerStore, history: CaseHistory | null): Promise<Label> =>
+  history === null ? Promise.resolve(EMPTY_LABEL) : computeCaseLabel(store, history);
+
 /** The request of an export is content of its case too, in the lane of the export. */
 function addOwnLane(lanes: ReadonlyMap<string, boolean>, own: Lane | undefined): ReadonlyMap<string, boolean> {
   if (own?.withholds_content !== true) return lanes;
@@ -342,7 +363,7 @@ function addOwnLane(lanes: ReadonlyMap<string, boolean>, own: Lane | undefined):
 }
 /** The ids that name the case elsewhere: its own, and those of its matter and client sessions. */
 const caseIds = ({ case: case_id, scope = {} }: PromoteOptions): readonly string[] => [
-  case_id,
+  ...(case_id === undefined ? [] : [case_id]),
   ...Object.entries(scope).flatMap(([field, value]) => (/matter|client|session/.test(field) ? [value] : [])),
 ];
 

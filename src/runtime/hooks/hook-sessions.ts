@@ -8,6 +8,7 @@ import { toRecordedScopeValue } from '../../contract/free-text.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { CLIENTS, type Client, type HookOrigin } from '../../hooks/hook-event.js';
 import type { Agents } from '../agents/agents.js';
+import { givenCaseOf } from '../agents/case-choice.js';
 import { keyedRoot, startKeyedRun } from '../agents/keyed-runs.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 
@@ -18,7 +19,8 @@ export interface HookCaller {
   readonly person?: string;
   readonly role: string;
   readonly lane: string;
-  readonly case: string;
+  /** Absent: the trees of the session have no case if the lane requires one, else a case of their own. */
+  readonly case?: string;
   /** The folder of the project, an absolute path. */
   readonly project: string;
 }
@@ -122,7 +124,11 @@ export class HookSessions {
       ...(version === null ? {} : { client_version: version }),
       ...(reopened_by === null ? {} : { reopened_by }),
     };
-    const options = { actor, role, lane, case: case_id, ...(person === undefined ? {} : { person }) };
+    const options = {
+      ...{ actor, role, lane },
+      ...(case_id === undefined ? {} : { case: case_id }),
+      ...(person === undefined ? {} : { person }),
+    };
     const correlation = `cor_${name.slice(0, 32)}`;
     const run = await startKeyedRun(this.#parts, {
       ...{ ...options, ...MAIN_BUDGET },
@@ -140,10 +146,12 @@ export class HookSessions {
     const main = (await this.#parts.engine.peek(root))?.run(mainAgentOf(root))?.context;
     const client = CLIENTS.find((one) => one === main?.scope['client']);
     const { client_session: session, project } = main?.scope ?? {};
-    if (main?.lane_id == null || main.case_id === null || client === undefined) return null;
+    if (main?.lane_id == null || client === undefined) return null;
     if (session === undefined || project === undefined) return null;
-    const { actor, role_id: role, lane_id: lane, case_id } = main;
-    const caller = { actor: actor.actor_id, role, lane, case: case_id, project };
+    const { actor, role_id: role, lane_id: lane } = main;
+    const case_id = givenCaseOf(main);
+    const identity = { actor: actor.actor_id, role, lane, project };
+    const caller = case_id === undefined ? identity : { ...identity, case: case_id };
     const found = await this.find(client, { session }, caller);
     if (found.state === 'closed' && found.run_id.startsWith(root))
       await this.open(client, { session }, { caller, safe: true, version: null, reopened_by });
@@ -200,6 +208,6 @@ const subagentOf = ({ actor }: HookCaller, agent: string): string =>
 
 /** Two callers never share a session, even if their clients use the same id. */
 const nameOf = (client: Client, session: string, { actor, role, lane, case: case_id }: HookCaller): string =>
-  sha256(canonicalJson([client, toRecordedScopeValue(session), actor, role, lane, case_id]));
+  sha256(canonicalJson([client, toRecordedScopeValue(session), actor, role, lane, case_id ?? null]));
 
 const keyOf = (name: string, number: number): string => `hook:${name}:${number}`;

@@ -27,6 +27,7 @@ import {
   createOpenInput,
   type InputOf,
 } from '../agents/open-input.js';
+import { chooseCase } from '../agents/case-choice.js';
 import type { PinnedPolicy } from '../policy-cache.js';
 import type { SessionCaller, StartSessionOptions } from './sessions.js';
 
@@ -93,7 +94,9 @@ export function createStartSessionInput(
   pinned: PinnedPolicy,
   ids: Ids,
 ): { readonly input: InputOf<'open_session'>; readonly materials: readonly Artifact[] } {
-  const { open, notes } = createOpenInput(session_id, options, pinned, ids);
+  const { lane = AGENT_DEFAULTS.lane } = options;
+  const case_id = chooseCase(session_id, options.case, [lane, ...lanesOf(spec)], pinned.policy);
+  const { open, notes } = createOpenInput(session_id, { ...options, case_id }, pinned, ids);
   const artifact: Artifact = { kind: 'session_spec', case_id: open.case_id, bytes: Buffer.from(canonicalJson(spec)) };
   const { exposure: ceiling } = pinned.policy;
   const exposure = options.exposure ?? ceiling;
@@ -109,13 +112,17 @@ export function createStartSessionInput(
       actor: { actor_type: 'agent', actor_id: validateActor(options.actor ?? AGENT_DEFAULTS.actor) },
       person: asPerson(options.person ?? options.actor ?? AGENT_DEFAULTS.actor),
       role_id: validateField('agentRole', Identifier, options.agentRole ?? AGENT_DEFAULTS.role),
-      lane_id: validateField('lane', Identifier, options.lane ?? AGENT_DEFAULTS.lane),
+      lane_id: validateField('lane', Identifier, lane),
       exposure: narrowExposure(ceiling, exposure),
     },
     by: toRecordedCaller(options.by),
   };
   return { input, materials: [...pinned.materials, artifact, ...notes] };
 }
+
+/** The lanes of the tasks that name one. */
+const lanesOf = ({ phases }: SessionSpec): readonly string[] =>
+  phases.flatMap(({ tasks }) => tasks.flatMap(({ lane }) => lane ?? []));
 
 const IDEMPOTENCY_KEY_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;
 

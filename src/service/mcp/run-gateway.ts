@@ -4,8 +4,10 @@ import type { StepResponse } from '../../contract/run/response.js';
 import type { TraceCarrier } from '../../contract/trace-context.js';
 import type { AgentOptions } from '../../runtime/agents/agent-run.js';
 import type { FoundRun, KeyedRunOwner } from '../../runtime/agents/keyed-runs.js';
+import { isInCase } from '../../runtime/agents/case-choice.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import type { FoundInput, InputPlace, RemoteAgent, RemoteAgents } from '../../runtime/agents/remote-agents.js';
+import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
 import { endedRun, type EndedRun } from './ended-run.js';
 
 /** @internal A run that accepts proposals. It is opened before the call, so that calls keep their order. */
@@ -101,5 +103,6 @@ function ownerOf({ actor, person, role, lane, case: case_id }: AgentIdentity): O
 /** Whether a run was opened with the same actor, role, lane and case. */
 function isOfAgent(run: RemoteAgent | null, identity: AgentIdentity): boolean {
   const { actor, role, lane, case: case_id } = { ...AGENT_DEFAULTS, ...identity };
-  return run?.actor === actor && run.role === role && run.lane === lane && run.case === case_id;
+  if (run?.actor !== actor || run.role !== role || run.lane !== lane) return false;
+  return isInCase({ case_id: run.case, root_run_id: rootRunIdOf(run.run_id) }, case_id);
 }

@@ -167,8 +167,13 @@ async function startSession({ args, text }: ToolQuery, options: SessionToolsOpti
   }
   const spec = spec_id === undefined ? (inline as unknown as SessionSpec) : specFile(spec_id);
   if (spec === null) return rejectedAnswer('NOT_FOUND', ['spec_id']);
-  const key = text('idempotency_key');
-  return sessions.start({ ...settings, spec, by: caller, ...(key === undefined ? {} : { idempotencyKey: key }) });
+  const [key, case_id = settings.case] = [text('idempotency_key'), text('case')];
+  if (settings.case !== undefined && case_id !== settings.case) return rejectedAnswer('AUTHORIZATION', ['case']);
+  return sessions.start({
+    ...{ ...settings, spec, by: caller },
+    ...(case_id === undefined ? {} : { case: case_id }),
+    ...(key === undefined ? {} : { idempotencyKey: key }),
+  });
 }
 
 /** Finds the session of a call. Only commands that change nothing may name a session by its spec alone. */

@@ -43,7 +43,7 @@ export class StoredRuns implements OwnRuns, CallHistory {
   constructor(options: StoredRunsOptions) {
     this.#options = options;
     const { actor, role, lane, case: case_id, person = actor } = { ...AGENT_DEFAULTS, ...options.identity };
-    this.#agent = sha256(canonicalJson(['agent over MCP', actor, person, role, lane, case_id]));
+    this.#agent = sha256(canonicalJson(['agent over MCP', actor, person, role, lane, case_id ?? null]));
   }
 
   async current(): Promise<OwnRun | null> {

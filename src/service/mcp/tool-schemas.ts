@@ -125,6 +125,12 @@ export const TaskArguments = Type.Object(
     spec: Type.Optional(
       Type.Object({}, { ...OPEN_OBJECT, description: 'Of start: the spec itself, where that is allowed.' }),
     ),
+    case: Type.Optional(
+      Type.String({
+        ...{ minLength: 4, maxLength: 80, pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$' },
+        description: 'Of start: the case of the session, if the connection has none.',
+      }),
+    ),
     task_id: Id('Of prepare: a task. Default: that of the outstanding step.'),
     idempotency_key: Type.Optional(
       Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$', description: 'Of start: the same key gives the same session.' }),

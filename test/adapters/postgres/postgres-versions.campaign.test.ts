@@ -168,7 +168,7 @@ campaign('two versions on one ledger', () => {
       const place = ledgerPlace(server?.url ?? '');
       await (await createPostgresStore({ ...place, caseKeysDir: join(place.folder, 'case-keys') })).close();
       const current = await openCurrent(place);
-      const { run_id } = await current.remoteAgents.start({});
+      const { run_id } = await current.remoteAgents.start({ case: 'case-local' });
       await place.exec(AS_FORMAT_1);
       const state = { isOver: false };
       const working = (async () => {
@@ -194,7 +194,7 @@ campaign('two versions on one ledger', () => {
       const place = ledgerPlace(server?.url ?? '');
       await (await createPostgresStore({ ...place, caseKeysDir: join(place.folder, 'case-keys') })).close();
       const current = await openCurrent(place);
-      const { run_id } = await current.remoteAgents.start({});
+      const { run_id } = await current.remoteAgents.start({ case: 'case-local' });
       // As if a later version had migrated the tables while this one works.
       await place.exec(`UPDATE meta SET format = ${FORMAT_ROTATED + 1}`);
       expect(await current.submit(run_id, write('a.md', 'x'))).toMatchObject({ outcome: 'SUCCESS' });

@@ -52,7 +52,7 @@ async function storeWithTree(): Promise<{ store: ChangedStore; tree_id: string }
     { home: null, store, anchor: memoryHeadStore(await store.head()) },
     { store, sandbox: tempFolder('later'), clock: new ManualClock(), ids: countedIds(), log: winstonLog('silent') },
   );
-  const { root_run_id: tree_id } = await turnpike.startAgent({ link: 'remote' });
+  const { root_run_id: tree_id } = await turnpike.startAgent({ case: 'case-local', link: 'remote' });
   await turnpike.close();
   return { store: new ChangedStore(memoryStore({ state })), tree_id };
 }

@@ -54,7 +54,7 @@ const open = async (store: LedgerStore, snapshotEntries = EVERY): Promise<Turnpi
 /** A remote agent that outlives its callers: one process proposes and ends, and the next one continues. */
 async function runLongTree(store: () => LedgerStore, between: () => void, snapshotEntries = EVERY): Promise<string[]> {
   const first = await open(store(), snapshotEntries);
-  const { run_id } = await first.startAgent({ link: 'remote' });
+  const { run_id } = await first.startAgent({ case: 'case-local', link: 'remote' });
   const responses: string[] = [];
   const propose = async (turnpike: Turnpike): Promise<void> => {
     for (const action of ['THINK', 'LIST_FILES', 'READ_FILE'] as const) {
@@ -105,7 +105,8 @@ test('D16: loading a tree reads the entries after its snapshot; the next snapsho
     stores.push(store);
     const turnpike = await open(store);
     upTo.push(store.read);
-    const run_id = opening === 1 ? (await turnpike.startAgent({ link: 'remote' })).run_id : agentOf(state);
+    const run_id =
+      opening === 1 ? (await turnpike.startAgent({ case: 'case-local', link: 'remote' })).run_id : agentOf(state);
     for (let step = 0; step < STEPS; step += 1) {
       await turnpike.submit(run_id, JSON.stringify(proposal('LIST_FILES', { path: '/sandbox/' })));
     }

@@ -117,7 +117,7 @@ async function attempt(
 }
 
 async function started(): Promise<string> {
-  const answer = await attempt('/api/v1/agents', '{}');
+  const answer = await attempt('/api/v1/agents', '{"case":"case-local"}');
   const { run_id } = JSON.parse(answer?.status === 201 ? answer.text : '{"run_id":"run_000000000000000000000"}') as {
     run_id: string;
   };

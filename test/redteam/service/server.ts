@@ -100,7 +100,7 @@ async function fill(turnpike: Turnpike, wanted: number): Promise<void> {
   writeFileSync(join(box, 'note.txt'), 'n'.repeat(1_024));
   // Many small trees, as a year of work leaves behind: listing them requires many folds.
   while ((await turnpike.ledger.size()) < wanted) {
-    const agents = await Promise.all(Array.from({ length: AGENTS }, () => turnpike.startAgent()));
+    const agents = await Promise.all(Array.from({ length: AGENTS }, () => turnpike.startAgent({ case: 'case-local' })));
     await Promise.all(
       agents.map(async (agent) => {
         for (let n = 0; n < 8; n += 1) await agent.respond(reading());

@@ -30,7 +30,7 @@ process.stdout.write(`${JSON.stringify(measured)}\n`);
 agent.destroy();
 
 async function start(): Promise<string> {
-  const { text } = await call({ url: api, token, method: 'POST', body: '{}', agent });
+  const { text } = await call({ url: api, token, method: 'POST', body: '{"case":"case-local"}', agent });
   return (JSON.parse(text) as { run_id: string }).run_id;
 }
 

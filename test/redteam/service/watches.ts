@@ -31,7 +31,7 @@ export async function stepsBesideAnother(served: Served): Promise<number> {
 }
 
 async function started({ url }: Served, token: string): Promise<string> {
-  const { text } = await call({ url: `${url}/api/v1/agents`, token, method: 'POST', body: '{}' });
+  const { text } = await call({ url: `${url}/api/v1/agents`, token, method: 'POST', body: '{"case":"case-local"}' });
   return (JSON.parse(text) as { run_id: string }).run_id;
 }
 

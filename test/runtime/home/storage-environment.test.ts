@@ -134,7 +134,7 @@ describe.each(['memory', 'SQLite'] as const)('over a store in %s with keys and s
 
   test('D1 the emergency overlay denies from the next step on, and can be lifted', async () => {
     const turnpike = await opened(next());
-    const agent = await turnpike.startAgent();
+    const agent = await turnpike.startAgent({ case: 'case-local' });
     expect(await agent.submit(WRITE())).toMatchObject({ outcome: 'SUCCESS' });
     const files = overlayFiles(turnpike.state!.overlay, turnpike.keys!.keys);
     const issued_at_utc = '2026-01-01T00:00:00.000Z';
@@ -149,7 +149,7 @@ describe.each(['memory', 'SQLite'] as const)('over a store in %s with keys and s
     const turnpike = await opened(next());
     expect(statSync(state().control).mode & 0o777).toBe(0o600);
     const client = (await connectControl(state().control))!;
-    const agent = await client.startAgent({}, null);
+    const agent = await client.startAgent({ case: 'case-local' }, null);
     expect(await agent.submit(THINK())).toMatchObject({ outcome: 'SUCCESS' });
     await agent.end();
     await client.close();
@@ -413,7 +413,7 @@ describe('each part alone', () => {
     const rules = [{ rule_id: 'deny-1', reason: 'An incident.', action: 'WRITE_FILE' }];
     for (const parts of [{}, PARTS()]) {
       const turnpike = await opened(memoryStore(), { ...parts, overlay: { current: () => ({ epoch: 1, rules }) } });
-      const agent = await turnpike.startAgent();
+      const agent = await turnpike.startAgent({ case: 'case-local' });
       expect(await agent.submit(WRITE())).toMatchObject({ outcome: 'DENIED' });
       await turnpike.close();
     }

@@ -17,7 +17,7 @@ test('D15 an opening that accepts a missing head logs a warning with the size an
   const run = async (state: string): Promise<void> => {
     const store = memoryStore({ state: memory });
     const turnpike = await openTurnpike({ store, sandbox: join(folder, 'sandbox'), state: join(folder, state), log });
-    await (await turnpike.startAgent()).end();
+    await (await turnpike.startAgent({ case: 'case-local' })).end();
     await turnpike.close();
   };
   await run('first');

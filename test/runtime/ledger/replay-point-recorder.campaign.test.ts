@@ -123,7 +123,7 @@ test('U-06: the writer continues its points after a failure and a restart', asyn
     db.close();
   };
   exec(`CREATE TRIGGER breakage BEFORE INSERT ON blocks BEGIN SELECT RAISE(ABORT, 'broken'); END`);
-  await expect(turnpike.startAgent()).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+  await expect(turnpike.startAgent({ case: 'case-local' })).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
   exec('DROP TRIGGER breakage');
   await turnpike.restart();
   await work(turnpike, 4);

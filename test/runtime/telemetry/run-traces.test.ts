@@ -108,7 +108,7 @@ describe('a run tree that no caller traces', () => {
 
   test('continues the same trace in the next process, whose run ends the span that the first began', async () => {
     const first = await Bench.open({ telemetry });
-    const { run_id } = await first.turnpike.remoteAgents.start({});
+    const { run_id } = await first.turnpike.remoteAgents.start({ case: 'case-local' });
     await first.turnpike.remoteAgents.submit(run_id, proposal('THINK'));
     await first.turnpike.close();
     await telemetry.close();

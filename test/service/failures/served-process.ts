@@ -133,7 +133,7 @@ export class ServedProcess {
   /** Waits until both addresses are printed, and starts an agent run. */
   async begin(): Promise<void> {
     await this.until('it prints its address', () => this.url !== '');
-    const started = await this.ask('/agents', { method: 'POST', body: '{}' });
+    const started = await this.ask('/agents', { method: 'POST', body: '{"case":"case-local"}' });
     this.#run = (JSON.parse(started.text) as { run_id: string }).run_id;
   }
 

@@ -47,7 +47,7 @@ async function freePort(): Promise<number> {
 async function stepOver(url: string): Promise<unknown> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const post = (path: string, body: string) => fetch(`${url}${path}`, { method: 'POST', headers, body });
-  const { run_id } = (await (await post('/api/v1/agents', '{}')).json()) as { run_id: string };
+  const { run_id } = (await (await post('/api/v1/agents', '{"case":"case-local"}')).json()) as { run_id: string };
   return ((await (await post(`/api/v1/agents/${run_id}/steps`, proposal('THINK'))).json()) as { outcome: string })
     .outcome;
 }

@@ -7,6 +7,7 @@ import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import type { TokenRecord } from '../../../src/contract/token.js';
 import { serveTurnpike, type ServeOptions, type TurnpikeServer } from '../../../src/service/http/serve.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
+import { TEST_CASE } from '../../fixtures/in-one-case.js';
 import { ledgerSource } from '../../fixtures/ledger-source.js';
 
 export class HttpBench {
@@ -52,6 +53,7 @@ export class HttpBench {
       log: winstonLog('silent'),
       // The test clock fires no timers, so no work may wait for its share of the time.
       admission: { bulkShare: 1_000 },
+      agent: { case: TEST_CASE },
       ...serving,
     });
     return new HttpBench(bench, server, records);

@@ -57,7 +57,7 @@ test(
       fetch(`${url}/api/v1/agents${path}`, { method: 'POST', headers, body });
     const acknowledged: string[] = [];
     const work = async (): Promise<void> => {
-      const { run_id } = (await (await post('', '{}')).json()) as { run_id: string };
+      const { run_id } = (await (await post('', '{"case":"case-local"}')).json()) as { run_id: string };
       for (;;) {
         const response = await post(
           `/${run_id}/steps`,

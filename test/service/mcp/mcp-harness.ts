@@ -16,12 +16,19 @@ import {
 } from '../../../src/service/mcp/mcp-service.js';
 import { sdkServer } from '../../../src/service/mcp/sdk-server.js';
 import type { Bench } from '../../fixtures/bench.js';
+import { TEST_CASE } from '../../fixtures/in-one-case.js';
 
 export const silent = winstonLog('silent');
 
 /** An MCP service on a test Turnpike, with the policy of that Turnpike. */
 export const serviceOn = (bench: Bench, options: Partial<McpOptions> = {}): McpService =>
-  mcpService({ turnpike: bench.turnpike, policies: manifestPolicySource(bench.contract), log: silent, ...options });
+  mcpService({
+    turnpike: bench.turnpike,
+    policies: manifestPolicySource(bench.contract),
+    log: silent,
+    ...options,
+    agent: { case: TEST_CASE, ...options.agent },
+  });
 
 let connections = 0;
 

@@ -13,7 +13,7 @@ test('the policy allows sum.mjs, and denies a shell script', async () => {
   const home = await mkdtemp(join(tmpdir(), 'turnpike-'));
   const turnpike = await openTurnpike({ home, contract: 'contract' });
   try {
-    const agent = await turnpike.startAgent();
+    const agent = await turnpike.startAgent({ case: 'case-0001' });
     const outcomes = [];
     for (const line of (await read('proposals.jsonl')).trim().split('\n')) {
       outcomes.push((await agent.submit(line)).outcome);

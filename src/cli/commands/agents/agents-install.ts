@@ -13,6 +13,7 @@ import { packageFile } from '../../../runtime/shipped-contract.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand, CommandArguments } from '../../command.js';
 import type { Io } from '../../io.js';
+import { CASE_DEFAULT } from '../../options/case-default.js';
 import {
   LEVEL_OPTION,
   parseClient,
@@ -37,7 +38,7 @@ export const agentsInstall: CliCommand = {
     PROFILE_OPTION,
     LEVEL_OPTION,
     PROJECT_OPTION,
-    { name: 'case', value: 'ID', help: 'the case of its sessions (default case-local)' },
+    { name: 'case', value: 'ID', help: `the case of its sessions (default ${CASE_DEFAULT})` },
     { name: 'actor', value: 'NAME', help: 'the actor of its sessions (default: the name of the client)' },
     { name: 'lane', value: 'ID', help: 'the lane of its sessions (default CODING)' },
     { name: 'role', value: 'ID', help: 'the role of its sessions (default CODING_AGENT)' },
@@ -98,7 +99,7 @@ function targetOf({ client, level, project }: InstallPlace, args: CommandArgumen
     home: homeOf(args, io).home,
     // The settings of the user are for every project.
     ...(level === 'project' ? { project } : {}),
-    case: args.text('case') ?? 'case-local',
+    case: args.text('case') ?? CASE_DEFAULT,
     ...(actor === undefined ? {} : { actor }),
     ...(lane === undefined ? {} : { lane }),
     ...(role === undefined ? {} : { role }),

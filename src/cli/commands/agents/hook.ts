@@ -1,6 +1,7 @@
 import { usageError } from '../../../errors.js';
 import { CLIENTS } from '../../../hooks/hook-event.js';
 import { HOOK_TIMEOUT_MS } from '../../hook/hook-arguments.js';
+import { CASE_DEFAULT } from '../../options/case-default.js';
 import type { CliCommand } from '../../command.js';
 
 /** `turnpike hook`: its help. `main.ts` runs it without loading the other commands (`run-hook.ts`). */
@@ -12,7 +13,7 @@ export const hook: CliCommand = {
   options: [
     { name: 'home', value: 'DIR', help: 'the home directory that `turnpike serve --hooks` has open' },
     { name: 'project', value: 'DIR', help: 'the folder of the project (default: the one that the client names)' },
-    { name: 'case', value: 'ID', help: 'the case of the session (default case-local)' },
+    { name: 'case', value: 'ID', help: `the case of the session (default ${CASE_DEFAULT})` },
     { name: 'actor', value: 'NAME', help: 'the actor of the session (default: the name of the client)' },
     { name: 'person', value: 'NAME', help: 'the person behind the actor (default: the user of this machine)' },
     { name: 'role', value: 'ID', help: 'the role of the session (default CODING_AGENT)' },

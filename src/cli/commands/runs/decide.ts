@@ -12,6 +12,7 @@ import {
 } from '../../../runtime/decisions/evaluation.js';
 import { withHomeAccess } from '../../home-access.js';
 import type { Io } from '../../io.js';
+import { CASE_DEFAULT } from '../../options/case-default.js';
 import { requireOption } from '../../options/person-options.js';
 import { parseJsonObject, readBeginning } from '../../payloads.js';
 import { createPainter, escapeText, jsonLine } from '../../text/terminal.js';
@@ -27,7 +28,7 @@ export const decide: CliCommand = {
   options: [
     { name: 'role', value: 'ID', help: 'the role of the subject' },
     { name: 'lane', value: 'ID', help: 'the lane (default: the lane of agents)' },
-    { name: 'case', value: 'ID', help: 'the case (default: the case of agents)' },
+    { name: 'case', value: 'ID', help: `the case (default ${CASE_DEFAULT})` },
     {
       name: 'key',
       value: 'TEXT',
@@ -56,12 +57,12 @@ export const decide: CliCommand = {
 
 /** @throws UsageError */
 function callerOf({ subject }: Evaluation, args: CommandArguments) {
-  const [lane, case_id, key] = [args.text('lane'), args.text('case'), args.text('key')];
+  const [lane, key] = [args.text('lane'), args.text('key')];
   return {
     actor: subject.id,
     role: requireOption(decide, args, 'role'),
     ...(lane === undefined ? {} : { lane }),
-    ...(case_id === undefined ? {} : { case: case_id }),
+    case: args.text('case') ?? CASE_DEFAULT,
     ...(key === undefined ? {} : { key }),
   };
 }

@@ -6,6 +6,7 @@ import { parseScope } from '../../agent-command.js';
 import { quoteArgument, commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, CommandOption } from '../../command.js';
 import { withHomeAccess } from '../../home-access.js';
+import { CASE_DEFAULT, CASE_HELP } from '../../options/case-default.js';
 import { readSpecFromStdin, parseCaller, callerOptions } from '../../session-command.js';
 import { printAnswer } from '../../text/session-text.js';
 
@@ -30,7 +31,7 @@ const SWITCHES: readonly { readonly name: string; readonly key: SwitchKey; reado
 ];
 
 const OPTIONS: readonly CommandOption[] = [
-  { name: 'case', value: 'ID', help: 'the case whose sandbox the agent works in (default case-local)' },
+  { name: 'case', value: 'ID', help: CASE_HELP },
   { name: 'agent', value: 'NAME', help: 'the name of the agent, for the audit (default agent)' },
   { name: 'agent-role', value: 'ID', help: 'the role of the agent runs (default SANDBOX_AGENT)' },
   { name: 'lane', value: 'ID', help: 'the lane of tasks that name no lane (default SANDBOX_FILES)' },
@@ -90,7 +91,7 @@ function parseStartOptions(args: CommandArguments): Omit<StartSessionOptions, 's
     throw commandUsageError(sessionStart, `--${name} takes ${known.join(', ')}, not ${quoteArgument(value)}`);
   };
   return {
-    ...named('case', 'case'),
+    case: args.text('case') ?? CASE_DEFAULT,
     ...named('actor', 'agent'),
     ...named('agentRole', 'agent-role'),
     ...named('lane', 'lane'),

@@ -109,10 +109,14 @@ function decider(
   key?: string,
 ): (evaluation: Evaluation) => Promise<ActionDecision> {
   const { actor, person, role } = principal;
-  const case_id = query.case ?? principal.case ?? agent.case ?? AGENT_DEFAULTS.case;
+  const case_id = query.case ?? principal.case ?? agent.case;
   checkTokenCase(principal, case_id);
   const lane = query.lane ?? agent.lane ?? AGENT_DEFAULTS.lane;
-  const caller = { actor, role, lane, case: case_id, ...(person === undefined ? {} : { person }) };
+  const caller = {
+    ...{ actor, role, lane },
+    ...(case_id === undefined ? {} : { case: case_id }),
+    ...(person === undefined ? {} : { person }),
+  };
   return (evaluation) => {
     checkSubject(evaluation, principal);
     return turnpike.decide({ ...toToolCall(evaluation), ...caller, ...(key === undefined ? {} : { key }) });

@@ -36,14 +36,14 @@ export const HOOK_ROUTES: readonly Route[] = [
     async handle({ principal, params: { client }, query, body }, { turnpike }) {
       const { hooks } = turnpike;
       if (hooks === null) throw new RefusalError('NOT_FOUND');
-      const case_id = query.case ?? principal.case ?? 'case-local';
+      const case_id = query.case ?? principal.case ?? undefined;
       checkTokenCase(principal, case_id);
       const caller = {
         actor: principal.actor,
         ...(principal.person === undefined ? {} : { person: principal.person }),
         role: principal.role,
         lane: query.lane ?? 'CODING',
-        case: case_id,
+        ...(case_id === undefined ? {} : { case: case_id }),
         project: query.project,
       };
       const event = parseHookEvent(Buffer.from(body).toString('utf8'));

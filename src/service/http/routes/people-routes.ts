@@ -68,7 +68,7 @@ const VotesShape = Type.Object(
   closed,
 );
 const starterProperties = {
-  case: CaseId,
+  case: Type.Optional(CaseId),
   lane: Type.Optional(Identifier),
   scope: Type.Optional(Scope),
   correlation: Type.Optional(Identifier),
@@ -178,7 +178,7 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     responses: STARTED_RESPONSES,
     async handle({ principal, body }, { turnpike }) {
       const { record, ...rest } = body;
-      const promotion = { ...rest, record: record as JsonObject, ...starterIdentity(principal, body.case) };
+      const promotion = { ...rest, record: record as JsonObject, ...starterOf(principal, body.case) };
       return respondStarted(await turnpike.promote(promotion), turnpike);
     },
   }),
@@ -193,10 +193,16 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     async handle({ principal, body }, { turnpike, exports, audit }) {
       const { name, format = 'folder', ...rest } = body;
       const { id: token, actor, role } = principal;
-      await audit({ token, actor, role, route: '/api/v1/exports', subject: { case: body.case } });
+      await audit({
+        token,
+        actor,
+        role,
+        route: '/api/v1/exports',
+        subject: { case: body.case ?? principal.case ?? '' },
+      });
       makeFolder(exports);
       const destination = join(exports, format === 'zip' ? `${name}.zip` : name);
-      const run = await turnpike.export({ ...rest, format, destination, ...starterIdentity(principal, body.case) });
+      const run = await turnpike.export({ ...rest, format, destination, ...starterOf(principal, body.case) });
       return respondStarted(run, turnpike);
     },
   }),
@@ -238,10 +244,16 @@ function voterOf(principal: Principal): Approver {
   };
 }
 
-function starterIdentity(principal: Principal, requestedCase: string): Pick<RunStarter, 'actor' | 'role' | 'person'> {
-  checkTokenCase(principal, requestedCase);
-  const { actor, role, person } = principal;
-  return person === undefined ? { actor, role } : { actor, role, person };
+/** The caller, in the case of the request or of the token. @throws RefusalError RIGHT_MISSING for another case */
+function starterOf(principal: Principal, requestedCase: string | undefined): RunStarter {
+  const { actor, role, person, case: bound } = principal;
+  const case_id = requestedCase ?? bound ?? undefined;
+  checkTokenCase(principal, case_id);
+  return {
+    ...{ actor, role },
+    ...(person === undefined ? {} : { person }),
+    ...(case_id === undefined ? {} : { case: case_id }),
+  };
 }
 
 async function respondStarted({ run_id, digest }: HighRiskRun, turnpike: Turnpike): Promise<RouteResponse> {

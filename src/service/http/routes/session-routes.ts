@@ -19,8 +19,15 @@ import { isWithheldByLane, type ContentLedger } from './step-contents.js';
 const SessionId = Type.String({ minLength: 1, maxLength: 160, pattern: '^[A-Za-z0-9_]+$' });
 const SessionParams = Type.Object({ session_id: SessionId }, closed);
 const Id = Type.String({ minLength: 1, maxLength: 160 });
-const { spec_id, spec, idempotency_key, heartbeat, context_usage_pct, estimated_tokens_used } =
-  TaskArguments.properties;
+const {
+  spec_id,
+  spec,
+  case: case_id,
+  idempotency_key,
+  heartbeat,
+  context_usage_pct,
+  estimated_tokens_used,
+} = TaskArguments.properties;
 
 const OverrideBody = {
   reason_code: OneOf(OVERRIDE_REASONS),
@@ -115,7 +122,7 @@ export const SESSION_ROUTES: readonly Route[] = [
     path: '/api/v1/sessions',
     summary: 'Start a session of a spec',
     rights: ['sessions'],
-    body: Type.Object({ spec_id, spec, idempotency_key }, closed),
+    body: Type.Object({ spec_id, spec, case: case_id, idempotency_key }, closed),
     responses: SESSION_RESPONSES,
     handle: ({ principal, body }, service) =>
       withSessionTools(principal, service, (tools) =>

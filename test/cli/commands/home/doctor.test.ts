@@ -52,7 +52,7 @@ describe('doctor', () => {
     const after = contentOf(place).filter((line) => !/^ledger\.db-(?:shm|wal) /.test(line));
     expect(after).toEqual(before.filter((line) => !/^ledger\.db-(?:shm|wal) /.test(line)));
     const service = await openTurnpike({ home: home(place) });
-    const agent = await service.startAgent({ link: 'remote' });
+    const agent = await service.startAgent({ case: 'case-local', link: 'remote' });
     expect(await examine(place)).toMatchObject({ code: 0, problems: [] });
     await agent.end();
     await service.close();
@@ -141,7 +141,7 @@ describe('doctor', () => {
     const place = copy('clock');
     const clock = { now: () => Date.parse('2199-01-01T00:00:00.000Z'), wake: () => () => undefined };
     const later = await openTurnpike({ home: home(place), clock });
-    await (await later.startAgent()).end();
+    await (await later.startAgent({ case: 'case-local' })).end();
     await later.close();
     expect((await examine(place)).problems).toEqual([
       { subject: 'clock', level: 'problem', text: expect.stringContaining('2199') },

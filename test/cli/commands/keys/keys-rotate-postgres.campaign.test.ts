@@ -100,7 +100,7 @@ describeOnPostgres('keys rotate --signing on PostgreSQL', () => {
       keys.push(vkey());
       expect(keys[1]).not.toBe(keys[0]);
       network.loss = 'none';
-      await expect(service.startAgent()).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      await expect(service.startAgent({ case: 'case-local' })).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
       await expect(service.restart()).rejects.toMatchObject({
         code: 'LEDGER_CONFLICT',
         message: expect.stringContaining('the key of the ledger was rotated'),

@@ -164,7 +164,7 @@ describe('ledger archive', () => {
     const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
     const options = { home: at('.turnpike'), contract: at('contract'), log };
     const there = await openTurnpike(options);
-    const { run_id } = await there.remoteAgents.start({});
+    const { run_id } = await there.remoteAgents.start({ case: 'case-local' });
     expect(await look('ledger', 'archive', 'locked')).toMatchObject({
       code: 3,
       stderr: expect.stringMatching(/^LEDGER_LOCKED/),

@@ -65,7 +65,7 @@ describe('ledger erase', () => {
 
   test('is executed by the process that owns the home directory, and refused while a run is active', async () => {
     const held = await openTurnpike({ home: home() });
-    const agent = await held.startAgent();
+    const agent = await held.startAgent({ case: 'case-local' });
     await agent.submit(think());
     expect(await erase('--yes')).toMatchObject({
       code: 1,

@@ -118,8 +118,8 @@ describe('D13 while another process owns the home directory', () => {
   });
 
   test('cannot reach a run of another agent, an attached run or an unknown one', async () => {
-    const attached = await holder.startAgent({});
-    const other = await holder.startAgent({ actor: 'somebody', link: 'remote' });
+    const attached = await holder.startAgent({ case: 'case-local' });
+    const other = await holder.startAgent({ case: 'case-local', actor: 'somebody', link: 'remote' });
     for (const run_id of [attached.run_id, other.run_id, 'run_000000000000000000000.1']) {
       const stdin = talk(calling(1, 'propose', { proposal: '{}', run_id }));
       const { stdout } = await turnpike(folder, ['mcp'], { stdin });
@@ -137,7 +137,7 @@ describe('D13 while another process owns the home directory', () => {
 
   test('a client that disconnects leaves its run active', async () => {
     const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
-    const { run_id } = await client.remoteAgents(null).start({ actor: 'claude', idleMs: 60_000 });
+    const { run_id } = await client.remoteAgents(null).start({ case: 'case-local', actor: 'claude', idleMs: 60_000 });
     await client.close();
     while (holder.control?.connections !== 0) await new Promise((resolve) => setTimeout(resolve, 5));
     expect(await holder.remoteAgents.find(run_id)).toMatchObject({ actor: 'claude', ended: null });

@@ -146,7 +146,7 @@ async function startSession(turnpike: Turnpike, folder: string): Promise<void> {
   const tasks = ['one', 'two'].map((id) => ({ id, title: id, instruction: `Do ${id}.` }));
   const spec = { spec_version: 1, id: 'small', title: 'Small', phases: [{ id: 'only', title: 'Only', tasks }] };
   writeFileSync(join(folder, 'spec.json'), JSON.stringify(spec));
-  const { data } = await turnpike.sessions.start({ spec: join(folder, 'spec.json'), by });
+  const { data } = await turnpike.sessions.start({ spec: join(folder, 'spec.json'), case: 'case-local', by });
   await turnpike.sessions.next(data?.session_id ?? '', { context_usage_pct: 1 }, by);
 }
 
