@@ -37,6 +37,7 @@ export class RunError extends CodedError<
   | 'RUN_ENDED' // the run is in a terminal state
   | 'RUN_UNKNOWN' // no run has this id
   | 'RUN_KEY_CONFLICT' // another actor, person, role, lane or case has the run of this key
+  | 'IDEMPOTENCY_CONFLICT' // the id of the request was used for another payload; recorded
   | 'AGENT_BUSY' // 64 proposals are already queued for this agent run
   | 'INVALID_STATE_TRANSITION' // the lifecycle table has no such transition; recorded in the audit (C50)
   | 'ACT_DENIED' // policy denies the act of an operator
@@ -51,6 +52,12 @@ export class RunError extends CodedError<
 > {
   override readonly name = 'RunError';
 }
+
+export const idempotencyConflict = (): RunError =>
+  new RunError({
+    code: 'IDEMPOTENCY_CONFLICT',
+    message: 'the id of this request was used for another one: use a new id',
+  });
 
 /**
  * A step is durable and has its response, but the log does not include it within the time that a caller with

@@ -5,6 +5,7 @@ import type { JsonObject } from '../contract/json.js';
 import { usageError } from '../errors.js';
 import type { Tool } from '../runtime/effects/define-effects.js';
 import type { RunRequest } from '../runtime/agents/run-requests.js';
+import { countAnsweredCalls } from './answered-calls.js';
 import { SdkCalls, type GovernedRun, type SdkToolCall } from './sdk-calls.js';
 import { registerSdkTool, WaitingCalls, type RegisteredTool, type SdkTool, type ToolFacts } from './sdk-tool.js';
 
@@ -51,10 +52,11 @@ export async function governTools<TOOLS extends ToolSet>(
     sdkTools.set(name, sdkTool);
     registered.set(name, registerSdkTool(sdkTool, facts[name] ?? {}, waiting));
   }
-  const callOf = (name: string, id: string, input: unknown): SdkToolCall => {
+  const callOf = (name: string, input: unknown, { toolCallId: id, messages = [] }: CallOptions): SdkToolCall => {
     const tool = registered.get(name);
     if (tool === undefined) throw usageError(`there is no governed tool ${name}`);
-    return { id, tool, input: input as JsonObject };
+    const place = countAnsweredCalls(messages, { toolCallId: id, input });
+    return { id, place, tool, input: input as JsonObject };
   };
   return {
     definitions: [...registered.values()].map(({ tool }) => tool),
@@ -67,17 +69,22 @@ export async function governTools<TOOLS extends ToolSet>(
           // What the schema of the tool refuses is proposed too, so that it is recorded.
           inputSchema: jsonSchema(sdkTools.get(name)?.inputSchema ?? {}),
           needsApproval: async (input: unknown, options: ApprovalOptions) =>
-            (await calls.needsApproval(callOf(name, options.toolCallId, input))) ||
+            (await calls.needsApproval(callOf(name, input, options))) ||
             asksItself(tool, sdkTools.get(name), input as JsonObject, options),
-          execute: (input: unknown, options: { readonly toolCallId: string }) =>
-            calls.execute(callOf(name, options.toolCallId, input), options),
+          execute: (input: unknown, options: CallOptions) => calls.execute(callOf(name, input, options), options),
         },
       ]);
       return Object.fromEntries(governed) as TOOLS;
     },
     requestOf: (of, { toolName, toolCallId, input }) =>
-      new SdkCalls(of, waiting).requestOf(callOf(toolName, toolCallId, input)),
+      new SdkCalls(of, waiting).requestOf(callOf(toolName, input, { toolCallId })),
   };
+}
+
+/** What the SDK says of a call: its id, and the conversation before it. */
+interface CallOptions {
+  readonly toolCallId: string;
+  readonly messages?: readonly unknown[];
 }
 
 type ApprovalOptions = Parameters<Extract<ToolSet[string]['needsApproval'], (...given: never) => unknown>>[1];

@@ -141,5 +141,7 @@ class GovernedTool extends DynamicStructuredTool {
 function callIn(name: string, tool: RegisteredTool, config: ToolRunnableConfig | undefined): SdkToolCall {
   const { id, args } = config?.toolCall ?? {};
   if (id === undefined) throw usageError(`call the tool ${name} with a tool call that has an id`);
-  return { id, tool, input: args as JsonObject };
+  // A graph that is resumed or begun again has the same numbers of steps.
+  const step: unknown = config?.metadata?.['langgraph_step'];
+  return { id, place: typeof step === 'number' ? step : null, tool, input: args as JsonObject };
 }

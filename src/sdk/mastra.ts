@@ -122,13 +122,14 @@ function governedTool(tool: MastraToolLike, registered: RegisteredTool, calls: S
   const needsApproval = async (input: Json, context?: object): Promise<boolean> =>
     (await calls.needsApproval({
       id: JSON.stringify(['approval', registered.name, input]),
+      place: null,
       tool: registered,
       input,
     })) || asksItself(tool, input, context);
   const execute = (input: Json, context: CallContext = {}): Promise<Json> => {
     const id = context.agent?.toolCallId;
     if (id === undefined) throw usageError(`call the tool ${registered.name} with a tool call that has an id`);
-    return calls.execute({ id, tool: registered, input }, context);
+    return calls.execute({ id, place: null, tool: registered, input }, context);
   };
   const own = {
     ...{ execute, requireApproval: needsApproval, needsApprovalFn: needsApproval },

@@ -90,13 +90,17 @@ function sdkToolOf(tool: FunctionToolLike): SdkTool {
 
 interface InvokeOptions {
   readonly runContext: object;
-  readonly details: { readonly signal?: AbortSignal; readonly toolCall?: { readonly callId?: string } };
+  readonly details: {
+    readonly signal?: AbortSignal;
+    /** `id` is that of the item, or of the answer with the call. */
+    readonly toolCall?: { readonly callId?: string; readonly id?: string };
+  };
 }
 
 function governedTool(tool: FunctionToolLike, registered: RegisteredTool, calls: SdkCalls): FunctionToolLike {
-  const callOf = (id: string | undefined, input: Json): SdkToolCall => {
+  const callOf = (id: string | undefined, input: Json, place: string | null = null): SdkToolCall => {
     if (id === undefined) throw usageError(`call the tool ${tool.name} with a tool call that has an id`);
-    return { id, tool: registered, input };
+    return { id, place, tool: registered, input };
   };
   return {
     ...tool,
@@ -105,7 +109,8 @@ function governedTool(tool: FunctionToolLike, registered: RegisteredTool, calls:
     invoke: async (runContext, text, details) => {
       const options: InvokeOptions = { runContext, details: { ...(details as InvokeOptions['details'] | undefined) } };
       try {
-        return await calls.execute(callOf(options.details.toolCall?.callId, parseInput(text)), options);
+        const { callId, id: place = null } = options.details.toolCall ?? {};
+        return await calls.execute(callOf(callId, parseInput(text), place), options);
       } catch (error) {
         // As the SDK does by default: an error ends the run of the agent, and a text is for the model.
         if (error instanceof GovernedCallError) return `Error: ${error.message}`;

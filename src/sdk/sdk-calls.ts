@@ -1,7 +1,10 @@
-// The calls of an SDK in one agent run: each is a proposal of CALL_TOOL, whose id follows from the SDK's id of the
-// call. So the same call, also after a restart, gets the recorded response, and executes nothing again (0066).
+// The calls of an SDK in one agent run: each is a proposal of CALL_TOOL. Its id follows from the SDK's id of the call,
+// its place in the conversation, and its input. So the same call, also after a restart, gets the recorded response, and
+// executes nothing again (0066). Some model services number the calls of each answer (`call_0`), so an id alone does
+// not identify a call (0078).
 
 import { canonicalJson } from '../contract/canonical-json.js';
+import { sha256 } from '../contract/hash.js';
 import type { Json, JsonObject } from '../contract/json.js';
 import { nameUuid } from '../contract/name-uuid.js';
 import type { StepResponse } from '../contract/run/response.js';
@@ -18,8 +21,10 @@ const RUN_ENDED = 'Turnpike: the run of this agent has ended, so no call is exec
 
 /** One call of a tool, as the SDK has it. */
 export interface SdkToolCall {
-  /** The SDK's id of the call: the same after a restart, and another one for another call. */
+  /** The SDK's id of the call: the same after a restart. */
   readonly id: string;
+  /** Where the call is in its conversation: the same after a restart. Null if the SDK does not say. */
+  readonly place: string | number | null;
   readonly tool: RegisteredTool;
   /** What the model has given, whether it is valid or not. */
   readonly input: Json;
@@ -66,6 +71,8 @@ export class SdkCalls {
    * @throws GovernedCallError
    */
   async execute(call: SdkToolCall, options: unknown): Promise<Json> {
+    const name = canonicalJson([this.#of.run.run_id, this.#key(call, 0)]);
+    if (call.place === null && this.#waiting.isAnswered(name)) await this.#refuseRepeated(call);
     const { response, pending } = await this.#propose(call, options);
     if (pending !== null)
       throw new GovernedCallError({
@@ -73,8 +80,25 @@ export class SdkCalls {
         message: 'approval pending: a person has to approve this call. Repeat it after the approval.',
       });
     const { isSuccess, isDenied, message } = readResponse(response);
-    if (isSuccess) return outputIn(response.result as JsonObject | null);
+    if (isSuccess) {
+      this.#waiting.noteAnswered(name);
+      return outputIn(response.result as JsonObject | null);
+    }
     throw new GovernedCallError({ code: isDenied ? 'CALL_DENIED' : 'CALL_FAILED', message });
+  }
+
+  /**
+   * An equal call with the same id, after its output was returned: nothing says whether it is another call, so it gets
+   * neither a second execution nor the output of the first. The refusal is recorded.
+   * @throws GovernedCallError
+   */
+  async #refuseRepeated({ tool, input, ...call }: SdkToolCall): Promise<never> {
+    const key = this.#key({ tool, input, ...call }, 0);
+    await this.#respond(toolCallPayload(key, tool.name, { repeated: tool.encode(input) }), key).catch(ignoreConflict);
+    throw new GovernedCallError({
+      code: 'CALL_FAILED',
+      message: 'Turnpike: an equal call with the same id has its output, so this one is not executed. Use another id.',
+    });
   }
 
   /** Proposes the call until its response is not that of a request whose approval was decided meanwhile. */
@@ -114,9 +138,14 @@ export class SdkCalls {
     }
   }
 
-  #key({ id }: SdkToolCall, attempt: number): string {
-    return nameUuid(canonicalJson(['sdk call', this.#of.run.run_id, id, attempt]));
+  #key({ id, place, tool, input }: SdkToolCall, attempt: number): string {
+    const digest = sha256(canonicalJson([tool.name, tool.encode(input)]));
+    return nameUuid(canonicalJson(['sdk call', this.#of.run.run_id, id, place, digest, attempt]));
   }
+}
+
+function ignoreConflict(error: unknown): void {
+  if (!(error instanceof RunError) || error.code !== 'IDEMPOTENCY_CONFLICT') throw error;
 }
 
 const payloadOf = ({ tool, input }: SdkToolCall, id: string): Uint8Array =>

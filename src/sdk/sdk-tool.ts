@@ -57,9 +57,24 @@ export interface RegisteredTool {
   readonly encode: (input: Json) => Json;
 }
 
-/** The options of calls that are about to be executed, by agent run, tool and input. */
+/** How many of the last answered calls are in memory. */
+const ANSWERED_MAX = 16_384;
+
+/** The options of calls that are about to be executed, by agent run, tool and input; and the answered calls. */
 export class WaitingCalls {
   readonly #options = new Map<string, unknown[]>();
+  readonly #answered = new Set<string>();
+
+  /** Whether the output of a call was returned in this process. */
+  isAnswered(name: string): boolean {
+    return this.#answered.has(name);
+  }
+
+  noteAnswered(name: string): void {
+    this.#answered.add(name);
+    const [oldest] = this.#answered;
+    if (this.#answered.size > ANSWERED_MAX && oldest !== undefined) this.#answered.delete(oldest);
+  }
 
   add(key: CallOfRun, options: unknown): void {
     const text = textOf(key);

@@ -9,8 +9,13 @@ const EXPIRY_MS = 61 * 60_000;
 /**
  * Runs every scenario with one SDK.
  * @param asksItself whether a tool of the SDK may want an approval of its own
+ * @param repeatsIds whether the SDK calls a tool again whose call has the id of an answered one
  */
-export function testGovernedTools(name: string, driver: SdkDriver, { asksItself = true } = {}): void {
+export function testGovernedTools(
+  name: string,
+  driver: SdkDriver,
+  { asksItself = true, repeatsIds = true } = {},
+): void {
   describe(`0066: tools of ${name}`, () => {
     let sdk: SdkBench;
     beforeEach(() => {
@@ -139,6 +144,8 @@ export function testGovernedTools(name: string, driver: SdkDriver, { asksItself 
       expect((await sdk.shape()).filter((entry) => entry.startsWith('step'))).toEqual(['step SUCCESS']);
     });
 
+    if (repeatsIds) testRepeatedIds(() => sdk);
+
     test('parallel calls each have their output', async () => {
       const numbers = [0, 1, 2, 3, 4, 5, 6, 7];
       const { results } = await (
@@ -153,5 +160,26 @@ export function testGovernedTools(name: string, driver: SdkDriver, { asksItself 
       expect(results).toEqual({ c1: { noted: 'a' } });
       expect(await sdk.shape()).toEqual([...AGENT, 'created tool_gateway', 'tool success', 'step SUCCESS']);
     });
+  });
+}
+
+/** 0078: the scenario of a model service that numbers the calls of each answer. */
+export function testRepeatedIds(sdk: () => SdkBench): void {
+  test('a service that numbers the calls of each answer: no call gets the output of another one', async () => {
+    const conversation = await sdk().open();
+    const first = await conversation.ask([call('call_0', 'note', { text: 'a' })]);
+    expect(first.results).toEqual({ call_0: { noted: 'a' } });
+    const second = await conversation.ask([call('call_0', 'note', { text: 'b' })]);
+    expect(second.results).toEqual({ call_0: { noted: 'b' } });
+    // An equal call of a later answer: executed where the SDK says where it is, else refused. Both are recorded.
+    const third = await conversation.ask([call('call_0', 'note', { text: 'a' })]);
+    const isRefused = String(third.results['call_0']).startsWith('error: ');
+    if (!isRefused) expect(third.results).toEqual({ call_0: { noted: 'a' } });
+    expect(sdk().world.effects).toEqual(isRefused ? ['note a', 'note b'] : ['note a', 'note b', 'note a']);
+    expect((await sdk().shape()).filter((entry) => entry.startsWith('step'))).toHaveLength(3);
+    // Another process with the same messages executes nothing of that again.
+    const again = await (await sdk().open()).ask([call('call_0', 'note', { text: 'a' })]);
+    expect(again.results).toEqual({ call_0: { noted: 'a' } });
+    expect(sdk().world.effects.slice(3)).toEqual([]);
   });
 }

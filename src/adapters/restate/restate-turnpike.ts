@@ -15,7 +15,11 @@ interface RunEnd {
 /** The part of a `Turnpike` that the service uses. */
 export interface RestateTurnpike {
   /** As `Turnpike.respond`. */
-  respond(run_id: string, raw: Uint8Array, options: { readonly inputId: string }): Promise<string>;
+  respond(
+    run_id: string,
+    raw: Uint8Array,
+    options: { readonly inputId: string; readonly payloadSha256?: string },
+  ): Promise<string>;
   /** As `Turnpike.agent`. */
   agent(run_id: string): Promise<{ cancel(reason: string): Promise<RunEnd> } | null>;
   /** As `Turnpike.approve`. */
@@ -85,7 +89,7 @@ export async function submitStep(
   if (recorded === null && bytes === null) recorded = await find();
   if (recorded === null && bytes === null) throw refusal('PAYLOAD_UNKNOWN');
   if (recorded !== null && recorded.sha256 !== payload.sha256) throw refusal('IDEMPOTENCY_CONFLICT');
-  const response = await respond(turnpike, { run_id, input_id }, bytes ?? new Uint8Array());
+  const response = await respond(turnpike, { run_id, input_id, payload }, bytes);
   recorded ??= await find();
   // The response to a step that could not be recorded is not final.
   if (recorded === null) throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'the step is not recorded' });
@@ -100,11 +104,13 @@ export async function submitStep(
 /** A recorded step without a response has its effect still in flight, on this worker or on one that is gone. */
 async function respond(
   turnpike: RestateTurnpike,
-  { run_id, input_id }: Pick<SubmitMessage, 'run_id' | 'input_id'>,
-  bytes: Uint8Array,
+  { run_id, input_id, payload }: Pick<SubmitMessage, 'run_id' | 'input_id' | 'payload'>,
+  bytes: Uint8Array | null,
 ): Promise<string> {
+  // A payload that is recorded is no longer in the exchange.
+  const recalled = bytes === null ? { payloadSha256: payload.sha256 } : {};
   try {
-    return await turnpike.respond(run_id, bytes, { inputId: input_id });
+    return await turnpike.respond(run_id, bytes ?? new Uint8Array(), { inputId: input_id, ...recalled });
   } catch (error) {
     if (!(error instanceof RunError) || error.code !== 'RUN_ENDED') throw error;
     const isRecorded = (await turnpike.ledger.recordedProposal(rootOf(run_id), input_id)) !== null;

@@ -54,8 +54,13 @@ export interface RunEnding {
 
 /** Options of one submitted proposal. */
 export interface SubmitOptions {
-  /** The caller's id of this request: a second request with it gets the recorded response and has no effect (D4). */
+  /**
+   * The caller's id of this request: a second request with it and the same payload gets the recorded response and has
+   * no effect (D4). With another payload it is refused as IDEMPOTENCY_CONFLICT, and that is recorded.
+   */
   readonly inputId?: string;
+  /** The SHA-256 of the payload, of a caller that no longer has the payload: only a recorded response is returned. */
+  readonly payloadSha256?: string;
   /** Tokens that the agent has used since its last proposal; charged to its budget. */
   readonly tokens?: number;
   /**
@@ -82,7 +87,7 @@ export interface AgentRun {
   /**
    * Takes one raw payload through the nine phases. Proposals that arrive while one is in flight are queued. A rejected
    * or denied proposal is a response, never an error.
-   * @throws RunError RUN_ENDED, AGENT_BUSY; UsageError
+   * @throws RunError RUN_ENDED, AGENT_BUSY, IDEMPOTENCY_CONFLICT; UsageError
    */
   submit(raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
   /** Like `submit`, but returns the response as the JSON text whose hash the ledger records. */

@@ -19,6 +19,7 @@ import type { PolicyCache } from '../policy-cache.js';
 import type { EngineTelemetry } from '../telemetry/engine-telemetry.js';
 import { AgentQueue } from './agent-queue.js';
 import type { AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
+import { requireBoundPayload } from './bound-inputs.js';
 import {
   createProposalPrompt,
   createCancelInput,
@@ -154,7 +155,8 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
 
   async respond(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> {
     const bytes = payloadBytes(raw);
-    for (;;) {
+    // A caller that no longer has the payload gets a recorded response only.
+    while (options.payloadSha256 === undefined) {
       const live = await this.#findLive(run_id);
       if (live === null) break;
       // Null: the engine was restarted meanwhile, and the run may go on.
@@ -162,7 +164,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       if (response !== null) return this.#confirm(run_id, response, options);
     }
     if ((await this.findAny(run_id)) === null) throw unknownRunError(run_id);
-    return this.#confirm(run_id, await this.#recallOrReject(run_id, options.inputId), options);
+    return this.#confirm(run_id, await this.#recallOrReject(run_id, bytes, options), options);
   }
 
   /** @throws IntegrationError */
@@ -293,7 +295,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       const bytes = payloadBytes(raw);
       const proposed = await live.queue.enqueue(() => this.#propose(live, bytes, options));
       // After a restart, the client resumes a run by its id.
-      const response = proposed ?? (await this.#recallOrReject(run_id, options.inputId));
+      const response = proposed ?? (await this.#recallOrReject(run_id, bytes, options));
       // The next proposal does not wait for the log.
       return this.#confirm(run_id, response, options);
     };
@@ -339,7 +341,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       };
       const materials = [content, ...promptNote.materials];
       const { refused, repeat_of } = await this.#submit(tree_id, input, materials, inputId !== undefined);
-      if (repeat_of !== null) return await this.#recall(run_id, repeat_of);
+      if (repeat_of !== null) return await this.#recall(run_id, repeat_of, bytes, options);
       // Refused although the run goes on: another step of it takes too long.
       if (refused) throw this.#live.get(run_id) === live ? stepInFlightError(run_id) : runEndedError(run_id);
       return await this.#options.keepAlive(reply.promise);
@@ -354,10 +356,10 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   }
 
   /** A repeated request still gets its recorded response if the run has ended in the meantime. */
-  async #recallOrReject(run_id: string, inputId: string | undefined): Promise<string> {
-    const mark = await this.#findMark(run_id, inputId);
+  async #recallOrReject(run_id: string, bytes: Uint8Array, options: SubmitOptions): Promise<string> {
+    const mark = await this.#findMark(run_id, options.inputId);
     if (mark === null) throw runEndedError(run_id);
-    return this.#recall(run_id, mark.seq);
+    return this.#recall(run_id, mark.seq, bytes, options);
   }
 
   async #findMark(run_id: string, inputId: string | undefined): Promise<{ readonly seq: number } | null> {
@@ -365,10 +367,11 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     return marks.find((mark) => mark !== null) ?? null;
   }
 
-  /** The response to the proposal at `seq`, once its step has ended: it may be in flight at another worker. */
-  async #recall(run_id: string, seq: number): Promise<string> {
-    const step = this.#attachedEngine.awaitStep(rootRunIdOf(run_id), run_id, seq);
-    const found = await this.#options.keepAlive(step);
+  /** The response to the proposal at `seq`, once its step has ended. @throws RunError IDEMPOTENCY_CONFLICT */
+  async #recall(run_id: string, seq: number, bytes: Uint8Array, options: SubmitOptions): Promise<string> {
+    const engine = this.#attachedEngine;
+    await requireBoundPayload({ store: this.#options.store, engine }, { run_id, seq, bytes }, options);
+    const found = await this.#options.keepAlive(engine.awaitStep(rootRunIdOf(run_id), run_id, seq));
     if (found === null) throw runEndedError(run_id);
     return found.response;
   }
@@ -385,13 +388,11 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     // cancel.
     const isStale = this.#live.get(run_id) !== live;
     if (isStale && (await this.#attachedEngine.peek(root_run_id))?.isLive(run_id) === true) throw runEndedError(run_id);
-    const tree = await this.#attachedEngine.peek(rootRunIdOf(run_id));
+    const tree = await this.#attachedEngine.peek(root_run_id);
     const { input, materials } = createCancelInput(live.run.context, tree, reason);
     const { refused } = await this.#submit(rootRunIdOf(run_id), input, materials);
     // Refused because the run is already being cancelled, which is what the caller wants.
-    if (refused && !this.#live.has(run_id)) {
-      throw runNotCancellableError(root_run_id);
-    }
+    if (refused && !this.#live.has(run_id)) throw runNotCancellableError(root_run_id);
     return live.finished.promise;
   }
 

@@ -53,6 +53,7 @@ const ERROR_FACTORIES: ReadonlyMap<string, ErrorFactory> = new Map([
     'RUN_ENDED',
     'RUN_UNKNOWN',
     'RUN_KEY_CONFLICT',
+    'IDEMPOTENCY_CONFLICT',
     'AGENT_BUSY',
     'INVALID_STATE_TRANSITION',
     'ACT_DENIED',

@@ -26,7 +26,10 @@ export interface DecisionRequest extends DecisionCaller {
   readonly tool: string;
   /** The input of the tool: what the decision is about. At most 256 KiB as JSON. */
   readonly input: JsonObject;
-  /** While a run of the caller lasts, an equal request with the same key gets the recorded decision. */
+  /**
+   * While a run of the caller lasts, an equal request with the same key gets the recorded decision, and another one
+   * with it is refused.
+   */
   readonly key?: string;
 }
 
@@ -72,7 +75,7 @@ export class Decisions {
 
   /**
    * Decides a request and records the decision. Nothing is executed.
-   * @throws UsageError; RunError AGENT_BUSY, RUN_ENDED
+   * @throws UsageError; RunError AGENT_BUSY, RUN_ENDED, IDEMPOTENCY_CONFLICT
    */
   async decide(request: DecisionRequest): Promise<ActionDecision> {
     checkRequest(request);
@@ -90,7 +93,8 @@ export class Decisions {
 
   async #propose({ tool, input, key }: DecisionRequest, run_id: string, isExternal: boolean): Promise<ActionDecision> {
     const { agents, ids } = this.#parts;
-    const id = nameUuid(canonicalJson([run_id, tool, input, key ?? ids.draw('inp_')]));
+    // A key alone is the id of the request, so that another request with it is a conflict.
+    const id = nameUuid(canonicalJson(key === undefined ? [run_id, ids.draw('inp_')] : [run_id, 'key', key]));
     const inputId = `decide:${id}`;
     const called = isExternal ? { tool, input } : { tool: NOT_EXTERNAL_TOOL, input: { tool, input } };
     const text = await agents.respond(run_id, toolCallPayload(id, called.tool, called.input), { inputId });

@@ -1,6 +1,5 @@
 // Calls of coding agents as proposals, and the reports of their outcomes (U-08 to U-10).
 
-import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
 import type { JsonObject } from '../../contract/json.js';
 import type { DetailedResponse } from '../../contract/run/response.js';
@@ -19,7 +18,7 @@ import { toolCallPayload } from '../agents/tool-call-payload.js';
 
 /** How often one call may be requested again after its approval was decided. */
 const ATTEMPTS_MAX = 8;
-/** How many equal calls without an id of the client one agent run may make. */
+/** How many equal calls one agent run may make. */
 const ISSUED_MAX = 65_536;
 
 /** A call in its session. */
@@ -27,6 +26,8 @@ export interface SessionCall {
   readonly client: Client;
   readonly origin: Pick<HookOrigin, 'session' | 'agent'>;
   readonly call: NativeCall;
+  /** The digest of the call as the client has given it, before secrets were removed (`callDigest`). */
+  readonly digest: string;
   readonly run_id: string;
 }
 
@@ -47,7 +48,7 @@ export interface HookCallsParts {
 
 export class HookCalls {
   readonly #parts: HookCallsParts;
-  /** The next number of calls without an id, by run and call. It only saves lookups. */
+  /** The next number of equal calls, by run and call. It only saves lookups. */
   readonly #issued = new Map<string, number>();
   /** The last call of each of these: equal calls get their numbers one after another. */
   readonly #turns = new Map<string, Promise<unknown>>();
@@ -56,30 +57,34 @@ export class HookCalls {
     this.#parts = parts;
   }
 
-  /** Decides a call. The decision is durable when this returns. A repeated event gets the recorded decision. */
+  /**
+   * Decides a call. The decision is durable when this returns. A repeated event gets the recorded decision until the
+   * outcome of its call is known: then it is another call.
+   */
   async decide(of: SessionCall, event: string): Promise<CallVerdict> {
-    if (of.call.call_id !== null) return this.#decideAs(of, of.call.call_id, event);
     const key = issueKey(of);
     return this.#inTurn(key, async () => {
-      const number = await this.#nextNumber(of, key);
-      const verdict = await this.#decideAs(of, issuedId(of, number), event);
-      // A call that waits for approval is not made, so the next equal one is the same request.
-      if (verdict.decision !== 'pending') this.#remember(key, number + 1);
-      return verdict;
+      for (let number = await this.#numberFor(of, key); ; number += 1) {
+        const verdict = await this.#decideAs(of, number, event);
+        // Its paths lead elsewhere than those of the call with this number.
+        if (verdict === 'conflict') continue;
+        // A call without an id that waits for approval is not made, so the next equal one is the same request.
+        if (of.call.call_id !== null || verdict.decision !== 'pending') this.#remember(key, number + 1);
+        return verdict;
+      }
     });
   }
 
   /** Records the outcome of a call, if an allowed call waits for it. */
   async report(of: SessionCall, outcome: ReportedOutcome): Promise<OutcomeMatch> {
     // Of equal calls without ids, each report finds the oldest that waits: one report after another.
-    return of.call.call_id === null
-      ? this.#inTurn(issueKey(of), () => this.#reportOutcome(of, outcome))
-      : this.#reportOutcome(of, outcome);
+    return this.#inTurn(issueKey(of), () => this.#reportOutcome(of, outcome));
   }
 
   /** Records a call that its client has executed without a decision, as a proposal that policy denies. */
   async recordUngated(of: SessionCall, hookEvent: string): Promise<void> {
-    const key = { ...keyOf(of, of.call.call_id ?? sha256(hookEvent)), attempt: UNGATED_ATTEMPT };
+    const call_digest = of.call.call_id === null ? sha256(hookEvent) : of.digest;
+    const key = { ...keyOf(of, 0), call: call_digest, attempt: UNGATED_ATTEMPT };
     const call = { ...of.call, tool: UNGATED_TOOL, input: { tool: of.call.tool, input: of.call.input } };
     await this.#parts.agents.respond(of.run_id, payloadOf({ ...of, call }, key), {
       inputId: `${UNGATED_INPUT}${proposalIdOf(key)}`,
@@ -113,11 +118,21 @@ export class HookCalls {
     return turn;
   }
 
-  async #decideAs(of: SessionCall, call_id: string, event: string): Promise<CallVerdict> {
+  /** The number of a call: the next one, unless the event is that of an earlier call repeated. */
+  async #numberFor(of: SessionCall, key: string): Promise<number> {
+    const next = await this.#nextNumber(of, key);
+    if (of.call.call_id === null || next === 0) return next;
+    const run_id = await this.#authorizedRunOf(of, next - 1);
+    return run_id === null || (await this.#waits(run_id)) ? next - 1 : next;
+  }
+
+  async #decideAs(of: SessionCall, number: number, event: string): Promise<CallVerdict | 'conflict'> {
     for (let attempt = 0; ; attempt += 1) {
-      const verdict = await this.#propose(of, { ...keyOf(of, call_id), attempt }, event);
+      const key = { ...keyOf(of, number), attempt };
+      const verdict = await this.#propose(of, key, event).catch(asConflict);
+      if (verdict === 'conflict') return verdict;
       if (verdict.decision !== 'pending' || attempt + 1 >= ATTEMPTS_MAX) return verdict;
-      const request = await this.#parts.requests.find(of.run_id, payloadOf(of, { ...keyOf(of, call_id), attempt }));
+      const request = await this.#parts.requests.find(of.run_id, payloadOf(of, key));
       if (request === null || request.status === 'open') return verdict;
     }
   }
@@ -137,15 +152,14 @@ export class HookCalls {
 
   /** The allowed call whose outcome is reported, if it still waits for that. */
   async #findOpen(of: SessionCall): Promise<{ readonly run_id: string; readonly match: ReportMatch } | null> {
-    const { call_id } = of.call;
-    if (call_id !== null) {
-      const run_id = await this.#authorizedRunOf(of, call_id);
+    const next = await this.#nextNumber(of, issueKey(of));
+    if (of.call.call_id !== null) {
+      const run_id = next === 0 ? null : await this.#authorizedRunOf(of, next - 1);
       return run_id === null ? null : { run_id, match: 'exact' };
     }
     const waiting: string[] = [];
-    const next = await this.#nextNumber(of, issueKey(of));
     for (let number = Math.max(0, next - OPEN_SEARCHED_MAX); number < next; number += 1) {
-      const run_id = await this.#authorizedRunOf(of, issuedId(of, number));
+      const run_id = await this.#authorizedRunOf(of, number);
       if (run_id !== null && (await this.#waits(run_id))) waiting.push(run_id);
     }
     const [first] = waiting;
@@ -155,15 +169,13 @@ export class HookCalls {
 
   /** Whether the call was decided. One that was denied and is reported as done was executed nevertheless. */
   async #isGated(of: SessionCall, status: ReportedOutcome['status']): Promise<boolean> {
-    const { call_id } = of.call;
-    if (call_id === null) return (await this.#nextNumber(of, issueKey(of))) > 0;
-    const step = await this.#parts.agents.findStep(of.run_id, inputIdOf({ ...keyOf(of, call_id), attempt: 0 }));
-    return step !== null && status !== 'done';
+    const isKnown = (await this.#nextNumber(of, issueKey(of))) > 0;
+    return isKnown && (of.call.call_id === null || status !== 'done');
   }
 
-  async #authorizedRunOf(of: SessionCall, call_id: string): Promise<string | null> {
+  async #authorizedRunOf(of: SessionCall, number: number): Promise<string | null> {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-      const step = await this.#parts.agents.findStep(of.run_id, inputIdOf({ ...keyOf(of, call_id), attempt }));
+      const step = await this.#parts.agents.findStep(of.run_id, inputIdOf({ ...keyOf(of, number), attempt }));
       if (step === null) return null;
       const run_id = authorizedRun(JSON.parse(step.response));
       if (run_id !== null) return run_id;
@@ -180,8 +192,8 @@ export class HookCalls {
   async #nextNumber(of: SessionCall, key: string): Promise<number> {
     const known = this.#issued.get(key);
     if (known !== undefined) return known;
-    let [low, high] = [0, 1];
-    while (high < ISSUED_MAX && (await this.#isIssued(of, high - 1))) [low, high] = [high, high * 2];
+    let [low, high] = [0, (await this.#isIssued(of, 0)) ? 1 : 0];
+    while (high > 0 && high < ISSUED_MAX && (await this.#isIssued(of, high))) [low, high] = [high, high * 2];
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
       if (await this.#isIssued(of, middle)) low = middle + 1;
@@ -192,11 +204,7 @@ export class HookCalls {
   }
 
   async #isIssued(of: SessionCall, number: number): Promise<boolean> {
-    const step = await this.#parts.agents.findStep(
-      of.run_id,
-      inputIdOf({ ...keyOf(of, issuedId(of, number)), attempt: 0 }),
-    );
-    return step !== null;
+    return (await this.#parts.agents.findStep(of.run_id, inputIdOf({ ...keyOf(of, number), attempt: 0 }))) !== null;
   }
 
   #remember(key: string, number: number): void {
@@ -213,12 +221,10 @@ const UNGATED_ATTEMPT = ATTEMPTS_MAX;
 /** How many of the newest equal calls may still wait for their outcomes. */
 const OPEN_SEARCHED_MAX = 64;
 
-const keyOf = ({ client, origin: { session, agent } }: SessionCall, call_id: string): Omit<CallKey, 'attempt'> => ({
-  client,
-  session,
-  agent,
-  call_id,
-});
+const keyOf = (
+  { client, origin: { session, agent }, digest: call }: SessionCall,
+  number: number,
+): Omit<CallKey, 'attempt'> => ({ client, session, agent, call, number });
 
 /** The id of one request: a second one with it gets the recorded response. */
 const inputIdOf = (key: CallKey): string => `hook:${proposalIdOf(key)}`;
@@ -227,11 +233,12 @@ const payloadOf = ({ call: { tool, input } }: SessionCall, key: CallKey): Uint8A
   toolCallPayload(proposalIdOf(key), tool, input);
 
 /** Equal calls of one agent run have one key. */
-const issueKey = ({ run_id, call: { tool, input } }: SessionCall): string =>
-  sha256(canonicalJson([run_id, tool, input]));
+const issueKey = ({ run_id, digest }: SessionCall): string => `${run_id} ${digest}`;
 
-/** The id of a call for which the client has none. */
-const issuedId = (of: SessionCall, number: number): string => `issued:${issueKey(of)}:${number}`;
+function asConflict(error: unknown): 'conflict' {
+  if (error instanceof RunError && error.code === 'IDEMPOTENCY_CONFLICT') return 'conflict';
+  throw error;
+}
 
 /** The run that waits for the outcome, if the response allows the call. */
 function authorizedRun(response: unknown): string | null {

@@ -10,6 +10,7 @@ import { sha256 } from '../../contract/hash.js';
 import type { Json, JsonObject } from '../../contract/json.js';
 import { DEFAULT_SECRETS, type SecretPattern } from '../../contract/policy/secret-patterns.js';
 import { RunError, usageError } from '../../errors.js';
+import { callDigest } from '../../hooks/call-id.js';
 import { DIALECTS } from '../../hooks/dialects.js';
 import type { Dialect, HookReply } from '../../hooks/dialect.js';
 import type { Client, HookAnswer, HookEvent, NativeCall } from '../../hooks/hook-event.js';
@@ -159,7 +160,8 @@ export class HookGate {
     if (run_id === null)
       return { decision: 'deny', reason: read.agent === null ? closedReason(root) : NO_SUBAGENT_REASON };
     const { call, event } = this.#recordable(incoming, read.call, policy);
-    const verdict = await this.#calls.decide({ client, origin: read, call, run_id }, event).catch(asEnded);
+    const of = { client, origin: read, call, digest: callDigest(read.call), run_id };
+    const verdict = await this.#calls.decide(of, event).catch(asEnded);
     if (verdict === null) return { decision: 'deny', reason: closedReason(run_id) };
     if (verdict.decision === 'allow') return verdict;
     const reason =
@@ -177,7 +179,7 @@ export class HookGate {
     const { call, event } = this.#recordable(incoming, read.call, policy);
     const result =
       read.outcome.result === null ? null : withinLimit(redactSecrets(read.outcome.result, secretsOf(policy)).value);
-    const of = { client, origin: read, call, run_id };
+    const of = { client, origin: read, call, digest: callDigest(read.call), run_id };
     const match = await this.#calls.report(of, { status: read.outcome.status, result });
     if (match !== 'recorded')
       this.#parts.log.warn('a client reports an outcome that no allowed call waits for', {

@@ -40,6 +40,7 @@ import type {
   StartSessionOptions,
   TaskDetails,
 } from './sessions.js';
+import { requireSameStart } from './same-start.js';
 import type { SpecSource } from './spec/spec-source.js';
 
 interface SessionRunsParts {
@@ -223,7 +224,11 @@ export class SessionRuns implements Sessions {
     const active = await this.#reader.findActive(material.spec.id);
     if (active !== null) {
       const { idempotencyKey, force = false, by } = options;
-      if (idempotencyKey !== undefined && active.idempotency_key === idempotencyKey) return sessionAnswer(active);
+      if (idempotencyKey !== undefined && active.idempotency_key === idempotencyKey) {
+        const { input, materials } = createStartSessionInput(active.session_id, options, material, pinned, ids);
+        await requireSameStart({ engine: this.#attachedEngine, store: this.#parts.store }, input, materials);
+        return sessionAnswer(active);
+      }
       if (!force) return rejectionAnswer(active, 'SPEC_SESSION_EXISTS', [active.session_id, active.status]);
       const overrideRequest = { reason_code: 'operator_override', reason_detail: FORCE_REPLACED } as const;
       const ended = await this.end(active.session_id, overrideRequest, by);

@@ -9,7 +9,6 @@ import type { IdentityService } from '../identity/identity-service.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import type { AgentIdentity } from '../mcp/run-gateway.js';
 import type { SessionToolsOptions } from '../mcp/session-tools.js';
-import type { KeyedSteps } from './routes/keyed-steps.js';
 import type { Metrics } from './metrics.js';
 import type { RunAccess } from './routes/run-access.js';
 import type { EventStreams } from './event-streams.js';
@@ -54,7 +53,6 @@ export interface HttpService extends InspectionService {
   /** Whether the sandbox may be on a network file system. */
   readonly unsafeShared: boolean;
   readonly access: RunAccess;
-  readonly keyedSteps: KeyedSteps;
   readonly version: string;
   readonly clock: Clock;
 }

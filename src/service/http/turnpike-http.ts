@@ -35,7 +35,6 @@ import type { MonitoredProcess } from './admin/admin-handler.js';
 import { createLoginHandler, isLoginPath, isLoginReturn, LOGIN_PATH } from './login-handler.js';
 import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHandler } from './http-handler.js';
 import { ledgerAudit } from './routes/ledger-audit.js';
-import { KeyedSteps } from './routes/keyed-steps.js';
 import { Metrics, type MetricRegistry } from './metrics.js';
 import { readinessGauges } from './readiness-gauges.js';
 import { createOpenCheck } from './served-page.js';
@@ -194,7 +193,6 @@ function createService(
     ...(options.cluster === undefined ? {} : { findWorker: findWorkerIn(options.cluster, clock) }),
     unsafeShared: options.unsafeShared ?? false,
     access: new RunAccess(turnpike.remoteAgents),
-    keyedSteps: new KeyedSteps(turnpike.ledger),
     metrics: new Metrics(
       {
         size,

@@ -32,15 +32,7 @@ import {
   toStepResult,
   type ToolCallResult,
 } from './tool-results.js';
-import {
-  contentOf,
-  inputIdOf,
-  markOf,
-  proposalIdOf,
-  type CallAttempt,
-  type CallHistory,
-  type ToolCall,
-} from './tool-calls.js';
+import { inputIdOf, markOf, proposalIdOf, type CallAttempt, type CallHistory, type ToolCall } from './tool-calls.js';
 import { isContinuable, type EndedRun, type RunOrigin } from './ended-run.js';
 import type { OwnRuns } from './own-runs.js';
 import {
@@ -195,8 +187,6 @@ export class AgentConnection {
     const attempt: CallAttempt = {
       mark,
       isKeyed: call.key !== null,
-      // The run is not part of the content: a client that has lost the response does not know the run.
-      content: contentOf(requestedRun === undefined ? call : { ...call, args: omit(args, 'run_id') }),
       requestedRun: (requestedRun as string | undefined) ?? null,
       payloadFor: (run_id) =>
         meaning.kind === 'propose' ? (args['proposal'] as string) : proposalOf(args, meaning, run_id, mark),
@@ -231,14 +221,14 @@ export class AgentConnection {
 
   async #findRun(attempt: CallAttempt, trace: ToolCall['trace']): Promise<ReadyRun | 'conflict' | null> {
     const { history } = this.#options;
+    const { requestedRun } = attempt;
     const earlier = await history.find(attempt);
-    if (earlier?.isSame === false) return 'conflict';
-    const run = await this.#openRun(earlier?.run_id ?? attempt.requestedRun, trace);
+    if (earlier !== null && requestedRun !== null && earlier !== requestedRun) return 'conflict';
+    const run = await this.#openRun(earlier ?? requestedRun, trace);
     if (run?.isNew !== true) return run;
     // The run before may have received an earlier attempt after the search, and before it ended.
     const previous = await history.find(attempt);
-    if (previous === null) return run;
-    return previous.isSame ? this.#openRun(previous.run_id, trace) : 'conflict';
+    return previous === null ? run : this.#openRun(previous, trace);
   }
 
   /** Opens another run of its own, unless it has one that has not ended. */
@@ -342,9 +332,6 @@ const unlistedMeaning = (tool: string): ActionMeaning => ({
 });
 
 const invalidArguments = (message: string): ToolCallResult => createErrorResult('VALIDATION_ERROR', message);
-
-const omit = (args: JsonObject, omitted: string): JsonObject =>
-  Object.fromEntries(Object.entries(args).filter(([name]) => name !== omitted));
 
 const isProposeCall = (args: JsonObject): boolean =>
   typeof args['proposal'] === 'string' && Object.keys(args).every((name) => name === 'proposal' || name === 'run_id');

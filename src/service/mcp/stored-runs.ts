@@ -12,7 +12,7 @@ import { isContinuable, type EndedRun } from './ended-run.js';
 import type { OwnRuns } from './own-runs.js';
 import type { AgentIdentity, OwnRun, RunGateway } from './run-gateway.js';
 import type { RunSuccession } from './run-succession.js';
-import { inputIdOf, type CallAttempt, type CallHistory, type EarlierCall } from './tool-calls.js';
+import { inputIdOf, type CallAttempt, type CallHistory } from './tool-calls.js';
 
 /**
  * Where a run is among the runs of its agent. `ended` counts the runs before it that were denied, failed or were
@@ -69,15 +69,12 @@ export class StoredRuns implements OwnRuns, CallHistory {
   }
 
   /** Searches the named run and the last runs of the agent: the run into which an earlier attempt went. */
-  async find({ mark, isKeyed, requestedRun, payloadFor }: CallAttempt): Promise<EarlierCall | null> {
+  async find({ mark, isKeyed, requestedRun }: CallAttempt): Promise<string | null> {
     if (!isKeyed) return null;
     const recent = await this.#recentRuns(requestedRun === null ? INPUT_PLACES_MAX : INPUT_PLACES_MAX - 1);
     const runs = new Set(requestedRun === null ? recent : [requestedRun, ...recent]);
     const places = [...runs].map((run_id) => ({ run_id, inputId: inputIdOf(run_id, mark) }));
-    const found = await this.#options.agentRuns.findInput(places);
-    if (found === null) return null;
-    const { run_id } = found;
-    return { run_id, isSame: sha256(payloadFor(run_id)) === found.sha256 && (requestedRun ?? run_id) === run_id };
+    return (await this.#options.agentRuns.findInput(places))?.run_id ?? null;
   }
 
   /** The ledger remembers. */

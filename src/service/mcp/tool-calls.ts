@@ -17,8 +17,8 @@ export interface ToolCall {
   readonly trace?: TraceCarrier;
 }
 
-/** A digest of name and arguments: reusing a key or request id with another content is a mistake of the client. */
-export const contentOf = ({ name, args }: ToolCall): string => digest('content', name, args);
+/** A digest of name and arguments. */
+const contentOf = ({ name, args }: ToolCall): string => digest('content', name, args);
 
 /** The mark that identifies a call. A request id identifies a call only on its connection, and for one content. */
 export const markOf = (call: ToolCall, connection: string): string =>
@@ -51,24 +51,16 @@ export interface CallAttempt {
   readonly mark: string;
   /** Whether the client has given it a key: then another process may have received an earlier attempt. */
   readonly isKeyed: boolean;
-  readonly content: string;
   /** The run that the call names, or null. */
   readonly requestedRun: string | null;
   /** The payload that the call has in a run. */
   readonly payloadFor: (run_id: string) => string;
 }
 
-/** An earlier attempt of a call. */
-export interface EarlierCall {
-  readonly run_id: string;
-  /** False if it had other content, or went into another run than this attempt names. */
-  readonly isSame: boolean;
-}
-
 /** The calls that became proposals, so that a repeated call goes into the same run. */
 export interface CallHistory {
-  /** The earlier attempt of a call; null for a first attempt. */
-  find(attempt: CallAttempt): Promise<EarlierCall | null>;
+  /** The run of the earlier attempt of a call; null for a first attempt. The run knows whether it had other content. */
+  find(attempt: CallAttempt): Promise<string | null>;
   remember(attempt: CallAttempt, run_id: string): void;
   /** Forgets an attempt that was not executed, so that its repetition may go into another run. */
   forget(attempt: CallAttempt): void;
@@ -83,16 +75,12 @@ export class ConnectionHistory implements CallHistory {
     this.#keyed = keyed;
   }
 
-  find(attempt: CallAttempt): Promise<EarlierCall | null> {
-    const { mark, content, requestedRun } = attempt;
-    const earlier = this.#callsOf(attempt).get(mark);
-    if (earlier === undefined) return Promise.resolve(null);
-    const isSame = earlier.content === content && (requestedRun ?? earlier.run_id) === earlier.run_id;
-    return Promise.resolve({ run_id: earlier.run_id, isSame });
+  find(attempt: CallAttempt): Promise<string | null> {
+    return Promise.resolve(this.#callsOf(attempt).get(attempt.mark) ?? null);
   }
 
   remember(attempt: CallAttempt, run_id: string): void {
-    this.#callsOf(attempt).remember(attempt.mark, { run_id, content: attempt.content });
+    this.#callsOf(attempt).remember(attempt.mark, run_id);
   }
 
   forget(attempt: CallAttempt): void {
@@ -104,19 +92,13 @@ export class ConnectionHistory implements CallHistory {
   }
 }
 
-/** The run that a call went into, and its content digest. */
-export interface PlacedCall {
-  readonly run_id: string;
-  readonly content: string;
-}
-
 const CALLS_REMEMBERED = 4_096;
 
-/** A cache of calls by their marks, so that a repeated call goes into the same run. The oldest are evicted. */
+/** A cache of runs by the marks of calls, so that a repeated call goes into the same run. The oldest are evicted. */
 export class PlacedCalls {
-  readonly #placed = new Map<string, PlacedCall>();
+  readonly #placed = new Map<string, string>();
 
-  get(mark: string): PlacedCall | undefined {
+  get(mark: string): string | undefined {
     return this.#placed.get(mark);
   }
 
@@ -124,9 +106,9 @@ export class PlacedCalls {
     this.#placed.delete(mark);
   }
 
-  remember(mark: string, placed: PlacedCall): void {
+  remember(mark: string, run_id: string): void {
     this.#placed.delete(mark);
-    this.#placed.set(mark, placed);
+    this.#placed.set(mark, run_id);
     const [oldest] = this.#placed.keys();
     if (this.#placed.size > CALLS_REMEMBERED && oldest !== undefined) this.#placed.delete(oldest);
   }

@@ -104,10 +104,11 @@ test('D4: a repeated request id returns the recorded response without a second e
   const size = (await bench.entries()).length;
   expect(await agent.respond(payload, { inputId: 'request-1' })).toBe(first);
   expect((await bench.entries()).length).toBe(size);
-  const last = await agent.respond(json(proposal('FINISH', { response: 'bye' })), { inputId: 'request-2' });
+  const finish = json(proposal('FINISH', { response: 'bye' }));
+  const last = await agent.respond(finish, { inputId: 'request-2' });
   expect(await agent.respond(payload, { inputId: 'request-1' })).toBe(first);
   // Also for a client that knows only the id of the run, long after its end.
-  expect(await bench.turnpike.submit(agent.run_id, 'whatever', { inputId: 'request-2' })).toEqual(JSON.parse(last));
+  expect(await bench.turnpike.submit(agent.run_id, finish, { inputId: 'request-2' })).toEqual(JSON.parse(last));
   const opening = await bench.turnpike.ledger.entries(agent.root_run_id)[Symbol.asyncIterator]().next();
   expect(opening.done).toBe(false);
 });

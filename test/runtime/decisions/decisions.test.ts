@@ -76,7 +76,10 @@ describe('a decision', () => {
   test('is the recorded one for an equal request with the same key', async () => {
     const [first, second] = [await decide({ key: 'one' }), await decide({ key: 'one' })];
     expect(second).toEqual(first);
-    expect((await decide({ key: 'one', input: { to: 'jerry' } })).call).not.toBe(first.call);
+    await expect(decide({ key: 'one', input: { to: 'jerry' } })).rejects.toMatchObject({
+      code: 'IDEMPOTENCY_CONFLICT',
+    });
+    expect((await decide({ key: 'two', input: { to: 'jerry' } })).call).not.toBe(first.call);
   });
 });
 

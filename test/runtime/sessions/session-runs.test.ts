@@ -149,9 +149,12 @@ test('C64: after a crash the step is still outstanding with the same proof, and 
 
 test('a spec has one session: an equal start returns it, another start is refused, and force replaces it', async () => {
   const id = await start({ idempotencyKey: 'k1' });
-  const options = { spec: spec(), case: 'case-local', by: ANNA } as const;
+  const options = { spec: spec(), case: 'case-local', by: ANNA, stopOnPhaseCompletion: false } as const;
   const again = await sessions().start({ ...options, idempotencyKey: 'k1' });
   expect(dataOf(again).session_id).toBe(id);
+  const other = sessions().start({ ...options, idempotencyKey: 'k1', actor: 'another-agent' });
+  await expect(other).rejects.toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' });
+  expect((await bench.entries()).at(-1)?.body).toMatchObject({ error: { error_code: 'INVALID_STATE_TRANSITION' } });
   expect((await sessions().start(options)).error?.code).toBe('SPEC_SESSION_EXISTS');
   const both = await Promise.all([1, 2].map(() => sessions().start({ ...options, force: true })));
   const ids = both.map((answer) => dataOf(answer).session_id);

@@ -12,9 +12,9 @@ import { IntegrationError } from '../../../errors.js';
 import type { Principal } from '../../../ports/token-book.js';
 import type { AgentIdentity } from '../../mcp/run-gateway.js';
 import type { ActionReport } from '../../../runtime/agents/action-reports.js';
-import type { SubmitOptions } from '../../../runtime/agents/agent-run.js';
 import { RefusalError } from '../../problems.js';
 import { BinaryBody, route, type RequestHeader, type Route } from './route.js';
+import { keyedInputId } from './keyed-input-id.js';
 import { checkIfMatch } from './run-routes.js';
 import type { HttpService } from '../http-service.js';
 import { Ending, ExposureShape, jsonResponse, RunParams, Scope } from './shapes.js';
@@ -84,17 +84,16 @@ export const AGENT_ROUTES: readonly Route[] = [
     headers: ['idempotency-key', 'prefer', 'traceparent'],
     responses: { 200: jsonResponse(STEP_DESCRIPTION, StepResponse) },
     async handle({ principal, params: { run_id }, body, headers }, service) {
-      const { turnpike, keyedSteps: keyed, metrics, access } = service;
+      const { turnpike, metrics, access } = service;
       if (!(await access.isOwn(principal, run_id))) throw new RefusalError('RUN_UNKNOWN');
       const key = checkedKey(headers);
       const integrated = isIntegrationPreferred(headers.prefer);
       const trace = agentTrace(headers.traceparent);
-      const submit = (options: SubmitOptions): Promise<AppliedResponse> =>
-        respondAsPreferred(turnpike.respond(run_id, body, { ...options, ...trace, integrated }), integrated);
-      const { response, headers: applied } =
-        key === undefined
-          ? await submit({})
-          : await keyed.submit({ run_id, key, principal, body }, (inputId) => submit({ inputId }));
+      const keyed = key === undefined ? {} : { inputId: keyedInputId(principal, { run_id, key }) };
+      const { response, headers: applied } = await respondAsPreferred(
+        turnpike.respond(run_id, body, { ...keyed, ...trace, integrated }),
+        integrated,
+      );
       metrics.step(response);
       return { bytes: response, type: 'application/json', headers: applied };
     },

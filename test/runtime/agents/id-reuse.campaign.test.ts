@@ -1,0 +1,3 @@
+// All rounds of id-reuse.test.ts.
+
+import './id-reuse.test.js';
