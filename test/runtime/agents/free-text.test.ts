@@ -198,10 +198,11 @@ describe('S4-62 C90: free text', () => {
   test('as a request id deduplicates the request: the ledger stores its hash', async () => {
     const agent = await bench.turnpike.startAgent({ case: CASE });
     const options = { inputId: 'the first request of Ms Quill' };
-    const first = await agent.respond(JSON.stringify(proposal('THINK', {})), options);
-    expect(await agent.respond(JSON.stringify(proposal('THINK', {})), options)).toBe(first);
+    const payload = JSON.stringify(proposal('THINK', {}));
+    const first = await agent.respond(payload, options);
+    expect(await agent.respond(payload, options)).toBe(first);
     await agent.end();
-    expect(await bench.turnpike.respond(agent.run_id, JSON.stringify(proposal('THINK', {})), options)).toBe(first);
+    expect(await bench.turnpike.respond(agent.run_id, payload, options)).toBe(first);
   });
 });
 

@@ -188,6 +188,9 @@ const hooksOf = (client: Client): Entrance => ({
   },
 });
 
+interface LangchainTool {
+  invoke(call: object): Promise<{ readonly content: unknown }>;
+}
 /** Tools of an SDK: `hidden` is in no lane. */
 interface Governed {
   readonly definitions: readonly Tool[];
@@ -242,10 +245,9 @@ const sdks: Readonly<Record<string, Entrance>> = {
     return {
       definitions: governed.definitions,
       call: async (of, { tool, id, input }) => {
-        const found = governed.for(of).find(({ name }) => name === tool);
-        const given: unknown = { type: 'tool_call', id, name: tool, args: { ...input } };
-        const called = (await found?.invoke(given as never)) as unknown;
-        return (called as { readonly content: unknown }).content;
+        const found = governed.for(of).find(({ name }) => name === tool) as unknown as LangchainTool;
+        const { content } = await found.invoke({ type: 'tool_call', id, name: tool, args: { ...input } });
+        return content;
       },
     };
   }),

@@ -83,7 +83,8 @@ describe('D3: startAgent with a key', () => {
 
   test('finds a run that has ended, with its ending; it takes no more proposals', async () => {
     const run = await bench.turnpike.startAgent(AGENT);
-    const recorded = await run.submit(raw('THINK'), { inputId: 'think-1' });
+    const think = raw('THINK');
+    const recorded = await run.submit(think, { inputId: 'think-1' });
     const ending = await run.end();
     await nextProcess();
     const again = await bench.turnpike.startAgent(AGENT);
@@ -92,7 +93,7 @@ describe('D3: startAgent with a key', () => {
     expect(await again.end()).toEqual(ending);
     await expect(again.submit(raw('THINK'))).rejects.toMatchObject({ code: 'RUN_ENDED' });
     await expect(again.cancel('x')).rejects.toMatchObject({ code: 'RUN_ENDED' });
-    expect(await again.submit('', { inputId: 'think-1' })).toEqual(recorded);
+    expect(await again.submit(think, { inputId: 'think-1' })).toEqual(recorded);
     expect(await bench.turnpike.requests(run.run_id)).toEqual([]);
   });
 
