@@ -179,7 +179,8 @@ describe('C94: the words of a tool about its failure', () => {
       const made = refundTool(error);
       const { turnpike } = await open('explained', made);
       const agent = await turnpike.startAgent({ ...CASE_AGENT, link: 'remote' });
-      const response = await agent.respond(call({ amount: 5 }), { inputId: 'one' });
+      const payload = call({ amount: 5 });
+      const response = await agent.respond(payload, { inputId: 'one' });
       expect(JSON.parse(response)).toMatchObject({
         outcome: 'EXECUTION_ERROR',
         error: { error_code: 'EXECUTION_ERROR', explanation: 'The account of Zwingli is closed.' },
@@ -192,7 +193,7 @@ describe('C94: the words of a tool about its failure', () => {
       await turnpike.close();
       bench = await Bench.reopen(bench!, { edit: edited('explained'), tools: [made.tool] });
       const resumed = (await bench.turnpike.agent(agent.run_id))!;
-      expect(await resumed.respond(call({ amount: 5 }), { inputId: 'one' })).toBe(response);
+      expect(await resumed.respond(payload, { inputId: 'one' })).toBe(response);
       expect(made.keys).toHaveLength(1);
     },
   );
