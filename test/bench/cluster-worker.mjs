@@ -4,6 +4,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
 import Type from 'typebox';
 import { manifestPolicySource } from '../../build/compiled/src/adapters/policy/manifest-policy-source.js';
 import { defineTool, openTurnpike, winstonLog } from '../../dist/src/index.js';
@@ -13,6 +14,14 @@ const { url, schema, folder, name, contract } = JSON.parse(process.argv[2]);
 const CASES = 8;
 /** How long the tool takes: it does not end before its worker is killed. */
 const TOOL_MS = 60_000;
+
+/** Statements that this process has sent to the database. */
+let statements = 0;
+const { query } = pg.Client.prototype;
+pg.Client.prototype.query = function countedQuery(...values) {
+  statements += 1;
+  return query.apply(this, values);
+};
 
 const common = {
   policies: manifestPolicySource(contract),
@@ -44,11 +53,11 @@ const turnpike = await open();
 const sandbox = url === null ? turnpike.home.sandbox : join(folder, 'sandbox');
 
 const COMMANDS = {
-  /** Starts agents. @returns their run ids */
-  start: async ({ count }) => {
+  /** Starts agents, each in the case after so many others. @returns their run ids */
+  start: async ({ count, from = 0, stride = 1, cases = CASES }) => {
     const runs = [];
     for (let index = 0; index < count; index += 1) {
-      const case_id = `case-${String(index % CASES).padStart(4, '0')}`;
+      const case_id = `case-${String((from + index * stride) % cases).padStart(4, '0')}`;
       mkdirSync(join(sandbox, case_id, 'a/b'), { recursive: true });
       writeFileSync(join(sandbox, case_id, 'a/b/note.txt'), 'n'.repeat(1024));
       runs.push((await turnpike.startAgent({ link: 'remote', case: case_id })).run_id);
@@ -58,6 +67,7 @@ const COMMANDS = {
   /** Each run has one caller that sends a step when it has the response. */
   run: async ({ runs, kind, ms, steps: stepsMax = Infinity }) => {
     const before = process.cpuUsage();
+    const sent = statements;
     const from = performance.now();
     let steps = 0;
     let failures = 0;
@@ -71,7 +81,10 @@ const COMMANDS = {
       }),
     );
     const { user, system } = process.cpuUsage(before);
-    return { steps, failures, ms: performance.now() - from, cpuMs: (user + system) / 1_000 };
+    return {
+      ...{ steps, failures, ms: performance.now() - from },
+      ...{ cpuMs: (user + system) / 1_000, statements: statements - sent },
+    };
   },
   /** One step of each run; answers each when it has its response. */
   step: async ({ run }) => (await turnpike.submit(run, payload('think'))).outcome,

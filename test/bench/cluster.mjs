@@ -1,6 +1,6 @@
 // Several workers on one ledger in PostgreSQL, compared with one process on SQLite, in the same run: only the ratios
 // count, because machines differ. It prints each target and what was measured.
-// `npm run bench:cluster [-- --only rates,flush,shared,failover,settlement,merge] [-- --rounds N] [-- --ms N]`
+// `npm run bench:cluster [-- --only rates,flush,shared,failover,settlement,merge,counters] [-- --rounds N] [-- --ms N]`
 //
 //   rates        64 callers: steps/s and processor time a step of all processes, of reads and synced writes
 //   flush        four workers against one, when each flush of the server takes 5 ms (`commit_delay`)
@@ -8,6 +8,7 @@
 //   failover     SIGKILL of a worker to the next step of its trees, of 5,000 entries each, at other workers
 //   settlement   SIGKILL of a worker to the recorded outcome of its effects
 //   merge        from a commit to its place in the log, while two workers work
+//   counters     writes that are counted for 32 cases: three workers, routed by case, against one, in pairs
 
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -23,7 +24,7 @@ import { BenchWorker, serverTime } from './cluster-processes.mjs';
 
 const { values } = parseArgs({
   options: {
-    only: { type: 'string', default: 'rates,flush,shared,failover,settlement,merge' },
+    only: { type: 'string', default: 'rates,flush,shared,failover,settlement,merge,counters' },
     rounds: { type: 'string', default: '4' },
     ms: { type: 'string', default: '1500' },
   },
@@ -48,6 +49,9 @@ const EFFECTS = 20;
 const KILLS = 3;
 const SETTLE_MS = 30_000;
 const MERGE_MS = 5_000;
+const COUNTED_CASES = 32;
+const COUNTING_WORKERS = 3;
+const COUNTED_WARM_MS = 4_000;
 /** Each process does so many steps before it is measured, because V8 compiles meanwhile, and at most for this time. */
 const WARM_STEPS = { read: 12_000, write: 4_000 };
 const WARM_MS = 15_000;
@@ -62,6 +66,7 @@ client.on('error', () => undefined);
 await client.connect();
 const contract = patientContract(join(folder, 'contract'));
 const service = serviceContract(join(folder, 'service'));
+const counted = patientContract(join(folder, 'counted'), undefined, { counters: true });
 const living = new Set();
 let ledgers = 0;
 
@@ -292,7 +297,53 @@ async function merge() {
   await end(workers);
 }
 
-const FIGURES = { rates, flush, shared, failover, settlement, merge };
+/** Each worker has every n-th case, with one caller. */
+async function countingShares(count) {
+  const { workers } = await ledgerWith(count, counted);
+  const shares = [];
+  for (const [from, worker] of workers.entries()) {
+    const own = Math.ceil((COUNTED_CASES - from) / count);
+    const place = { count: own, from, stride: count, cases: COUNTED_CASES };
+    shares.push({ worker, runs: await worker.ask('start', place) });
+  }
+  return shares;
+}
+
+/** One round of both, one after the other: other load on the machine meets both. */
+async function counters() {
+  const settings = [await countingShares(1), await countingShares(COUNTING_WORKERS)];
+  const measureOne = (shares, time) =>
+    Promise.all(shares.map(({ worker, runs }) => worker.ask('run', { runs, kind: 'write', ms: time })));
+  for (const shares of settings) await measureOne(shares, COUNTED_WARM_MS);
+  const ratios = [];
+  const statements = [];
+  const speeds = [[], []];
+  for (let round = 0; round < rounds; round += 1) {
+    const order = round % 2 === 0 ? [0, 1] : [1, 0];
+    const found = [];
+    for (const index of order) found[index] = await measureOne(settings[index], ms);
+    const [one, several] = found.map(
+      (done) => (sum(done.map(({ steps }) => steps)) * 1_000) / Math.max(...done.map((d) => d.ms)),
+    );
+    ratios.push(several / one);
+    speeds[0].push(one);
+    speeds[1].push(several);
+    const all = found[1];
+    statements.push(sum(all.map((each) => each.statements)) / sum(all.map(({ steps }) => steps)));
+    const failures = sum(found.flat().map((each) => each.failures));
+    if (failures > 0) process.stderr.write(`${failures} steps failed\n`);
+  }
+  const ratio = median(ratios);
+  const [one, several] = speeds.map(median);
+  const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
+  const measured = `${ratio.toFixed(2)} (${range} in ${rounds} pairs; ${several.toFixed(0)} against ${one.toFixed(0)} steps/s)`;
+  figure('counted writes of 32 cases: three workers of one', '>= 1.0', measured, ratio >= 1);
+  const count = median(statements);
+  figure('counted writes of 32 cases: statements a step', '<= 6', count.toFixed(2), count <= 6);
+  await end(settings.flat().map(({ worker }) => worker));
+}
+
+const FIGURES = { rates, flush, shared, failover, settlement, merge, counters };
 try {
   for (const name of values.only.split(',')) await FIGURES[name]();
 } finally {

@@ -15,6 +15,12 @@ export const submit = (
   materials: readonly Artifact[] = [],
 ) => harness.engine.submit(tree, { input, materials, external: false });
 
+/** The case of a tree, and who acts in it. */
+export interface TreeOwner {
+  readonly case_id: string;
+  readonly actor_id: string;
+}
+
 /** Opens a tree with an agent. Conditions and counters follow the lanes, roles and actions. */
 export async function start(
   harness: { readonly engine: TreeEngine },
@@ -22,6 +28,7 @@ export async function start(
   link: { link: 'attached' | 'remote'; idle_ms: number | null } = { link: 'attached', idle_ms: null },
   policies: readonly Artifact[] = POLICIES,
   flags: readonly number[] = [],
+  { case_id, actor_id }: TreeOwner = { case_id: 'case-1', actor_id: 'tester' },
 ): Promise<void> {
   const machines = machinesArtifact(policies, undefined, flags);
   const [lanes, roles, actions, conditions, counters] = policies.map((artifact) => ({
@@ -35,7 +42,7 @@ export async function start(
     run_id: tree,
     input_id: 'open',
     correlation_id: 'cor_1',
-    case_id: 'case-1',
+    case_id,
     taxonomy_versions: null,
     scope: {},
     policies: {
@@ -51,7 +58,7 @@ export async function start(
     kind: 'start_agent',
     run_id: tree,
     input_id: 'start',
-    actor: { actor_type: 'agent', actor_id: 'tester' },
+    actor: { actor_type: 'agent', actor_id },
     role_id: 'SANDBOX_AGENT',
     lane_id: 'SANDBOX_FILES',
     exposure: 'detailed',

@@ -28,8 +28,15 @@ interface OpenStep {
   unknown_run_id: string | null;
 }
 
-/** Takes an entry back. Entries of one tree are taken back in the reverse order. */
-export type Undo = () => void;
+/** What an entry has changed. */
+export interface AppliedEntry {
+  /** The counters with other steps now. */
+  readonly changed: readonly CounterFact[];
+  /** Takes it back. Entries of one tree are taken back in the reverse order. */
+  undo(): void;
+}
+
+const NOTHING_CHANGED: readonly CounterFact[] = [];
 
 export class CounterBook {
   readonly #accounts = new Map<string, CounterAccount>();
@@ -85,21 +92,21 @@ export class CounterBook {
     return type === 'input' && INPUTS.some((part) => text.includes(part));
   }
 
-  /** Adds an entry. Entries of a tree come in their order. @returns null if it has changed nothing */
-  apply(entry: Entry): Undo | null {
+  /** Adds an entry. Entries of a tree come in their order. @returns null for an entry that is nothing to counters */
+  apply(entry: Entry): AppliedEntry | null {
     if (entry.type === 'step_trace') return this.#settle(entry.body, entry.seq);
     if (entry.type !== 'input') return null;
     this.noteTime(entry.body.time);
     return this.#applyInput(entry.body, entry.seq);
   }
 
-  #applyInput(input: RecordedInput, seq: number): Undo | null {
+  #applyInput(input: RecordedInput, seq: number): AppliedEntry | null {
     if (input.kind === 'facts' && input.counters !== undefined) return this.#begin(input, input.counters, seq);
     if (input.kind === 'result' && input.status === 'unknown') return this.#noteUnknown(input.run_id, seq);
     return input.kind === 'resolve' ? this.#resolve(input.run_id, input.outcome === 'done') : null;
   }
 
-  #begin({ run_id, time }: FactsInput, counters: readonly CounterFact[], seq: number): Undo {
+  #begin({ run_id, time }: FactsInput, counters: readonly CounterFact[], seq: number): AppliedEntry {
     const step: OpenStep = { seq, at: Date.parse(time), counters, unknown_run_id: null };
     this.#latest = Math.max(this.#latest, step.at);
     this.#reopen(run_id, step);
@@ -107,19 +114,19 @@ export class CounterBook {
   }
 
   /** The id of a mediated run begins with that of the agent run. */
-  #noteUnknown(mediated_run_id: string, seq: number): Undo | null {
+  #noteUnknown(mediated_run_id: string, seq: number): AppliedEntry | null {
     for (let end = mediated_run_id.lastIndexOf('.'); end > 0; end = mediated_run_id.lastIndexOf('.', end - 1)) {
       const step = this.#openBefore(mediated_run_id.slice(0, end), seq);
       if (step === undefined) continue;
       const { unknown_run_id } = step;
       step.unknown_run_id = mediated_run_id;
-      return () => void (step.unknown_run_id = unknown_run_id);
+      return { changed: NOTHING_CHANGED, undo: () => void (step.unknown_run_id = unknown_run_id) };
     }
     return null;
   }
 
   /** N2. */
-  #settle(trace: StepTrace, seq: number): Undo | null {
+  #settle(trace: StepTrace, seq: number): AppliedEntry | null {
     const { run_id, decision, outcome, cause, result, mediated_run_id } = trace;
     const step = this.#openBefore(run_id, seq);
     if (step === undefined) return null;
@@ -157,19 +164,20 @@ export class CounterBook {
   }
 
   /** Beyond the limit, the oldest can no longer be resolved, and stay counted. */
-  #noteOpen(mediated_run_id: string | null, step: OpenStep, reopen: Undo): Undo {
-    if (mediated_run_id === null) return reopen;
+  #noteOpen(mediated_run_id: string | null, step: OpenStep, reopen: () => void): AppliedEntry {
+    if (mediated_run_id === null) return { changed: NOTHING_CHANGED, undo: reopen };
     this.#unknown.set(mediated_run_id, step);
     const [oldest] = this.#unknown.keys();
     if (this.#unknown.size > UNKNOWN_MAX && oldest !== undefined) this.#unknown.delete(oldest);
-    return () => {
+    const undo = (): void => {
       this.#unknown.delete(mediated_run_id);
       reopen();
     };
+    return { changed: NOTHING_CHANGED, undo };
   }
 
   /** N3. */
-  #resolve(mediated_run_id: string, hasHappened: boolean): Undo | null {
+  #resolve(mediated_run_id: string, hasHappened: boolean): AppliedEntry | null {
     const step = this.#unknown.get(mediated_run_id);
     if (step === undefined) return null;
     this.#unknown.delete(mediated_run_id);
@@ -177,7 +185,7 @@ export class CounterBook {
     return hasHappened ? this.#change(step, GIVEN_BACK, 1, reopen) : this.#change(step, ADDED, -1, reopen);
   }
 
-  #change({ at, counters }: OpenStep, applies: Applies, sign: 1 | -1, undoStep: Undo): Undo {
+  #change({ at, counters }: OpenStep, applies: Applies, sign: 1 | -1, undoStep: () => void): AppliedEntry {
     const changed = counters.filter(({ adds }) => applies(adds));
     const count = (direction: number): void => {
       for (const fact of changed) {
@@ -188,10 +196,11 @@ export class CounterBook {
       }
     };
     count(sign);
-    return () => {
+    const undo = (): void => {
       count(-sign);
       undoStep();
     };
+    return { changed, undo };
   }
 
   #accountOf({ name, key }: CounterFact): CounterAccount {
@@ -223,7 +232,7 @@ export class CounterBook {
 }
 
 /** The tree of a counter over a run or tree; null for any other. */
-function treeOf(key: string): string | null {
+export function treeOf(key: string): string | null {
   if (!key.startsWith('run:') && !key.startsWith('tree:')) return null;
   return key.slice(key.indexOf(':') + 1).split('.', 1)[0] ?? null;
 }
@@ -235,4 +244,5 @@ type Applies = (adds: number) => boolean;
 const ADDED: Applies = (adds) => adds > 0;
 const GIVEN_BACK: Applies = (adds) => adds < 0;
 
-const accountKey = ({ name, key }: Pick<CounterFact, 'name' | 'key'>): string => `${name} ${key}`;
+/** What identifies a counter of one subject. */
+export const accountKey = ({ name, key }: Pick<CounterFact, 'name' | 'key'>): string => `${name} ${key}`;

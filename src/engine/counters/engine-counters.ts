@@ -7,10 +7,10 @@ import type { Submission } from '../tree-engine.js';
 export interface EngineCounters {
   /** Starts a tick: what the previous one has decided is committed or in flight. */
   startTick(): void;
-  /** Whether `prepare` has to be called before the tree decides. */
-  mustPrepare(tree: Tree): boolean;
-  /** Loads the counters for a tree. @throws LedgerError */
-  prepare(tree: Tree): Promise<void>;
+  /** Whether `prepare` has to be called before the tree decides about an input. */
+  mustPrepare(tree: Tree, input: Submission['input']): boolean;
+  /** Loads the counters for that. @throws LedgerError */
+  prepare(tree: Tree, input: Submission['input']): Promise<void>;
   /** Adds the values of counters to the facts that need them. Returns any other submission unchanged. */
   addFacts(tree: Tree, submission: Submission, time: string): Submission;
   applyDecision(tree: Tree, decision: Decision): void;

@@ -6,21 +6,41 @@ import type { SandboxAmount } from '../../contract/run/effect.js';
 import type { QuotaChange } from '../../ports/ledger/shared-store.js';
 
 /**
- * All counters have one version, so all appends that change them depend on each other.
  * @param all what the appends of a batch change and depend on
- * @param isCounter whether a case id is that of the counters
- * @returns the same, with the checks of all such appends for each that depends on the counters
+ * @param isCounter whether a case id is that of a counter
+ * @returns the same, with additional checks for the appends that depend on a counter of another append
  */
 export function joinChecks(
   all: readonly (readonly QuotaChange[])[],
   isCounter: (case_id: string) => boolean,
 ): readonly (readonly QuotaChange[])[] {
-  const counted = all.filter((changes) => changes.some(({ case_id }) => isCounter(case_id)));
-  if (counted.length < 2) return all;
-  const checks = mergeChecks(counted.flat().filter(({ isChecked }) => isChecked));
-  const depends = (own: readonly QuotaChange[]): boolean =>
-    own.some(({ case_id, isChecked }) => isChecked && isCounter(case_id));
-  return all.map((own) => (depends(own) ? [...own, ...checks] : own));
+  const joined = [...all];
+  for (const group of groupsOf(all, isCounter)) {
+    const checks = mergeChecks(group.flatMap((index) => all[index] ?? []).filter(({ isChecked }) => isChecked));
+    for (const index of group) {
+      const own = all[index] ?? [];
+      const depends = own.some(({ case_id, isChecked }) => isChecked && isCounter(case_id));
+      if (depends) joined[index] = [...own, ...checks];
+    }
+  }
+  return joined;
+}
+
+/** The appends that have counters in common, also through others; none alone. */
+function groupsOf(
+  all: readonly (readonly QuotaChange[])[],
+  isCounter: (case_id: string) => boolean,
+): readonly (readonly number[])[] {
+  const groups = new Map<string, Set<number>>();
+  for (const [index, changes] of all.entries()) {
+    const ids = changes.map(({ case_id }) => case_id).filter(isCounter);
+    if (ids.length === 0) continue;
+    const met = new Set(ids.flatMap((id) => groups.get(id) ?? []));
+    const group = new Set([index, ...[...met].flatMap((other) => [...other])]);
+    for (const [id, other] of groups) if (met.has(other)) groups.set(id, group);
+    for (const id of ids) groups.set(id, group);
+  }
+  return [...new Set(groups.values())].filter(({ size }) => size > 1).map((group) => [...group]);
 }
 
 /** One check for each case that holds only if all of these hold. */

@@ -1,9 +1,12 @@
 // The counters as one worker of a shared ledger knows them: everything that it has read, and its own decisions that are
-// not committed yet. The entries of a tree are added in their order, each once.
+// not committed yet. The entries of a tree are added in their order, each once. If another worker has written other
+// entries than this one has decided, the copy has those of the other worker from the moment on at which it reads them:
+// what has been decided instead will be refused.
 
-import type { Entry } from '../../contract/run/entry.js';
+import type { SealedEntry } from '../../contract/run/entry.js';
+import type { CounterFact } from '../../contract/policy/counters/counters.js';
 import type { LedgerStore, TreeEntry } from '../../ports/ledger/ledger-store.js';
-import { CounterBook, type Undo } from './counter-book.js';
+import { CounterBook, type AppliedEntry } from './counter-book.js';
 import { firstIndex, noteBeginning, readEntry } from './read-counters.js';
 
 type Store = Pick<LedgerStore, 'log' | 'tree' | 'pending' | 'openTrees' | 'archives'>;
@@ -14,11 +17,17 @@ const PENDING_MAX = 65_536;
 /** Fewer trees are not worth the question which of them are open. */
 const TREES_MIN = 1_024;
 
+interface DecidedEntry {
+  readonly seq: number;
+  readonly leaf_hash: string;
+  readonly applied: AppliedEntry | null;
+}
+
 interface TreeCopy {
   /** The book has the entries before this seq. */
   next: number;
   /** The entries that are not committed yet. */
-  uncommitted: { readonly seq: number; readonly undo: Undo | null }[];
+  uncommitted: DecidedEntry[];
   hasEnded: boolean;
 }
 
@@ -66,18 +75,21 @@ export class SharedCopy {
     return this.#afterReading(() => this.#readOn());
   }
 
-  /** Adds a decided entry, unless another worker has written this seq. */
-  add(tree_id: string, entry: Entry): void {
+  /** Adds a decided entry, unless another worker has written this seq. @returns the counters that it has changed */
+  add(tree_id: string, { entry, leaf_hash }: Pick<SealedEntry, 'entry' | 'leaf_hash'>): readonly CounterFact[] {
     const tree = this.#tree(tree_id);
-    if (entry.seq !== tree.next) return;
-    tree.uncommitted.push({ seq: entry.seq, undo: this.book.apply(entry) });
+    const { seq } = entry;
+    if (seq !== tree.next) return [];
+    const applied = this.book.apply(entry);
+    tree.uncommitted.push({ seq, leaf_hash, applied });
     tree.next += 1;
+    return applied?.changed ?? [];
   }
 
   /** The entries of a tree before this seq are committed. */
   settle(tree_id: string, seq: number): void {
-    const tree = this.#tree(tree_id);
-    tree.uncommitted = tree.uncommitted.filter((entry) => entry.seq >= seq);
+    const tree = this.#trees.get(tree_id);
+    if (tree !== undefined) tree.uncommitted = tree.uncommitted.filter((entry) => entry.seq >= seq);
   }
 
   endTree(tree_id: string): void {
@@ -87,13 +99,20 @@ export class SharedCopy {
 
   /** The entries of a tree from this seq on were not written, or will not be. */
   takeBack(tree_id: string, from: number): void {
-    const tree = this.#tree(tree_id);
-    const later = tree.uncommitted.filter(({ seq }) => seq >= from);
-    if (later.length === 0) return;
-    for (const { undo } of later.toReversed()) undo?.();
+    const tree = this.#trees.get(tree_id);
+    const later = tree?.uncommitted.filter(({ seq }) => seq >= from) ?? [];
+    const [first] = later;
+    if (tree === undefined || first === undefined) return;
+    for (const { applied } of later.toReversed()) applied?.undo();
     tree.uncommitted = tree.uncommitted.filter(({ seq }) => seq < from);
-    tree.next = later[0]?.seq ?? tree.next;
+    tree.next = first.seq;
     this.#overtaken.add(tree_id);
+  }
+
+  /** Takes back what was decided from this seq on if the store has another entry there. */
+  #compare({ tree_id, seq, leaf_hash }: Pick<TreeEntry, 'tree_id' | 'seq' | 'leaf_hash'>): void {
+    const decided = this.#trees.get(tree_id)?.uncommitted.find((entry) => entry.seq === seq);
+    if (decided !== undefined && decided.leaf_hash !== leaf_hash) this.takeBack(tree_id, seq);
   }
 
   #afterReading(read: () => Promise<void>): Promise<void> {
@@ -110,7 +129,10 @@ export class SharedCopy {
       this.#size = stored.log_index + 1;
       this.#forgetEnded(stored);
     }
-    for (const { tree_id, seq, leaf_hashes } of pending) await this.#readTree(tree_id, seq + leaf_hashes.length);
+    for (const { tree_id, seq, leaf_hashes } of pending) {
+      for (const [index, leaf_hash] of leaf_hashes.entries()) this.#compare({ tree_id, seq: seq + index, leaf_hash });
+      await this.#readTree(tree_id, seq + leaf_hashes.length);
+    }
     // The log has passed what this worker had decided otherwise.
     for (const tree_id of [...this.#overtaken]) {
       this.#overtaken.delete(tree_id);
@@ -137,6 +159,7 @@ export class SharedCopy {
   }
 
   #take(stored: TreeEntry): void {
+    this.#compare(stored);
     const known = this.#trees.get(stored.tree_id);
     if (known !== undefined && stored.seq < known.next) return;
     const applied = this.book.needs(stored) ? this.book.apply(readEntry(stored)) : null;

@@ -1,16 +1,21 @@
-// Counters that several workers change. Each worker reads them from the ledger; the store has only a version, in the
-// row of a case whose id no case can have.
+// Counters that several workers change. Each worker reads them from the ledger; the store has only a version for each
+// counter of one subject, in the row of a case whose id no case can have.
 //
-//   V1. Everything that a tree with counters decides is checked: its commit is a conflict if another worker has
-//       committed something of such a tree since. And it gives the counters another version.
-//   V2. So all such decisions have one order, and what a batch has of them is written together or not at all
-//       (`join-checks.ts`). Workers whose policy has counters therefore commit one after another.
-//   V3. After a conflict, everything in flight is refused too. The version is read when nothing is in flight, and then
-//       everything that is committed. Until then the version is not known, and what is decided is refused.
-//   V4. The copy has decisions of this worker before they are committed. They are taken back after a conflict.
+//   V1. A decision is made with a copy. Its commit is a conflict if a counter that it has read has another version than
+//       the copy, also if the counter had no version yet. Every change gives the counter another version.
+//   V2. What a batch has of counters that depend on each other is written together or not at all (`join-checks.ts`).
+//   V3. A version is read before the entries, so the copy has at least what the version stands for. It has no more than
+//       that and the decisions of this worker: if another worker has written other entries of a tree, the decisions
+//       that they replace are taken back first (`shared-copy.ts`). A version is not read while this worker has
+//       uncommitted changes of the counter: it could be the version from before or after them.
+//   V4. After a conflict the versions of all its counters are unknown until they are read again. What is decided with an
+//       unknown version is refused.
+//   V5. Counters over a run or a tree need no version: only entries of the tree change them, and its length is compared.
 
 import type { Decision } from '../../kernel/decision.js';
 import type { Tree } from '../../kernel/tree.js';
+import type { CounterFact } from '../../contract/policy/counters/counters.js';
+import { sharedCounterKeys } from '../../policy/counters/counter-queries.js';
 import type {
   AppendStatus,
   QuotaChange,
@@ -19,34 +24,47 @@ import type {
   SharedLedgerStore,
 } from '../../ports/ledger/shared-store.js';
 import type { Submission } from '../tree-engine.js';
+import { accountKey, treeOf } from './counter-book.js';
 import type { EngineCounters } from './engine-counters.js';
 import { withCounters } from './ledger-counters.js';
 import { SharedCopy } from './shared-copy.js';
 
 type Store = Pick<SharedLedgerStore, 'log' | 'tree' | 'pending' | 'openTrees' | 'archives' | 'caseQuotas'>;
 
-/** No id of a case has a colon. */
-const COUNTERS_ID = 'counters:all';
-/** Whether the version is that of the counters. */
-export const isCounterId = (case_id: string): boolean => case_id === COUNTERS_ID;
+/** No id of a case has this character. It is sorted after all of them, so counters are locked after cases. */
+const PREFIX = '~';
+/** Whether the version is that of a counter. */
+export const isCounterId = (case_id: string): boolean => case_id.startsWith(PREFIX);
+const counterId = (fact: Pick<CounterFact, 'name' | 'key'>): string => `${PREFIX}${accountKey(fact)}`;
 
-const isCounted = ({ quotas }: SharedAppend): boolean => quotas.some(({ case_id }) => isCounterId(case_id));
-
-/** A version that the counters never have: the copy may differ from the store. */
+/** Refuses the append of a tree of which the copy lacks entries. */
+const INCOMPLETE = `${PREFIX}incomplete`;
+/** A version that no counter has: the copy may differ from the store. */
 const UNKNOWN_VERSION = '?';
 const NONE = { bytes: 0, files: 0 };
 /** A change without reservations: nothing has this run id. */
 const CHANGED = 'counter';
+/** Maximum number of known versions: all are read again beyond it. */
+const VERSIONS_MAX = 65_536;
+
+/** What the decisions of a tick do with one counter. */
+interface Draft {
+  /** Of the copy, when the tree first met the counter in this tick. */
+  readonly version: string;
+  isRead: boolean;
+  isChanged: boolean;
+}
 
 export class SharedCounters implements EngineCounters {
   readonly #store: Store;
   #copy: SharedCopy | null = null;
-  #version = UNKNOWN_VERSION;
+  /** The version that the copy has of each counter. Absent: unknown. */
+  readonly #versions = new Map<string, string>();
   #isStale = false;
-  /** The trees that have decided something in this tick, with the version that the first of its decisions had. */
-  readonly #drafts = new Map<string, string>();
-  /** The versions that batches in flight give. */
-  readonly #inFlight = new Set<string>();
+  /** The counters that the trees of this tick have met. */
+  readonly #drafts = new Map<string, Map<string, Draft>>();
+  /** The counters of batches in flight, by the versions that these give. */
+  readonly #inFlight = new Map<string, ReadonlySet<string>>();
 
   constructor(store: Store) {
     this.#store = store;
@@ -57,96 +75,141 @@ export class SharedCounters implements EngineCounters {
     this.#drafts.clear();
   }
 
-  mustPrepare({ tree_id, policy, head }: Tree): boolean {
+  mustPrepare(tree: Tree, input: Submission['input']): boolean {
+    const { tree_id, policy, head } = tree;
     if (policy?.counters === undefined) return false;
-    return this.#copy?.has(tree_id, head.seq) !== true || this.#mustRead;
+    return this.#copy?.has(tree_id, head.seq) !== true || this.#unread(tree, input).length > 0;
   }
 
-  async prepare({ tree_id, head }: Tree): Promise<void> {
-    if (this.#mustRead && this.#drafts.size === 0) await this.#read();
+  async prepare(tree: Tree, input: Submission['input']): Promise<void> {
+    const { tree_id, head } = tree;
+    const ids = this.#unread(tree, input);
+    if (this.#copy === null || ids.length > 0) await this.#read(ids);
     await this.#copy?.readTree(tree_id, head.seq);
   }
 
   addFacts(tree: Tree, submission: Submission, time: string): Submission {
-    return this.#copy === null ? submission : withCounters(this.#copy.book, tree, submission, time);
+    if (this.#copy === null) return submission;
+    const complete = withCounters(this.#copy.book, tree, submission, time);
+    if (complete.input.kind !== 'facts') return complete;
+    for (const fact of complete.input.counters ?? []) this.#note(tree.tree_id, fact, 'isRead');
+    return complete;
   }
 
   applyDecision({ tree_id, policy, head }: Tree, { entries, ended }: Decision): void {
     // Without a copy, no tree has decided anything but to open.
     if (policy?.counters === undefined || this.#copy === null) return;
-    for (const { entry } of entries) this.#copy.add(tree_id, entry);
+    for (const sealed of entries)
+      for (const fact of this.#copy.add(tree_id, sealed)) this.#note(tree_id, fact, 'isChanged');
     // To open a tree changes no counter, and its policy was not known before.
     if (entries[0]?.entry.seq === 0) return;
-    if (!this.#drafts.has(tree_id)) this.#drafts.set(tree_id, this.#version);
-    if (!this.#copy.has(tree_id, head.seq)) this.#drafts.set(tree_id, UNKNOWN_VERSION);
+    if (!this.#copy.has(tree_id, head.seq)) this.#draft(tree_id, INCOMPLETE).isRead = true;
     if (ended.some(({ run_id }) => run_id === tree_id)) this.#copy.endTree(tree_id);
   }
 
   /** The tree has failed: its decisions are in the copy and not in the ledger. */
   undo(): void {
     this.#isStale = true;
-    this.#version = UNKNOWN_VERSION;
+    this.#versions.clear();
   }
 
   clear(): void {
     this.#copy = null;
     this.#isStale = false;
-    this.#version = UNKNOWN_VERSION;
+    this.#versions.clear();
     this.#inFlight.clear();
   }
 
   /** V1. */
   changesOf(tree_id: string): readonly QuotaChange[] {
-    const version = this.#drafts.get(tree_id);
-    if (version === undefined) return [];
-    return [
-      {
-        case_id: COUNTERS_ID,
-        version: version === this.#version ? version : UNKNOWN_VERSION,
-        isChecked: true,
-        ...{ total: NONE, room: null, reserved: [] },
-        released: [CHANGED],
-      },
-    ];
+    return [...(this.#drafts.get(tree_id) ?? [])].map(([id, { version, isRead, isChanged }]) => ({
+      case_id: id,
+      version: version === this.#versions.get(id) ? version : UNKNOWN_VERSION,
+      isChecked: isRead,
+      ...{ total: NONE, room: null, reserved: [] },
+      released: isChanged ? [CHANGED] : [],
+    }));
   }
 
-  /** The next tick decides with the version that the batch will give. */
+  /** The next tick decides with the versions that the batch will give. */
   onSent({ trees, quota_version }: SharedBatch): void {
-    const counted = trees.filter(isCounted);
-    if (counted.length === 0) return;
-    const versions = counted.flatMap(({ quotas }) => quotas).filter(({ case_id }) => isCounterId(case_id));
-    if (versions.some(({ version }) => version === UNKNOWN_VERSION)) {
-      this.#takeBack(counted);
-      return;
+    const refused = trees.filter(isSurelyRefused);
+    const sent = trees.filter((append) => !refused.includes(append));
+    const flying = new Set(counterIdsOf(sent));
+    if (flying.size > 0) this.#inFlight.set(quota_version, flying);
+    const changes = sent.flatMap(({ quotas }) => quotas).filter(({ released }) => released.includes(CHANGED));
+    for (const { case_id, version } of changes) {
+      // Another append may have set it already.
+      const isKnown =
+        version !== UNKNOWN_VERSION && [version, quota_version].includes(this.#versions.get(case_id) ?? '?');
+      if (isKnown) this.#versions.set(case_id, quota_version);
+      else this.#versions.delete(case_id);
     }
-    this.#inFlight.add(quota_version);
-    this.#version = quota_version;
-  }
-
-  /** V3, V4. */
-  onCommitted({ trees, quota_version }: SharedBatch, statuses: readonly AppendStatus[]): void {
-    if (!this.#inFlight.delete(quota_version)) return;
-    const refused = trees.filter((append, index) => statuses[index] === 'conflict' && isCounted(append));
-    for (const { tree_id, from, entries } of trees.filter((append) => isCounted(append) && !refused.includes(append)))
-      this.#copy?.settle(tree_id, from + entries.length);
-    if (refused.length === 0) return;
     this.#takeBack(refused);
-    this.#version = UNKNOWN_VERSION;
   }
 
-  get #mustRead(): boolean {
-    return this.#version === UNKNOWN_VERSION && this.#inFlight.size === 0;
+  /** V4. */
+  onCommitted({ trees, quota_version }: SharedBatch, statuses: readonly AppendStatus[]): void {
+    this.#inFlight.delete(quota_version);
+    for (const [index, append] of trees.entries()) {
+      // Taken back already, and its counters may have been read since.
+      if (isSurelyRefused(append)) continue;
+      if (statuses[index] === 'conflict') this.#takeBack([append]);
+      else this.#copy?.settle(append.tree_id, append.from + append.entries.length);
+    }
+  }
+
+  /** The counters that a decision about this input may read, and whose version can be read before it. */
+  #unread(tree: Tree, input: Submission['input']): readonly string[] {
+    if (this.#isStale || (input.kind !== 'proposal' && input.kind !== 'facts')) return [];
+    const context = tree.run(input.run_id)?.context;
+    if (context === undefined || tree.policy === null) return [];
+    const ids = sharedCounterKeys(context, tree.policy).map(counterId);
+    return ids.filter((id) => !this.#versions.has(id) && !this.#isUncommitted(id));
+  }
+
+  /** V3. */
+  #isUncommitted(id: string): boolean {
+    for (const drafts of this.#drafts.values()) if (drafts.has(id)) return true;
+    for (const flying of this.#inFlight.values()) if (flying.has(id)) return true;
+    return false;
   }
 
   /** V3. @throws LedgerError */
-  async #read(): Promise<void> {
-    const [{ version } = { version: '' }] = await this.#store.caseQuotas([COUNTERS_ID]);
+  async #read(ids: readonly string[]): Promise<void> {
+    const quotas = ids.length === 0 ? [] : await this.#store.caseQuotas(ids);
     if (this.#copy === null) this.#copy = await SharedCopy.read(this.#store);
     else await this.#copy.catchUp();
-    this.#version = version;
+    if (this.#versions.size > VERSIONS_MAX) this.#versions.clear();
+    for (const [index, { version }] of quotas.entries()) this.#versions.set(ids[index] ?? '', version);
   }
 
-  #takeBack(appends: SharedBatch['trees']): void {
+  #note(tree_id: string, fact: CounterFact, what: 'isRead' | 'isChanged'): void {
+    // V5.
+    if (treeOf(fact.key) === null) this.#draft(tree_id, counterId(fact))[what] = true;
+  }
+
+  #draft(tree_id: string, id: string): Draft {
+    const drafts = this.#drafts.get(tree_id) ?? new Map<string, Draft>();
+    this.#drafts.set(tree_id, drafts);
+    const known = drafts.get(id) ?? {
+      version: this.#versions.get(id) ?? UNKNOWN_VERSION,
+      isRead: false,
+      isChanged: false,
+    };
+    drafts.set(id, known);
+    return known;
+  }
+
+  #takeBack(appends: readonly SharedAppend[]): void {
     for (const { tree_id, from } of appends) this.#copy?.takeBack(tree_id, from);
+    for (const id of counterIdsOf(appends)) this.#versions.delete(id);
   }
 }
+
+const counterIdsOf = (appends: readonly SharedAppend[]): readonly string[] =>
+  appends.flatMap(({ quotas }) => quotas.map(({ case_id }) => case_id).filter(isCounterId));
+
+/** Whether the append depends on a counter whose version was unknown. */
+const isSurelyRefused = ({ quotas }: SharedAppend): boolean =>
+  quotas.some(({ case_id, version, isChecked }) => isChecked && version === UNKNOWN_VERSION && isCounterId(case_id));

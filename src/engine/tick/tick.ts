@@ -129,7 +129,7 @@ export class Tick {
       return;
     }
     if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && this.#options.park?.(item) === true) return;
-    if (counters.mustPrepare(tree)) await counters.prepare(tree);
+    if (counters.mustPrepare(tree, input)) await counters.prepare(tree, input);
     const at = tree.head.seq;
     const now = time();
     // The batch has nothing of the tree yet, so its current state is committed.

@@ -24,18 +24,30 @@ export function counterQueries(
   return counters.all.flatMap((counter) => queryOf(counter, step, agent, isRead));
 }
 
-function queryOf(counter: Counter, step: CountableStep, agent: RunContext, isRead: boolean): readonly CounterQuery[] {
-  const { name, over, window, currency } = counter;
+/** What identifies the counters that agents of other trees may have in common with this one. */
+export const sharedCounterKeys = (agent: RunContext, { counters }: Policy): readonly CounterAccountKey[] =>
+  (counters?.all ?? []).flatMap((counter) =>
+    counter.over === 'run' || counter.over === 'tree' ? [] : (accountOf(counter, agent) ?? []),
+  );
+
+type CounterAccountKey = Pick<CounterQuery, 'name' | 'key'>;
+
+function accountOf({ name, over }: Counter, agent: RunContext): CounterAccountKey | null {
   const id = subjectOf(over, agent);
-  if (id === null) return [];
+  return id === null ? null : { name, key: `${over}:${id}` };
+}
+
+function queryOf(counter: Counter, step: CountableStep, agent: RunContext, isRead: boolean): readonly CounterQuery[] {
+  const { window, currency } = counter;
+  const account = accountOf(counter, agent);
+  if (account === null) return [];
   const added = amountOf(counter.counts, step, currency);
   const returned = amountOf(counter.gives_back ?? [], step, currency);
   if (added === undefined && returned === undefined && !isRead) return [];
   const isUncountable = added === null || returned === null;
   return [
     {
-      name,
-      key: `${over}:${id}`,
+      ...account,
       adds: isUncountable ? 0 : (added ?? 0) - (returned ?? 0),
       ...(window === undefined ? {} : { window }),
       ...(isUncountable ? { isUncountable } : {}),

@@ -21,7 +21,7 @@ import type { SharedLedgerStore } from '../../../src/ports/ledger/shared-store.j
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { Scheduler } from '../../fixtures/slow-store.js';
 import { ABSENT, editedPolicy, proposal } from '../../fixtures/tree.js';
-import { start, turns } from '../start-tree.js';
+import { start, turns, type TreeOwner } from '../start-tree.js';
 import { COUNTED_WRITES } from '../counters/counted-writes.js';
 import { recount } from '../counters/recount.js';
 import { SimulatedSandbox, SMALL_QUOTAS, type SandboxView } from './simulated-sandbox.js';
@@ -267,13 +267,20 @@ class ClusterSimulation {
     this.#trees.push(tree_id);
     for (;;) {
       try {
-        await start({ engine: worker.engine }, tree_id, { link: 'remote', idle_ms: null }, policies, flags);
+        const link = { link: 'remote', idle_ms: null } as const;
+        await start({ engine: worker.engine }, tree_id, link, policies, flags, this.#ownerOf(tree_id));
         return;
       } catch (error) {
         if (!worker.hasFailed) throw error;
         await worker.engine.restart();
       }
     }
+  }
+
+  /** With counters, two trees have one case, and others one actor: some trees have no counter in common. */
+  #ownerOf(tree_id: string): TreeOwner {
+    const index = this.#options.hasCounters === true ? this.#trees.indexOf(tree_id) : 0;
+    return { case_id: `case-${1 + (index % 2)}`, actor_id: index === 0 ? 'tester' : `tester${index >> 1}` };
   }
 
   #policies(): { readonly policies?: readonly Artifact[]; readonly flags: readonly number[] } {
@@ -298,7 +305,7 @@ class ClusterSimulation {
       this.#sandbox?.draw(this.#scheduler) ?? proposal('WRITE_FILE', { path: `/sandbox/${number}.txt`, content: 'x' });
     const payload = isWrite ? write() : proposal('THINK', {});
     const bytes = Buffer.from(JSON.stringify(payload));
-    const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes };
+    const artifact: Artifact = { kind: 'raw_payload', case_id: this.#ownerOf(tree_id).case_id, bytes };
     const invokedAt = (this.#events += 1);
     const operation: Operation = {
       tree_id,

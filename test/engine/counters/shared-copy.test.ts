@@ -1,21 +1,24 @@
 import { expect, test } from '@jest/globals';
-import type { Entry } from '../../../src/contract/run/entry.js';
+import type { SealedEntry } from '../../../src/contract/run/entry.js';
 import { SharedCopy } from '../../../src/engine/counters/shared-copy.js';
 
 const FACT = { name: 'steps', used: 0, since: null, adds: 1 };
 
 /** The facts of the first step of a tree, which count over it. */
-const factsOf = (tree_id: string): Entry =>
+const factsOf = (tree_id: string): SealedEntry =>
   ({
-    type: 'input',
-    seq: 0,
-    body: {
-      kind: 'facts',
-      run_id: tree_id,
-      time: '2026-01-05T10:00:00.000Z',
-      counters: [{ ...FACT, key: `tree:${tree_id}` }],
+    leaf_hash: tree_id,
+    entry: {
+      type: 'input',
+      seq: 0,
+      body: {
+        kind: 'facts',
+        run_id: tree_id,
+        time: '2026-01-05T10:00:00.000Z',
+        counters: [{ ...FACT, key: `tree:${tree_id}` }],
+      },
     },
-  }) as unknown as Entry;
+  }) as unknown as SealedEntry;
 
 test('accounts of trees that another worker has ended are forgotten, and those of open trees stay', async () => {
   const open = new Set<string>();
