@@ -75,6 +75,10 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
     return Promise.resolve(isStanding ? workers.claim(this.#performer ?? 0, limit) : []);
   }
 
+  hasDuties(duties: readonly Duty[]): Promise<boolean> {
+    return Promise.resolve(this.#shared.workers.hasAll(this.#performer, duties));
+  }
+
   releaseDuties(duties: readonly Duty[]): Promise<void> {
     this.#shared.workers.release(duties);
     return Promise.resolve();

@@ -84,6 +84,11 @@ export class MemoryWorkers {
     return claimed;
   }
 
+  /** Whether the performer has all of these duties. */
+  hasAll(performer: number | null, duties: readonly Duty[]): boolean {
+    return duties.every(({ kind, run_id }) => this.#duties.get(`${kind} ${run_id}`)?.performer === performer);
+  }
+
   release(duties: readonly Duty[]): void {
     for (const { kind, run_id } of duties) this.#duties.delete(`${kind} ${run_id}`);
   }

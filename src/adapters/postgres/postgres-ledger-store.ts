@@ -34,7 +34,6 @@ import type {
 import type { RunRecordTable } from '../../ports/ledger/run-records.js';
 import type {
   AppendStatus,
-  CaseQuota,
   ClaimedDuty,
   Duty,
   GrownTree,
@@ -58,7 +57,14 @@ import { PostgresAnnouncements } from './workers/postgres-announcements.js';
 import { noArchives } from './no-archives.js';
 import { postgresCaseKeyTable } from './postgres-case-keys.js';
 import { PostgresContents } from './postgres-contents.js';
-import { claimDueTrees, claimDuties, isStanding, releaseDuties, treeLengths } from './workers/postgres-duties.js';
+import {
+  claimDueTrees,
+  claimDuties,
+  hasDuties,
+  isStanding,
+  releaseDuties,
+  treeLengths,
+} from './workers/postgres-duties.js';
 import { readMarks } from './postgres-marks.js';
 import { readLabelVersion } from './workers/postgres-labels.js';
 import { readQuotas } from './workers/postgres-quotas.js';
@@ -242,13 +248,9 @@ class PostgresLedgerStore implements SharedLedgerStore {
     return this.#requireWriter().commitLocked(tree_ids, decide);
   }
 
-  treeLengths(tree_ids: readonly string[]): Promise<readonly number[]> {
-    return treeLengths(this.#pool, tree_ids);
-  }
+  readonly treeLengths: SharedLedgerStore['treeLengths'] = (tree_ids) => treeLengths(this.#pool, tree_ids);
 
-  caseQuotas(case_ids: readonly string[]): Promise<readonly CaseQuota[]> {
-    return readQuotas(this.#pool, case_ids);
-  }
+  readonly caseQuotas: SharedLedgerStore['caseQuotas'] = (case_ids) => readQuotas(this.#pool, case_ids);
 
   labelVersion(case_id: string): Promise<number> {
     return readLabelVersion(this.#pool, case_id);
@@ -261,6 +263,11 @@ class PostgresLedgerStore implements SharedLedgerStore {
   async claimDuties(graceMs: number, limit: number): Promise<readonly ClaimedDuty[]> {
     const { writer, performer } = this.#requirePerformer();
     return writer.exclusively((send) => claimDuties(send, performer, graceMs, limit));
+  }
+
+  async hasDuties(duties: readonly Duty[]): Promise<boolean> {
+    const { writer, performer } = this.#requirePerformer();
+    return writer.exclusively((send) => hasDuties(send, performer, duties));
   }
 
   async releaseDuties(duties: readonly Duty[]): Promise<void> {

@@ -14,7 +14,9 @@
 //       are due, and duties of workers that are gone.
 //   W5. While a commit is in flight, the next tick is decided without its trees. Commits are sent in the order of their
 //       ticks, but one that is sent again may follow a later one: they have no tree in common, and what they share, the
-//       reservations of cases, is compared by version (Q4).
+//       reservations of cases and the counters, is compared by version (Q4).
+//   W6. Two workers may decide the same request in the same millisecond, and so to the byte. The store then finds the
+//       second batch present. Only a worker that sent it twice, and has the duties that the first one took, committed it.
 
 import { LedgerError } from '../../errors.js';
 import type {
@@ -150,7 +152,21 @@ export class SharedWriter implements LedgerWriter {
     onSent();
     const statuses = await sent;
     if (count > 1 && mayStillFit(batch, statuses)) throw overError();
-    return { batch, statuses };
+    return { batch, statuses: await this.#checkPresent(batch, statuses, count > 1) };
+  }
+
+  /** W6. */
+  async #checkPresent(
+    { trees }: SharedBatch,
+    statuses: readonly AppendStatus[],
+    isRepeated: boolean,
+  ): Promise<readonly AppendStatus[]> {
+    const checked = [...statuses];
+    for (const [index, { taken }] of trees.entries()) {
+      if (statuses[index] !== 'present') continue;
+      if (!isRepeated || !(await this.#send(() => this.#store.hasDuties(taken)))) checked[index] = 'conflict';
+    }
+    return checked;
   }
 
   /** W1. If the outcome is unknown, the batch is sent again without the lock: it still fits, or was overtaken. */

@@ -88,7 +88,8 @@ export interface SharedBatch {
 }
 
 /**
- * `committed`; `present`: exactly these entries were committed before, because the same batch was sent twice;
+ * `committed`; `present`: exactly these entries were committed before: the same batch was sent twice, or another worker
+ * has decided the same request in the same millisecond;
  * `conflict`: the tree has other entries, or the reservations of its case have changed and a decision depends on them,
  * or its case has another version of the label; nothing of this append was written. If an append of a case is in
  * conflict, so are those of the batch that depend on the reservations of the case.
@@ -149,6 +150,8 @@ export interface SharedLedgerStore extends LedgerStore {
    * @returns the duties that this worker has taken over and not released, at most `limit`; none if it has not joined
    */
   claimDuties(graceMs: number, limit: number): Promise<readonly ClaimedDuty[]>;
+  /** Whether this worker has all of these duties. Uses one query. */
+  hasDuties(duties: readonly Duty[]): Promise<boolean>;
   /** Releases claimed duties for which there is nothing to do. */
   releaseDuties(duties: readonly Duty[]): Promise<void>;
   /**

@@ -34,8 +34,22 @@ const Receipt = Type.Object({ receipt: Type.String() }, { additionalProperties: 
 const Amount = Type.Object({ amount: Type.Integer() }, { additionalProperties: false });
 
 /** Workers of one ledger in memory, with one tool that answers when the test says so. */
+/** Time that stands still until the test moves it: then two workers can decide the same to the byte. */
+class FrozenClock extends ManualClock {
+  #now = Date.parse('2026-01-01T00:00:00.000Z');
+
+  override now(): number {
+    return this.#now;
+  }
+
+  override advance(ms: number): void {
+    this.#now += ms;
+    super.advance(ms);
+  }
+}
+
 class Workers {
-  readonly clock = new ManualClock();
+  readonly clock: ManualClock;
   readonly #state = new MemoryState({ integrates: false });
   readonly #folder = tempFolder('overtaking');
   readonly #opened: Turnpike[] = [];
@@ -43,16 +57,24 @@ class Workers {
   readonly calls: DeferredPromise<{ receipt: string }>[] = [];
   /** How often the effect of each run has begun. */
   readonly performed = new Map<string, number>();
+  /** Called with a decided batch, before the store has it. */
+  beforeCommit: () => Promise<void> = () => Promise.resolve();
   /** When a call of the tool is answered. */
   answerCall: (call: DeferredPromise<{ receipt: string }>) => void = () => undefined;
 
-  constructor() {
+  constructor({ isFrozen = false } = {}) {
+    this.clock = isFrozen ? new FrozenClock() : new ManualClock();
     writeContract(join(this.#folder, 'contract'), { edit: serviceEdit });
     mkdirSync(join(this.#folder, 'sandbox'));
   }
 
   async open(): Promise<{ readonly turnpike: Turnpike; readonly kill: () => Promise<void> }> {
     const store = memorySharedStore({ state: this.#state });
+    const commitTrees = store.commitTrees.bind(store);
+    store.commitTrees = async (batch) => {
+      await this.beforeCommit();
+      return commitTrees(batch);
+    };
     const charge = defineTool({
       name: 'billing.charge',
       input: Amount,
@@ -136,6 +158,28 @@ describe('a request that is repeated at another worker while its step is in flig
     expect([...workers.performed.values()]).toEqual([1]);
   });
 
+  test('D4: of two copies that are decided in the same millisecond, one is executed', async () => {
+    workers = new Workers({ isFrozen: true });
+    const [one, other] = [await workers.open(), await workers.open()];
+    const { run_id } = await one.turnpike.startAgent(REMOTE);
+    await other.turnpike.respond(run_id, THINK());
+    await workers.poll();
+    const payload = charge(5);
+    let decided = 0;
+    const both = createDeferred<undefined>();
+    workers.beforeCommit = async () => {
+      decided += 1;
+      if (decided === 2) both.resolve(undefined);
+      await both.promise;
+    };
+    const copies = [one, other].map(({ turnpike }) => turnpike.respond(run_id, payload, { inputId: 'same' }));
+    await turns(60);
+    for (const call of workers.calls) call.resolve({ receipt: 'r-5' });
+    const [first, second] = await workers.settled(Promise.all(copies));
+    expect(first).toBe(second);
+    expect([...workers.performed.values()]).toEqual([1]);
+  });
+
   test('D4: gets the answer that another worker has recorded after the first one died', async () => {
     workers = new Workers();
     const [one, other] = [await workers.open(), await workers.open()];
@@ -195,7 +239,7 @@ describe('requests that are repeated at other workers at any moment', () => {
   const REQUESTS = sized(30, 100);
 
   test.each(SEEDS)('D4: every copy gets the one answer, and no run ends, seed %i', async (seed) => {
-    workers = new Workers();
+    workers = new Workers({ isFrozen: seed % 3 === 1 });
     const scheduler = new Scheduler(seed);
     const all = [await workers.open(), await workers.open(), await workers.open()];
     const runs: string[] = [];

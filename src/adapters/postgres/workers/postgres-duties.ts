@@ -76,6 +76,16 @@ export async function releaseDuties(send: SendStatement, performer: number, duti
   await send({ text: RELEASE, values });
 }
 
+const OWN = `SELECT count(*) AS own FROM duties d JOIN unnest($2::text[], $3::text[]) AS r (kind, run_id)
+  ON d.run_id = r.run_id AND d.kind = r.kind WHERE d.performer_id = $1`;
+
+/** See `SharedLedgerStore.hasDuties`. */
+export async function hasDuties(send: SendStatement, performer: number, duties: readonly Duty[]): Promise<boolean> {
+  const values = [performer, duties.map(({ kind }) => kind), duties.map(({ run_id }) => run_id)];
+  const [row = {}] = await send({ text: OWN, values });
+  return integerOf(row, 'own', 'the number of duties') === duties.length;
+}
+
 const IS_STANDING = 'SELECT FROM performers WHERE performer_id = $1 AND over_at IS NULL';
 
 /** Whether no other worker has declared the performer over. */
