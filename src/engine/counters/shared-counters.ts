@@ -13,9 +13,9 @@
 //   V5. Counters over a run or a tree need no version: only entries of the tree change them, and its length is compared.
 
 import type { Decision } from '../../kernel/decision.js';
+import { findSharedCounters } from '../../kernel/sandbox-changes.js';
 import type { Tree } from '../../kernel/tree.js';
 import type { CounterFact } from '../../contract/policy/counters/counters.js';
-import { sharedCounterKeys } from '../../policy/counters/counter-queries.js';
 import type {
   AppendStatus,
   QuotaChange,
@@ -162,9 +162,7 @@ export class SharedCounters implements EngineCounters {
   /** The counters that a decision about this input may read, and whose version can be read before it. */
   #unread(tree: Tree, input: Submission['input']): readonly string[] {
     if (this.#isStale || (input.kind !== 'proposal' && input.kind !== 'facts')) return [];
-    const context = tree.run(input.run_id)?.context;
-    if (context === undefined || tree.policy === null) return [];
-    const ids = sharedCounterKeys(context, tree.policy).map(counterId);
+    const ids = findSharedCounters(tree, input.run_id).map(counterId);
     return ids.filter((id) => !this.#versions.has(id) && !this.#isUncommitted(id));
   }
 

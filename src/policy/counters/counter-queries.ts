@@ -24,13 +24,14 @@ export function counterQueries(
   return counters.all.flatMap((counter) => queryOf(counter, step, agent, isRead));
 }
 
+/** What identifies a counter of one subject. */
+export type CounterAccountKey = Pick<CounterQuery, 'name' | 'key'>;
+
 /** What identifies the counters that agents of other trees may have in common with this one. */
 export const sharedCounterKeys = (agent: RunContext, { counters }: Policy): readonly CounterAccountKey[] =>
   (counters?.all ?? []).flatMap((counter) =>
     counter.over === 'run' || counter.over === 'tree' ? [] : (accountOf(counter, agent) ?? []),
   );
-
-type CounterAccountKey = Pick<CounterQuery, 'name' | 'key'>;
 
 function accountOf({ name, over }: Counter, agent: RunContext): CounterAccountKey | null {
   const id = subjectOf(over, agent);
