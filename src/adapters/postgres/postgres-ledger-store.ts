@@ -9,8 +9,6 @@ import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import type { ArchiveTable } from '../../ports/ledger/archives.js';
 import type { CaseKeyTable } from '../../ports/ledger/case-key-table.js';
 import type {
-  Batch,
-  CommitResult,
   CursorOptions,
   EntryPlace,
   EntryWithContent,
@@ -32,14 +30,7 @@ import type {
   TreeSummary,
 } from '../../ports/ledger/ledger-store.js';
 import type { RunRecordTable } from '../../ports/ledger/run-records.js';
-import type {
-  AppendStatus,
-  ClaimedDuty,
-  Duty,
-  GrownTree,
-  SharedBatch,
-  SharedLedgerStore,
-} from '../../ports/ledger/shared-store.js';
+import type { ClaimedDuty, Duty, GrownTree, SharedBatch, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
 import { CaseKeys } from '../keys/case-keys.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
 import {
@@ -236,13 +227,9 @@ class PostgresLedgerStore implements SharedLedgerStore {
     await this.#requireWriter().reopen();
   }
 
-  async commit(batch: Batch): Promise<CommitResult> {
-    return this.#requireWriter().commit(batch);
-  }
+  readonly commit: SharedLedgerStore['commit'] = async (batch) => this.#requireWriter().commit(batch);
 
-  async commitTrees(batch: SharedBatch): Promise<readonly AppendStatus[]> {
-    return this.#requireWriter().commitTrees(batch);
-  }
+  readonly commitTrees: SharedLedgerStore['commitTrees'] = async (batch) => this.#requireWriter().commitTrees(batch);
 
   async commitLocked<Made extends SharedBatch>(tree_ids: readonly string[], decide: () => Promise<Made>) {
     return this.#requireWriter().commitLocked(tree_ids, decide);
@@ -252,9 +239,7 @@ class PostgresLedgerStore implements SharedLedgerStore {
 
   readonly caseQuotas: SharedLedgerStore['caseQuotas'] = (case_ids) => readQuotas(this.#pool, case_ids);
 
-  labelVersion(case_id: string): Promise<number> {
-    return readLabelVersion(this.#pool, case_id);
-  }
+  readonly labelVersion: SharedLedgerStore['labelVersion'] = (case_id) => readLabelVersion(this.#pool, case_id);
 
   async claimDueTrees(now: string, until: string, limit: number): Promise<readonly string[]> {
     return this.#requireWriter().exclusively((send) => claimDueTrees(send, now, until, limit));

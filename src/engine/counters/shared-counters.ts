@@ -8,9 +8,10 @@
 //       that and the decisions of this worker: if another worker has written other entries of a tree, the decisions
 //       that they replace are taken back first (`shared-copy.ts`). A version is not read while this worker has
 //       uncommitted changes of the counter: it could be the version from before or after them.
-//   V4. After a conflict the versions of all its counters are unknown until they are read again. What is decided with an
-//       unknown version is refused.
-//   V5. Counters over a run or a tree need no version: only entries of the tree change them, and its length is compared.
+//   V4. After a conflict the versions of all its counters are unknown until they are read again. What is decided with
+//       an unknown version is refused.
+//   V5. Counters over a run or a tree need no version: only entries of the tree change them, and its length is
+//       compared.
 
 import type { Decision } from '../../kernel/decision.js';
 import { findSharedCounters } from '../../kernel/sandbox-changes.js';

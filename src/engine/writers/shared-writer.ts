@@ -16,7 +16,8 @@
 //       ticks, but one that is sent again may follow a later one: they have no tree in common, and what they share, the
 //       reservations of cases and the counters, is compared by version (Q4).
 //   W6. Two workers may decide the same request in the same millisecond, and so to the byte. The store then finds the
-//       second batch present. Only a worker that sent it twice, and has the duties that the first one took, committed it.
+//       second batch present. Only a worker that sent it twice, and has the duties that the first one took, committed
+//       it.
 
 import { LedgerError } from '../../errors.js';
 import type {

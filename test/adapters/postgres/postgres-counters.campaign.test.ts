@@ -125,7 +125,7 @@ async function commitsIn(place: LedgerPlace): Promise<readonly (readonly Entry[]
     const { values, differences } = recount(await commitsIn(place));
     await place.remove();
     expect(differences).toEqual([]);
-    expect(values).toBe(2 * TREES * ROUNDS);
+    expect(values).toBe(3 * TREES * ROUNDS);
     const done = responses.filter((response) => response.includes('SUCCESS')).length;
     expect(done).toBe(WRITES_PER_MINUTE);
   });
