@@ -15,6 +15,7 @@ import {
   COMPARED_LOOKS,
   COMPARED_PERSONS,
   CONDITIONS,
+  EXACT_CALLS,
   EXACT_NUMBERS,
   EXPLAINED_FAULTS,
   EXPORT_LOCATORS,
@@ -162,6 +163,13 @@ export const FLAGS: readonly Flag[] = [
     what:
       'An agent run without the case that its lane requires is denied (S4-34). Before, it ran, and each of its actions ' +
       'was denied.',
+  },
+  {
+    number: EXACT_CALLS,
+    what:
+      'A call of a coding agent is judged by what its client executes: a call whose decided parts have a secret is ' +
+      'unreadable, words of commands are paths as the file system resolves them, names that a search asks for are ' +
+      'parts, and commands are read as bash reads them. Before, texts without secrets and words were judged.',
   },
   {
     number: OPERATOR_RUNS,

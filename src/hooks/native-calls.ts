@@ -6,7 +6,14 @@ import { canonicalJson } from '../contract/canonical-json.js';
 import { sha256 } from '../contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
 import type { NativeCall } from './hook-event.js';
-import { EDITS_MAX, PATH_CHARS_MAX, PATHS_MAX, TEXT_CHARS_MAX, type NativeToolName } from './native-tools.js';
+import {
+  EDITS_MAX,
+  GLOBS_MAX,
+  PATH_CHARS_MAX,
+  PATHS_MAX,
+  TEXT_CHARS_MAX,
+  type NativeToolName,
+} from './native-tools.js';
 
 /** The input of a call, by the name of its tool. */
 export type NativeInput = Pick<NativeCall, 'tool' | 'input'>;
@@ -20,11 +27,17 @@ export const shellCall = (command: Json | undefined, cwd?: Json): NativeInput | 
 export const readCall = (path: Json | undefined): NativeInput | null =>
   isPath(path) ? call('native.read', { path }) : null;
 
-export const searchCall = (pattern: Json | undefined, path?: Json): NativeInput | null =>
-  isText(pattern) && isOptionalPath(path)
+/** @param globs the names of files in which it searches; what is no text makes the call unreadable */
+export const searchCall = (
+  pattern: Json | undefined,
+  path?: Json,
+  globs: readonly (Json | undefined)[] = [],
+): NativeInput | null =>
+  isText(pattern) && isOptionalPath(path) && globs.length <= GLOBS_MAX && globs.every(isPath)
     ? call('native.search', {
         pattern: pattern.slice(0, TEXT_CHARS_MAX).toWellFormed(),
         ...(isPath(path) ? { path } : {}),
+        ...(globs.length === 0 ? {} : { globs }),
       })
     : null;
 

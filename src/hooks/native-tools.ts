@@ -9,6 +9,9 @@ export const TEXT_CHARS_MAX = 8_192;
 export const PATH_CHARS_MAX = 4_096;
 export const PATHS_MAX = 128;
 export const EDITS_MAX = 32;
+/** How many words of a command may have a path of their own. */
+export const WORD_PATHS_MAX = 256;
+export const GLOBS_MAX = 32;
 
 /** How long the outcome of a call may take to arrive, in milliseconds. */
 const REPORT_MS = 3_600_000;
@@ -29,14 +32,33 @@ export interface NativeTool {
   readonly timeout: number;
 }
 
-/** Every input may have `original_sha256`: the hash of the client's input from which secrets were removed. */
+/** Every input may say from which of its members secrets were removed, with the hash of the client's input. */
 const inputOf = (properties: TProperties): TObject =>
-  Type.Object({ ...properties, original_sha256: Type.Optional(Sha256) }, closed);
+  Type.Object(
+    {
+      ...properties,
+      original_sha256: Type.Optional(Sha256),
+      redacted: Type.Optional(Type.Array(Type.String({ pattern: '^[a-z_]{1,40}$' }), { minItems: 1, maxItems: 8 })),
+    },
+    closed,
+  );
+
+/** The path of a word of a command, where the file system resolves it otherwise than it is written. */
+const WordPath = Type.Object({ word: Path, path: Path }, closed);
 
 const INPUTS = {
-  'native.shell': inputOf({ command: Content, cwd: Type.Optional(Path) }),
+  'native.shell': inputOf({
+    command: Content,
+    cwd: Type.Optional(Path),
+    paths: Type.Optional(Type.Array(WordPath, { minItems: 1, maxItems: WORD_PATHS_MAX })),
+  }),
   'native.read': inputOf({ path: Path }),
-  'native.search': inputOf({ path: Type.Optional(Path), pattern: Text }),
+  'native.search': inputOf({
+    path: Type.Optional(Path),
+    pattern: Text,
+    /** The files in which it searches. */
+    globs: Type.Optional(Type.Array(Path, { minItems: 1, maxItems: GLOBS_MAX })),
+  }),
   'native.write': inputOf({ path: Path, content: Content }),
   'native.edit': inputOf({
     path: Path,

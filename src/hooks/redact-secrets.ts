@@ -27,7 +27,7 @@ const CLASSES: Readonly<Record<SecretPattern['characters'], RegExp>> = {
 export function redactSecrets(value: JsonObject, patterns: readonly SecretPattern[]): SecretFreeValue {
   const state = { found: false };
   const redacted = redactValue(value, (text) => {
-    const clean = patterns.reduce(removeSecrets, text);
+    const clean = removeSecrets(text, patterns);
     if (clean !== text) state.found = true;
     return clean;
   });
@@ -42,17 +42,32 @@ function redactValue(value: Json, redact: (text: string) => string): Json {
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [redact(name), redactValue(item, redact)]));
 }
 
-/** The text with each secret replaced by the name of its pattern. */
-function removeSecrets(text: string, { name, prefix, characters, min }: SecretPattern): string {
-  const members = CLASSES[characters];
+/** A secret in a text: where it begins and ends, and the name of its pattern. */
+type Finding = readonly [start: number, end: number, name: string];
+
+/** The text with each secret replaced by the name of its pattern. Secrets that overlap are replaced together. */
+function removeSecrets(text: string, patterns: readonly SecretPattern[]): string {
+  const found = patterns.flatMap((pattern) => findSecrets(text, pattern)).sort(([one], [other]) => one - other);
   let [clean, from] = ['', 0];
-  for (;;) {
-    const at = text.indexOf(prefix, from);
-    if (at < 0) return clean + text.slice(from);
-    let end = at + prefix.length;
-    while (end < text.length && members.test(text.charAt(end))) end += 1;
-    const isSecret = end - at - prefix.length >= min;
-    clean += isSecret ? `${text.slice(from, at)}[secret removed: ${name}]` : text.slice(from, end);
-    from = end;
+  for (const [start, end, name] of found) {
+    if (start >= from) clean += `${text.slice(from, start)}[secret removed: ${name}]`;
+    from = Math.max(from, end);
   }
+  return clean + text.slice(from);
+}
+
+/** All secrets of one pattern, in the original text: another pattern could cut them. */
+function findSecrets(text: string, { name, prefix, characters, min }: SecretPattern): readonly Finding[] {
+  const members = CLASSES[characters];
+  const found: Finding[] = [];
+  for (let at = text.indexOf(prefix); at >= 0;) {
+    const body = at + prefix.length;
+    let end = body;
+    while (end < text.length && members.test(text.charAt(end))) end += 1;
+    const isSecret = end - body >= min;
+    if (isSecret) found.push([at, end, name]);
+    // Characters after a prefix that are too few may be another prefix: `sk-sk-...`.
+    at = text.indexOf(prefix, isSecret ? end : at + 1);
+  }
+  return found;
 }

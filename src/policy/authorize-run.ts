@@ -7,7 +7,8 @@ import { OPTIONAL_FILE_KEYS, POLICY_FILES } from '../contract/policy/pins.js';
 import { contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { UNPINNED } from '../contract/shapes.js';
 import { findBrokenLabelRule } from './labels.js';
-import { decideCall } from './calls/call-decision.js';
+import { callRulesOf, decideCall } from './calls/call-decision.js';
+import { isNativeTool, isRedacted } from './calls/call-parts.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
 import { isProhibition, isPromotion, isOtherCaseTarget, isViolated } from './prohibitions.js';
@@ -97,7 +98,7 @@ export const PRIVILEGED_CHECKS: readonly OrderedCheck<PrivilegedSubject, RuleId>
   {
     claim: 'the call rules of the lane allow each part of the call',
     rules: ['call.*'],
-    findDenial: ({ request, lane }) => findBrokenCallRule(request, lane),
+    findDenial: ({ request, lane, policy }) => findBrokenCallRule(request, lane, policy),
   },
   {
     claim: 'the lane lists the table among its reads',
@@ -188,9 +189,13 @@ const laneOf = ({ lane_id }: RunContext, { lanes }: Policy): Lane | undefined =>
   lane_id === null ? undefined : lanes.get(lane_id);
 
 /** A call that needs an approval breaks no rule: the approval is checked last (`APPROVAL_CHECK`). */
-function findBrokenCallRule({ tool, input }: PrivilegedRequest, lane: Lane): RuleId | null {
-  if (tool === null || input === undefined || lane.calls === undefined) return null;
-  const decided = decideCall(lane, { tool, input });
+function findBrokenCallRule({ tool, input }: PrivilegedRequest, lane: Lane, policy: Policy): RuleId | null {
+  if (tool === null || input === undefined) return null;
+  const rules = callRulesOf(lane, policy);
+  // A condition or a decision point can read every argument, and would decide about another text than the client has.
+  const isRead = policy.conditions !== undefined || policy.decision_points !== undefined;
+  if (rules.exact && isRead && isNativeTool(tool) && isRedacted(input)) return 'call.unreadable';
+  const decided = decideCall(rules, { tool, input });
   switch (decided.decision) {
     case 'unreadable':
       return 'call.unreadable';

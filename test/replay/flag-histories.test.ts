@@ -13,6 +13,7 @@ const HISTORIES = [
   ['finish-rules', 'facb1cf6b490aff361c59a44eb236a752d2678224c2cf64ff4e836eeb0f2e3b7'],
   ['external-acts', 'b5b44f9cad741461902ce1c78ffdb4c3b94dbbad42b0431f93c5119013743bc5'],
   ['call-rules', 'f20c2840c6dea30ddaa11ab744a4a66cbb9a4c25383759fddbad3bafb38deb10'],
+  ['exact-calls', 'e7bac679ff83d5e25b40389a82e0202c4a211e8283c170533919794db2c325c9'],
   ['conditions', 'f3365483d89e60b0a71979a7b937ba568a1c84c3bec4ece504daaca2628fa9a9'],
   ['counters', '121cd19c42b54165939d34a57613dea76394a1557b982eef7842f04fa5ea0637'],
   ['required-cases', '0d1db825164d784cc1ee8c5be2181952c0b489c915ae037e7f6315fb54ae68c9'],
@@ -235,5 +236,16 @@ describe('the golden history counters', () => {
     const traces = entries.flatMap(({ type, body }) => (type === 'step_trace' ? [body.rule_id] : []));
     expect(traces.filter((rule) => rule === 'three_files_a_day')).toHaveLength(1);
     expect(traces.filter((rule) => rule === 'approval.required')).toHaveLength(1);
+  });
+});
+
+describe('the golden history exact-calls', () => {
+  test('0077: contains what flag 27 changes', async () => {
+    const entries = await readGolden('exact-calls', entriesIn);
+    const traces = entries.flatMap(({ type, body }) => (type === 'step_trace' ? [body.rule_id] : []));
+    expect(traces).toEqual([
+      ...[null, 'call.not_allowed', null, null, 'call.denied.outside', 'call.denied.outside', null],
+      ...['call.unreadable', 'call.unreadable', null, 'call.denied.secrets', null, 'call.unreadable', null],
+    ]);
   });
 });

@@ -25,6 +25,11 @@ export const CallRule = Type.Object(
     decision: OneOf(CALL_DECISIONS),
     /** The first words of a command, with one space between them: `git status`. */
     commands: listOf(200, '^\\S+(?: \\S+)*$'),
+    /**
+     * The options that these commands may have, with spaces between them; absent: all. `-l` may stand with others
+     * (`-la`), `-n=` and `--color=` may have a value, and `-#` is a number.
+     */
+    options: listOf(400, '^[-+@]\\S*(?: [-+@]\\S*)*$'),
     /** Globs of canonical paths. In a rule that denies, also of the words of a command. */
     paths: listOf(400),
     /** Hosts of addresses: `example.org`, or `*.example.org` for all below it. */

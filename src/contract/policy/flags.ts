@@ -23,4 +23,5 @@ export const EXTERNAL_ACTS = 20;
 export const CASE_KEY_ROTATIONS = 21;
 export const CONDITIONS = 22;
 export const REQUIRED_CASES = 23;
+export const EXACT_CALLS = 27;
 export const OPERATOR_RUNS = 30;

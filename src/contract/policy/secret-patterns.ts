@@ -34,7 +34,13 @@ export const DEFAULT_SECRETS: readonly SecretPattern[] = [
   { name: 'npm_token', prefix: 'npm_', characters: 'alphanumeric', min: 36 },
   { name: 'slack_token', prefix: 'xoxb-', characters: 'base64url', min: 20 },
   { name: 'slack_token', prefix: 'xoxp-', characters: 'base64url', min: 20 },
-  { name: 'model_key', prefix: 'sk-', characters: 'base64url', min: 20 },
+  // Words with hyphens are no keys: `task-management-and-planning.ts`.
+  { name: 'model_key', prefix: 'sk-', characters: 'alphanumeric', min: 32 },
+  { name: 'model_key', prefix: 'sk-ant-', characters: 'base64url', min: 20 },
+  { name: 'model_key', prefix: 'sk-proj-', characters: 'base64url', min: 20 },
+  { name: 'model_key', prefix: 'sk-svcacct-', characters: 'base64url', min: 20 },
+  { name: 'model_key', prefix: 'sk-lf-', characters: 'base64url', min: 20 },
+  { name: 'model_key', prefix: 'sk-or-', characters: 'base64url', min: 20 },
   { name: 'google_key', prefix: 'AIza', characters: 'base64url', min: 35 },
   { name: 'jwt', prefix: 'eyJhbGciOi', characters: 'visible', min: 40 },
 ];

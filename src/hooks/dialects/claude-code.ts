@@ -10,7 +10,6 @@ import {
   member,
   otherCall,
   readCall,
-  searchCall,
   shellCall,
   webSearchCall,
   writeCall,
@@ -19,7 +18,7 @@ import {
 import { originOf, outcomeOf } from './event-fields.js';
 import type { EventKind, EventRules } from './event-reader.js';
 import { dialectOf } from './reply-writer.js';
-import { globCall, mcpNameOf, nativeCall, type NativeTools } from './tool-inputs.js';
+import { globCall, grepCall, mcpNameOf, nativeCall, type NativeTools } from './tool-inputs.js';
 
 /**
  * A member that the hook command adds to an event of `claude -p`, if its configuration says that a pending call may end
@@ -33,7 +32,7 @@ const TOOLS: NativeTools = new Map([
   ['NotebookRead', (input) => readCall(member(input, 'notebook_path'))],
   ['LS', (input) => readCall(member(input, 'path'))],
   ['Glob', (input) => globCall('Glob', input, member(input, 'path'))],
-  ['Grep', (input) => searchCall(member(input, 'pattern'), member(input, 'path'))],
+  ['Grep', (input) => grepCall(input, member(input, 'path'))],
   ['Write', (input) => writeCall(member(input, 'file_path'), member(input, 'content'))],
   ['Edit', (input) => editCall(member(input, 'file_path'), [editIn(input)])],
   ['MultiEdit', (input) => editCall(member(input, 'file_path'), editsIn(member(input, 'edits')))],

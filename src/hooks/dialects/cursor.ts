@@ -3,20 +3,11 @@
 import type { Json, JsonObject } from '../../contract/json.js';
 import type { Dialect } from '../dialect.js';
 import type { ReportedOutcome } from '../hook-event.js';
-import {
-  editCall,
-  member,
-  otherCall,
-  readCall,
-  searchCall,
-  shellCall,
-  writeCall,
-  type NativeInput,
-} from '../native-calls.js';
+import { editCall, member, otherCall, readCall, shellCall, writeCall, type NativeInput } from '../native-calls.js';
 import { originOf, outcomeOf } from './event-fields.js';
 import type { EventKind, EventRules } from './event-reader.js';
 import { dialectOf } from './reply-writer.js';
-import { nativeCall, oneOf, type NativeTools } from './tool-inputs.js';
+import { grepCall, nativeCall, oneOf, type NativeTools } from './tool-inputs.js';
 
 const fileIn = (input: Json | undefined): Json | undefined => oneOf(input, 'file_path', 'path', 'target_file');
 
@@ -25,7 +16,7 @@ const TOOLS: NativeTools = new Map([
   ['Shell', (input) => shellCall(member(input, 'command'), member(input, 'working_directory'))],
   ['Read', (input) => readCall(fileIn(input))],
   ['Write', (input) => cursorWrite(input)],
-  ['Grep', (input) => searchCall(member(input, 'pattern'), member(input, 'path'))],
+  ['Grep', (input) => grepCall(input, member(input, 'path'))],
 ]);
 
 /** Some versions call an edit a write, with the texts that it replaces. */

@@ -10,7 +10,6 @@ import {
   member,
   otherCall,
   readCall,
-  searchCall,
   shellCall,
   webSearchCall,
   writeCall,
@@ -19,7 +18,7 @@ import {
 import { originOf, outcomeOf } from './event-fields.js';
 import type { EventKind, EventRules } from './event-reader.js';
 import { dialectOf } from './reply-writer.js';
-import { globCall, nativeCall, oneOf, type NativeTools } from './tool-inputs.js';
+import { globCall, grepCall, nativeCall, oneOf, type NativeTools } from './tool-inputs.js';
 
 // Some versions call the same member by another name.
 const folderIn = (input: Json | undefined): Json | undefined => oneOf(input, 'dir_path', 'path', 'directory');
@@ -30,8 +29,8 @@ const TOOLS: NativeTools = new Map([
   ['read_file', (input) => readCall(fileIn(input))],
   ['list_directory', (input) => readCall(folderIn(input))],
   ['glob', (input) => globCall('glob', input, folderIn(input))],
-  ['grep_search', (input) => searchCall(member(input, 'pattern'), folderIn(input))],
-  ['search_file_content', (input) => searchCall(member(input, 'pattern'), folderIn(input))],
+  ['grep_search', (input) => grepCall(input, folderIn(input))],
+  ['search_file_content', (input) => grepCall(input, folderIn(input))],
   ['write_file', (input) => writeCall(fileIn(input), member(input, 'content'))],
   ['replace', (input) => editCall(fileIn(input), [[member(input, 'old_string'), member(input, 'new_string')]])],
   ['web_fetch', (input) => webFetchCall(input)],

@@ -10,7 +10,6 @@ import {
   mcpCall,
   member,
   readCall,
-  searchCall,
   shellCall,
   webSearchCall,
   writeCall,
@@ -20,7 +19,7 @@ import { originOf, outcomeOf } from './event-fields.js';
 import type { EventKind, EventRules } from './event-reader.js';
 import { patchTextCall } from './patch-paths.js';
 import { dialectOf } from './reply-writer.js';
-import { globCall, nativeCall, type NativeTools } from './tool-inputs.js';
+import { globCall, grepCall, nativeCall, type NativeTools } from './tool-inputs.js';
 
 type Edit = readonly [Json | undefined, Json | undefined];
 const editIn = (value: Json | undefined): Edit => [member(value, 'oldString'), member(value, 'newString')];
@@ -39,7 +38,7 @@ const TOOLS: NativeTools = new Map([
   ['read', (input) => readCall(member(input, 'filePath'))],
   ['list', (input) => readCall(member(input, 'path') ?? '.')],
   ['glob', (input) => globCall('glob', input, member(input, 'path'))],
-  ['grep', (input) => searchCall(member(input, 'pattern'), member(input, 'path'))],
+  ['grep', (input) => grepCall(input, member(input, 'path'))],
   ['write', (input) => writeCall(member(input, 'filePath'), member(input, 'content'))],
   ['edit', (input) => editCall(member(input, 'filePath'), [editIn(input)])],
   ['multiedit', (input) => editCall(member(input, 'filePath'), editsIn(member(input, 'edits')))],

@@ -1,6 +1,6 @@
 // Calls of native tools whose meaning depends on more than one value.
 
-import type { Json } from '../../contract/json.js';
+import { isJsonObject, type Json } from '../../contract/json.js';
 import { member, otherCall, searchCall, type NativeInput } from '../native-calls.js';
 
 /** How a tool of a client reads its input. */
@@ -32,8 +32,29 @@ export const globCall = (name: string, input: Json | undefined, path: Json | und
   const pattern = member(input, 'pattern');
   return typeof pattern === 'string' && LEAVES_FOLDER.test(pattern)
     ? otherCall(name, input)
-    : searchCall(pattern, path);
+    : searchCall(pattern, path, [pattern, ...globsIn(input)]);
 };
+
+/** A search of texts, in the files that any of its members names. */
+export const grepCall = (input: Json | undefined, path: Json | undefined): NativeInput | null =>
+  searchCall(member(input, 'pattern'), path, globsIn(input));
+
+/** Members of a search that name no files, or only those that are left out. */
+const NAMES_NO_FILES: readonly string[] = [
+  ...['pattern', 'path', 'dir_path', 'directory', 'type', 'output_mode', 'description'],
+  ...['exclude', 'exclude_pattern'],
+];
+
+/** Each text in any other member: clients differ in how they call the files of a search, and get new members. */
+const globsIn = (input: Json | undefined): readonly Json[] =>
+  !isJsonObject(input)
+    ? []
+    : Object.entries(input)
+        .filter(
+          ([name, value]) => !NAMES_NO_FILES.includes(name) && (typeof value === 'string' || Array.isArray(value)),
+        )
+        .flatMap(([, value]) => value as Json | readonly Json[])
+        .filter((glob) => glob !== '');
 
 /** The server and the tool in `mcp__SERVER__TOOL`; null if the name can be split in more than one way. */
 export const mcpNameOf = (name: string): { readonly server: string; readonly tool: string } | null => {

@@ -2,11 +2,21 @@
 
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { shellCommands } from './shell-words.js';
+import { namedPaths, pathsInRecordedWords, pathsInWords, readWordPaths } from './word-paths.js';
 
 /** One part of a call. */
 export type CallPart =
-  | { readonly kind: 'command'; readonly words: readonly string[] }
+  | {
+      readonly kind: 'command';
+      readonly words: readonly string[];
+      /** The paths that the words may name, and the folder in which they do. */
+      readonly paths: readonly string[];
+      /** The words, and parts of words, by which a program may search for names. */
+      readonly globs: readonly string[];
+    }
   | { readonly kind: 'path'; readonly path: string }
+  /** What a search asks for by name in a folder. Only rules that deny see it. */
+  | { readonly kind: 'glob'; readonly path: string; readonly glob: string }
   | { readonly kind: 'host'; readonly host: string }
   | { readonly kind: 'name'; readonly name: string }
   /** The call as a whole: its input has nothing that rules distinguish. */
@@ -14,7 +24,7 @@ export type CallPart =
 
 /** The kind of the parts of each call of the tool. */
 export function partKindOf(tool: string): CallPart['kind'] {
-  return Object.hasOwn(KINDS, tool) ? KINDS[tool as keyof typeof KINDS] : 'call';
+  return isNativeTool(tool) ? KINDS[tool as keyof typeof KINDS] : 'call';
 }
 
 /** What call rules see in the input of each tool of a coding agent. */
@@ -31,18 +41,44 @@ const KINDS = {
   'native.other': 'name',
 } as const satisfies Record<string, CallPart['kind']>;
 export const NATIVE_TOOL_NAMES: readonly string[] = Object.keys(KINDS);
+export const isNativeTool = (tool: string): boolean => Object.hasOwn(KINDS, tool);
 
-/** @returns null if the input cannot be read with certainty: the call is then denied */
-export function callParts(tool: string, input: JsonObject): readonly CallPart[] | null {
+/** The members of an input by which rules decide. */
+const DECIDED: Readonly<Record<keyof typeof KINDS, readonly string[]>> = {
+  'native.shell': ['command', 'cwd', 'paths'],
+  'native.read': ['path'],
+  'native.search': ['path', 'globs'],
+  'native.write': ['path'],
+  'native.edit': ['path'],
+  'native.patch': ['paths'],
+  'native.fetch': ['url'],
+  'native.web_search': [],
+  'native.mcp': ['server', 'tool'],
+  'native.other': ['name'],
+};
+
+/** Whether rules decide by this member of the input of a tool. */
+export const isDecidedMember = (tool: string, member: string): boolean =>
+  Object.hasOwn(DECIDED, tool) && DECIDED[tool as keyof typeof DECIDED].includes(member);
+
+/** Whether the client executes something else than the input has, because secrets were removed from it. */
+export const isRedacted = ({ redacted }: JsonObject): boolean => redacted !== undefined;
+
+/**
+ * @param exact whether the tree has the flag EXACT_CALLS
+ * @returns null if the input cannot be read with certainty: the call is then denied
+ */
+export function callParts(tool: string, input: JsonObject, exact: boolean): readonly CallPart[] | null {
+  if (exact && hasHiddenPart(tool, input)) return null;
   switch (tool) {
     case 'native.shell':
-      return commandParts(input['command']);
+      return commandParts(input, exact);
     case 'native.read':
     case 'native.write':
     case 'native.edit':
       return pathParts([input['path']]);
     case 'native.search':
-      return pathParts([input['path'] ?? '.']);
+      return searchParts(input);
     case 'native.patch':
       return Array.isArray(input['paths']) ? pathParts(input['paths']) : null;
     case 'native.fetch':
@@ -56,12 +92,39 @@ export function callParts(tool: string, input: JsonObject): readonly CallPart[] 
   }
 }
 
-function commandParts(command: Json | undefined): readonly CallPart[] | null {
+function hasHiddenPart(tool: string, input: JsonObject): boolean {
+  const { redacted } = input;
+  if (!isRedacted(input)) return false;
+  return !Array.isArray(redacted) || redacted.some((name: Json) => isDecidedMember(tool, String(name)));
+}
+
+function commandParts({ command, cwd, paths }: JsonObject, exact: boolean): readonly CallPart[] | null {
   if (!isJsonObject(command)) return null;
   const { text, bytes } = command;
   // Only the beginning of a longer command is recorded, so the rest cannot be judged.
   if (typeof text !== 'string' || Buffer.byteLength(text) !== bytes) return null;
-  return shellCommands(text)?.map((words) => ({ kind: 'command' as const, words })) ?? null;
+  const commands = shellCommands(text, exact);
+  if (commands === null || !exact)
+    return (
+      commands?.map((words) => ({ kind: 'command', words, paths: pathsInRecordedWords(words), globs: [] })) ?? null
+    );
+  const resolved = readWordPaths(paths);
+  const folders = typeof cwd === 'string' ? [cwd] : [];
+  if (resolved === null || namedPaths(commands.flat()) === null) return null;
+  if (![...folders, ...resolved.values()].every(isCanonical)) return null;
+  return commands.map((words) => ({
+    kind: 'command',
+    words,
+    paths: [...folders, ...pathsInWords(words, folders[0] ?? '.', resolved)],
+    globs: (namedPaths(words) ?? []).filter((text) => /[*?[{]/.test(text)),
+  }));
+}
+
+function searchParts({ path = '.', globs = [] }: JsonObject): readonly CallPart[] | null {
+  const folder = pathParts([path]);
+  if (folder === null || typeof path !== 'string' || !Array.isArray(globs)) return null;
+  const names = globs.map((glob: Json) => ({ kind: 'glob' as const, path, glob: String(glob) }));
+  return [...folder, ...names];
 }
 
 function pathParts(paths: readonly (Json | undefined)[]): readonly CallPart[] | null {

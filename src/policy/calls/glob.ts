@@ -10,7 +10,8 @@ export function matchesGlob(glob: string, path: string): boolean {
 export const matchesGlobInAnyCase = (glob: string, path: string): boolean =>
   matchesGlob(glob.toLowerCase(), path.toLowerCase());
 
-function matchesSegments(globs: readonly string[], segments: readonly string[]): boolean {
+/** Whether the glob matches the whole segment. */
+export function matchesSegments(globs: readonly string[], segments: readonly string[]): boolean {
   // For each number of segments: whether the globs so far match exactly those.
   let reached: readonly boolean[] = segments.map(() => false);
   reached = [true, ...reached];
@@ -28,7 +29,8 @@ function matchesSegments(globs: readonly string[], segments: readonly string[]):
   return reached[segments.length] === true;
 }
 
-function matchesSegment(glob: string, segment: string): boolean {
+/** Whether the glob matches the whole segment. */
+export function matchesSegment(glob: string, segment: string): boolean {
   let [inGlob, inSegment, star, retry] = [0, 0, -1, 0];
   while (inSegment < segment.length) {
     const symbol = glob.charAt(inGlob);

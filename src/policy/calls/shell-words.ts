@@ -1,5 +1,7 @@
 // Reads a shell command into its simple commands, each as its words. It reads only what every POSIX shell reads alike
 // and what does not depend on variables, files or aliases: anything else has no reading, so policy denies it.
+//
+// Trees without the flag EXACT_CALLS are read as they were recorded: `exact` is false for them.
 
 /** Longer commands have no reading. */
 const COMMAND_CHARS_MAX = 8_192;
@@ -16,8 +18,20 @@ const CONTROL = /\p{Cc}/u;
 const ASSIGNMENT = /^[A-Za-z_][A-Za-z0-9_]*\+?=/;
 /** Redirections that write no file. */
 const HARMLESS = /^(?:2>&1|[12]?>[ \t]*\/dev\/null)(?=[\s;&|]|$)/;
+/** The same, up to a character that ends the word for every shell. */
+const EXACTLY_HARMLESS = /(?:2>&1|[12]?>[ \t]*\/dev\/null)(?=[ \t\n;&|]|$)/y;
+/** Spaces that no shell takes as one, and what a person does not see. */
+const CONFUSING = /(?! )[\p{Z}\p{Cf}]/u;
+/** Characters that show a text in another order than it has. */
+const REORDERING = /\p{Bidi_Control}/u;
+/** First words that begin a construct of the shell. */
+const RESERVED =
+  /^(?:if|then|elif|else|fi|for|foreach|in|do|done|while|until|repeat|case|esac|select|function|time|coproc|end|nocorrect|noglob|\[\[|\]\])$/;
+/** What follows a `$` that no shell expands inside double quotes. */
+const AFTER_PLAIN_DOLLAR = /^[ |)"]$/;
 
 interface Reading {
+  readonly exact: boolean;
   readonly commands: string[][];
   words: string[];
   /** The word in progress; null between words. */
@@ -28,11 +42,12 @@ interface Reading {
 
 /**
  * The simple commands of a shell command, in order: `git add . && git commit` has two.
- * @returns null if it has no safe reading: expansions, globs, redirections to files, subshells, assignments, escapes
+ * @returns null if it has no safe reading: expansions, globs, redirections to files, subshells, assignments
  */
-export function shellCommands(text: string): readonly (readonly string[])[] | null {
+export function shellCommands(text: string, exact = false): readonly (readonly string[])[] | null {
   if (text.length > COMMAND_CHARS_MAX || !text.isWellFormed()) return null;
-  const reading: Reading = { commands: [], words: [], word: null, open: false };
+  if (exact && REORDERING.test(text)) return null;
+  const reading: Reading = { exact, commands: [], words: [], word: null, open: false };
   let at = 0;
   while (at < text.length) {
     const next = readOne(text, at, reading);
@@ -49,15 +64,43 @@ function readOne(text: string, at: number, reading: Reading): number | null {
   if (character === "'" || character === '"') return readQuoted(text, at, reading);
   if (character === ' ' || character === '\t') return endWord(reading) ? at + 1 : null;
   if (reading.word === null) {
-    const redirection = HARMLESS.exec(text.slice(at, at + 64));
-    if (redirection !== null) return reading.words.length > 0 ? at + redirection[0].length : null;
+    const length = redirectionAt(text, at, reading);
+    if (length > 0) return reading.words.length > 0 ? at + length : null;
   }
   if (character === '\n' || character === ';' || character === '&' || character === '|')
     return readOperator(text, at, reading);
+  if (reading.exact) {
+    if (character === '\\') return readEscape(text, at, reading);
+    if (character === '#' && reading.word === null) return endOfLine(text, at);
+    // zsh reads `=program` as the path of the program.
+    if (character === '=' && reading.word === null) return null;
+    if (CONFUSING.test(String.fromCodePoint(text.codePointAt(at) ?? 0))) return null;
+  }
   if (SPECIAL.test(character)) return readLiteral(text, at, reading);
   reading.word = (reading.word ?? '') + character;
   return at + 1;
 }
+
+/** The length of a redirection that writes no file; 0 if none begins here. */
+function redirectionAt(text: string, at: number, { exact }: Reading): number {
+  if (!exact) return HARMLESS.exec(text.slice(at, at + 64))?.[0].length ?? 0;
+  EXACTLY_HARMLESS.lastIndex = at;
+  return EXACTLY_HARMLESS.exec(text)?.[0].length ?? 0;
+}
+
+/** A backslash outside of quotes: the next character means itself, and a line goes on. */
+function readEscape(text: string, at: number, reading: Reading): number | null {
+  const next = text.charAt(at + 1);
+  if (next === '\n') return at + 2;
+  if (next === '' || !/^[!-~ ]$/.test(next)) return null;
+  reading.word = (reading.word ?? '') + next;
+  return at + 2;
+}
+
+const endOfLine = (text: string, at: number): number => {
+  const end = text.indexOf('\n', at);
+  return end < 0 ? text.length : end;
+};
 
 /** Characters that are special only in some places. */
 function readLiteral(text: string, at: number, reading: Reading): number | null {
@@ -67,14 +110,19 @@ function readLiteral(text: string, at: number, reading: Reading): number | null 
   const isPlain = isInside && (character === '~' || character === '#' || character === '^' || character === '%');
   // `~/file` and `~`: the home of the user, which policy sees as it is written.
   const isHome =
-    !isInside && character === '~' && reading.word === null && /^~(?:[/\s;&|]|$)/.test(text.slice(at, at + 2));
+    !isInside && character === '~' && reading.word === null && homeOf(reading).test(text.slice(at, at + 2));
   if (!isPlain && !isHome) return null;
+  // `a=~b` and `a:~b` can be the home of another user.
+  if (reading.exact && isPlain && character === '~' && /[=:]$/.test(reading.word ?? '')) return null;
   reading.word = (reading.word ?? '') + character;
   return at + 1;
 }
 
+const homeOf = ({ exact }: Reading): RegExp => (exact ? /^~(?:[/ \t\n;&|]|$)/ : /^~(?:[/\s;&|]|$)/);
+
 function readQuoted(text: string, at: number, reading: Reading): number | null {
   const quote = text.charAt(at);
+  if (reading.exact && quote === '"') return readDoubleQuoted(text, at, reading);
   const end = text.indexOf(quote, at + 1);
   if (end < 0) return null;
   const inside = text.slice(at + 1, end);
@@ -82,6 +130,33 @@ function readQuoted(text: string, at: number, reading: Reading): number | null {
   if (unreadable.test(inside.replace(/[\n\t]/g, ''))) return null;
   reading.word = (reading.word ?? '') + inside;
   return end + 1;
+}
+
+/** Text in double quotes. `!` means itself in a shell that runs a command, and so does a `$` before no name. */
+function readDoubleQuoted(text: string, start: number, reading: Reading): number | null {
+  let inside = '';
+  for (let at = start + 1; at < text.length; at += 1) {
+    const character = text.charAt(at);
+    if (character === '"') {
+      reading.word = (reading.word ?? '') + inside;
+      return at + 1;
+    }
+    if (character === '\\') {
+      const next = text.charAt(at + 1);
+      if (next === '' || (CONTROL.test(next) && next !== '\n')) return null;
+      // A backslash means itself before every other character.
+      inside += next === '\n' ? '' : /[$`"\\]/.test(next) ? next : `\\${next}`;
+      at += 1;
+    } else if (character === '$') {
+      if (!AFTER_PLAIN_DOLLAR.test(text.charAt(at + 1))) return null;
+      inside += character;
+    } else if (character === '`' || (CONTROL.test(character) && character !== '\n' && character !== '\t')) {
+      return null;
+    } else {
+      inside += character;
+    }
+  }
+  return null;
 }
 
 function readOperator(text: string, at: number, reading: Reading): number | null {
@@ -96,6 +171,7 @@ function readOperator(text: string, at: number, reading: Reading): number | null
 function endWord(reading: Reading): boolean {
   if (reading.word === null) return true;
   if (reading.words.length === 0 && ASSIGNMENT.test(reading.word)) return false;
+  if (reading.words.length === 0 && reading.exact && RESERVED.test(reading.word)) return false;
   reading.words.push(reading.word);
   reading.word = null;
   return reading.words.length <= WORDS_MAX;

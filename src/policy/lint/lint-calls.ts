@@ -31,6 +31,14 @@ function* lintRule(lane: Lane, rule: CallRule, at: string): Generator<LintFindin
   if (rule.decision === 'allow' && rule.tools.includes(SHELL) && conditionsOf(rule).length === 0) {
     yield callFinding(lane, 'call.any_command', [at, `${label} allows all commands`, 'warning']);
   }
+  if (rule.decision === 'allow' && rule.commands !== undefined && rule.options === undefined) {
+    const problem = `${label} allows all options of its commands, also those that execute programs or write files`;
+    yield callFinding(lane, 'call.any_option', [at, problem, 'warning']);
+  }
+  if (rule.decision === 'deny' && rule.options !== undefined) {
+    const problem = `${label} denies whatever its options are: only a rule that allows or asks has options`;
+    yield callFinding(lane, 'call.never_matches', [`${at}/options`, problem, 'error']);
+  }
   if (!rule.tools.some((tool) => canMatch(rule, tool))) {
     yield callFinding(lane, 'call.never_matches', [at, `${label} matches no part of any call`, 'error']);
   }
@@ -48,7 +56,7 @@ const callFinding = (
   message: `lane ${quoteForMessage(lane_id)} ${problem}`,
 });
 
-const CONDITIONS = { commands: 'command', paths: 'path', hosts: 'host', names: 'name' } as const;
+const CONDITIONS = { commands: 'command', options: 'command', paths: 'path', hosts: 'host', names: 'name' } as const;
 type Condition = keyof typeof CONDITIONS;
 
 const conditionsOf = (rule: CallRule): readonly Condition[] =>

@@ -21,6 +21,7 @@ export const LINT_RULES = {
   'lane.partial_outputs': 'take partial_outputs out, or let nothing rely on the tables of the lane',
   'call.unrestricted': 'add `calls` to the lane: rules for the commands that it may run',
   'call.any_command': 'list the commands that are allowed under `commands`',
+  'call.any_option': 'list the options that are harmless under `options`, or ask for an approval',
   'call.never_matches': 'let a rule have conditions of one kind of part, of a kind that its tools have',
   'lane.session_checks': 'let roles of class system alone verify and review, in a lane of their own',
   'role.agent_as_human': 'set class to agent: people approve, and agents act',

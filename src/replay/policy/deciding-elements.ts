@@ -4,7 +4,7 @@
 import { approvalSubject } from '../../step/approval-subject.js';
 import type { DecisionFact } from '../../contract/policy/decision-points.js';
 import type { Lane } from '../../contract/policy/lanes.js';
-import { grantingRules } from '../../policy/calls/call-decision.js';
+import { callRulesOf, grantingRules } from '../../policy/calls/call-decision.js';
 import type { PrivilegedRequest } from '../../policy/privileged-request.js';
 import type { Policy } from '../../policy/policy.js';
 import { decidedConditions } from './decided-conditions.js';
@@ -50,7 +50,7 @@ function allowingElements(decision: RecordedDecision, decided: DecidedRequest | 
     ...action,
     laneElement(lane_id),
     roleGrant(lane_id, decided.run.role_id),
-    ...(decided.privileged === null ? [] : requestGrants(decided.privileged, lane)),
+    ...(decided.privileged === null ? [] : requestGrants(decided.privileged, lane, policy)),
     ...pointAnswers(decision).map(({ name }) => decisionPoint(name)),
     ...approvalElements(decision, lane_id),
   ];
@@ -60,9 +60,9 @@ function allowingElements(decision: RecordedDecision, decided: DecidedRequest | 
 const pointAnswers = ({ facts }: RecordedDecision): readonly DecisionFact[] =>
   facts.kind === 'step' ? (facts.facts?.decisions ?? []) : [];
 
-function requestGrants({ tool, input, write, read }: PrivilegedRequest, lane: Lane): readonly PolicyElement[] {
+function requestGrants({ tool, input, write, read }: PrivilegedRequest, lane: Lane, policy: Policy): readonly PolicyElement[] {
   const { lane_id } = lane;
-  const calls = tool === null || input === undefined ? [] : grantingRules(lane, { tool, input });
+  const calls = tool === null || input === undefined ? [] : grantingRules(callRulesOf(lane, policy), { tool, input });
   return [
     ...(tool === null ? [] : [toolGrant(lane_id, tool)]),
     ...(write === null ? [] : [writeGrant(lane_id, write)]),

@@ -6,14 +6,14 @@
 //   G3. A decision waits for no report of another call.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
-import { sha256 } from '../../contract/hash.js';
-import type { Json, JsonObject } from '../../contract/json.js';
+import type { JsonObject } from '../../contract/json.js';
+import { EXACT_CALLS } from '../../contract/policy/flags.js';
 import { DEFAULT_SECRETS, type SecretPattern } from '../../contract/policy/secret-patterns.js';
 import { RunError, usageError } from '../../errors.js';
 import { callDigest } from '../../hooks/call-id.js';
 import { DIALECTS } from '../../hooks/dialects.js';
 import type { Dialect, HookReply } from '../../hooks/dialect.js';
-import type { Client, HookAnswer, HookEvent, NativeCall } from '../../hooks/hook-event.js';
+import type { Client, HookAnswer, HookEvent } from '../../hooks/hook-event.js';
 import { redactSecrets } from '../../hooks/redact-secrets.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { RunRequests } from '../agents/run-requests.js';
@@ -21,6 +21,7 @@ import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
 import { validateActor } from '../agents/open-input.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
+import { recordableCall, type CallEvent, type RecordableCall } from './recordable-call.js';
 import { HookCalls, type HookCallsParts } from './hook-calls.js';
 import { HookSessions, type HookCaller, type HookSessionsParts, type HookSessionState } from './hook-sessions.js';
 import {
@@ -30,6 +31,7 @@ import {
   FAILURE_REASON,
   OTHER_PROJECT_REASON,
   pendingReason,
+  SECRET_REASON,
   unsafeReason,
 } from './hook-reasons.js';
 
@@ -55,10 +57,6 @@ export interface HookGateParts extends HookSessionsParts, HookCallsParts {
   readonly projectPath: (path: string, project: string, cwd: string) => string;
 }
 
-/** Texts of an event beyond this are recorded by their hashes. */
-const EVENT_BYTES_MAX = 1_048_576;
-const RESULT_BYTES_MAX = 524_288;
-
 export class HookGate {
   readonly #parts: HookGateParts;
   readonly #sessions: HookSessions;
@@ -78,7 +76,7 @@ export class HookGate {
   async answer(client: Client, event: JsonObject | null, caller: HookCaller, check?: ClientCheck): Promise<HookResult> {
     const dialect = DIALECTS[client];
     const read = event === null ? null : dialect.readEvent(event);
-    if (event === null || read === null) {
+    if (event === null || read === null || hasSecretOrigin(read)) {
       this.#parts.log.warn('a hook event cannot be read, and is denied', { client });
       return { reply: dialect.writeFailure(FAILURE_REASON, event) };
     }
@@ -153,13 +151,15 @@ export class HookGate {
     return false;
   }
 
-  async #answerCall(incoming: Incoming, read: CallEvent, root: string): Promise<HookAnswer> {
+  async #answerCall(incoming: Incoming, read: AskedCall, root: string): Promise<HookAnswer> {
     const { client, caller } = incoming;
     const policy = await this.#policyOf(root);
     const run_id = await this.#sessions.agentOf(root, read, caller);
     if (run_id === null)
       return { decision: 'deny', reason: read.agent === null ? closedReason(root) : NO_SUBAGENT_REASON };
-    const { call, event } = this.#recordable(incoming, read.call, policy);
+    const recordable = this.#recordable(incoming, read, policy);
+    if (recordable === null) return { decision: 'deny', reason: SECRET_REASON };
+    const { call, event } = recordable;
     const of = { client, origin: read, call, digest: callDigest(read.call), run_id };
     const verdict = await this.#calls.decide(of, event).catch(asEnded);
     if (verdict === null) return { decision: 'deny', reason: closedReason(run_id) };
@@ -176,11 +176,11 @@ export class HookGate {
     const policy = await this.#policyOf(root);
     const run_id = await this.#sessions.knownAgentOf(root, read, caller);
     if (run_id === null) return;
-    const { call, event } = this.#recordable(incoming, read.call, policy);
-    const result =
-      read.outcome.result === null ? null : withinLimit(redactSecrets(read.outcome.result, secretsOf(policy)).value);
+    const recordable = this.#recordable(incoming, read, policy);
+    const { call, event } = recordable ?? unrecordableCall(read);
     const of = { client, origin: read, call, digest: callDigest(read.call), run_id };
-    const match = await this.#calls.report(of, { status: read.outcome.status, result });
+    const outcome = recordable?.outcome ?? { status: read.outcome.status, result: null };
+    const match = recordable === null ? 'ungated' : await this.#calls.report(of, outcome);
     if (match !== 'recorded')
       this.#parts.log.warn('a client reports an outcome that no allowed call waits for', {
         ...{ client, run_id, tool: call.tool, match },
@@ -189,33 +189,10 @@ export class HookGate {
     if (match === 'ungated') await this.#calls.recordUngated(of, event).catch(asEnded);
   }
 
-  /** The call and its event as they may be recorded: without secrets, with canonical paths. */
-  #recordable({ dialect, event, caller, read }: Incoming, call: NativeCall, policy: Policy) {
-    const secrets = secretsOf(policy);
-    const redacted = redactSecrets(event, secrets);
-    const again = redacted.original_sha256 === null ? read : dialect.readEvent(redacted.value);
-    const found = again !== null && 'call' in again ? again.call : call;
-    const isChanged = redacted.original_sha256 !== null && canonicalJson(found.input) !== canonicalJson(call.input);
-    const input = this.#withCanonicalPaths(found.input, caller, read.cwd ?? caller.project);
-    const original = isChanged ? { original_sha256: sha256(canonicalJson(call.input)) } : {};
-    const text = canonicalJson(redacted.value);
-    const isLong = Buffer.byteLength(text) > EVENT_BYTES_MAX;
-    return {
-      call: { ...found, call_id: call.call_id, input: { ...input, ...original } },
-      event: isLong ? canonicalJson({ sha256: sha256(text), bytes: Buffer.byteLength(text) }) : text,
-    };
-  }
-
-  #withCanonicalPaths(input: JsonObject, { project }: HookCaller, cwd: string): JsonObject {
-    const canonical = (path: Json | undefined): Json =>
-      typeof path === 'string' ? this.#parts.projectPath(path, project, cwd) : (path ?? null);
-    const { path, paths, cwd: at } = input;
-    return {
-      ...input,
-      ...(path === undefined ? {} : { path: canonical(path) }),
-      ...(at === undefined ? {} : { cwd: canonical(at) }),
-      ...(Array.isArray(paths) ? { paths: paths.map((one: Json) => canonical(one)) } : {}),
-    };
+  #recordable({ dialect, event, caller: { project } }: Incoming, read: CallEvent, policy: Policy) {
+    const resolve = (path: string, cwd: string): string => this.#parts.projectPath(path, project, cwd);
+    const [secrets, exact] = [secretsOf(policy), policy.flags.has(EXACT_CALLS)];
+    return recordableCall(event, read, { dialect, secrets, exact, resolve, project });
   }
 
   async #policyOf(root: string): Promise<Policy> {
@@ -232,7 +209,7 @@ interface Incoming {
   readonly read: HookEvent;
   readonly caller: HookCaller;
 }
-type CallEvent = Extract<HookEvent, { kind: 'call' }>;
+type AskedCall = Extract<HookEvent, { kind: 'call' }>;
 type OutcomeEvent = Extract<HookEvent, { kind: 'outcome' }>;
 
 /** A person who reopens a session. */
@@ -246,6 +223,16 @@ export interface HookReopening {
 
 const unknownSession = (run: string): RunError =>
   new RunError({ code: 'RUN_UNKNOWN', message: `${run} is no run of a session of a coding agent` });
+
+/** A call of which nothing may be recorded but that there was one. It was denied. */
+const unrecordableCall = ({ call }: OutcomeEvent): Pick<RecordableCall, 'call' | 'event'> => ({
+  call: { tool: call.tool, input: {}, call_id: call.call_id },
+  event: canonicalJson({ redacted: true }),
+});
+
+/** The client makes these ids itself, and they are recorded before the policy of the session is known. */
+const hasSecretOrigin = ({ session, agent }: HookEvent): boolean =>
+  redactSecrets({ session, agent }, DEFAULT_SECRETS).original_sha256 !== null;
 
 const NOTHING: HookAnswer = { decision: 'none' };
 
@@ -269,13 +256,4 @@ function refusalOf(state: Exclude<HookSessionState, { state: 'open' }>, client: 
 function asEnded(error: unknown): null {
   if (error instanceof RunError && error.code === 'RUN_ENDED') return null;
   throw error;
-}
-
-/** A result that is too long is recorded by its hash. */
-function withinLimit(result: JsonObject): JsonObject {
-  const text = canonicalJson(result);
-  const bytes = Buffer.byteLength(text);
-  return bytes <= RESULT_BYTES_MAX
-    ? result
-    : { truncated: true, bytes, sha256: sha256(text), beginning: text.slice(0, 4_096).toWellFormed() };
 }

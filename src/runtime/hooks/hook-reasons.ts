@@ -64,6 +64,11 @@ export const UNCHECKED_REASON =
   'Turnpike: the client of this session was not checked, so the call is denied. ' +
   'Its hook for the start of a session must be the command `turnpike hook`.';
 
+/** A call of which nothing can be recorded, so that nothing can be decided. */
+export const SECRET_REASON =
+  'Turnpike: the command, the path or the name of this call has text that looks like a secret, so the call is denied. ' +
+  'Name the secret by a file or a variable that the program reads itself.';
+
 /** Nothing more than that: the cause is in the log. */
 export const FAILURE_REASON =
   'Turnpike could not decide this call, so it is denied. The log of the service has the cause.';

@@ -155,3 +155,17 @@ export const GEMINI = {
     return { whole, events: [[null, whole]] };
   },
 };
+
+/** The names of the tools in requests of any API, and of those that a client lists to be loaded later. */
+export function offeredTools(bodies) {
+  const declared = bodies
+    .flatMap(({ tools = [] }) => tools)
+    .flatMap(({ functionDeclarations, name, function: called, type }) =>
+      functionDeclarations === undefined ? [name ?? called?.name ?? type] : functionDeclarations.map((one) => one.name),
+    );
+  const later = JSON.stringify(bodies).matchAll(/deferred tools are now available via ToolSearch.*?:((?:\\n\w+)+)/g);
+  const deferred = [...later].flatMap(([, list]) => list.split('\\n').slice(1));
+  // `notes` is the server of the test.
+  const own = [...declared, ...deferred].filter((name) => !/(?:^|_)notes_/.test(name));
+  return [...new Set(own)].sort();
+}

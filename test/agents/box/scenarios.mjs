@@ -1,5 +1,7 @@
 // What is tried with each client. Each scenario returns whether the client did what it must, and what it did, in words.
 
+import { offeredTools } from './model-apis.mjs';
+
 const FINISHED = { text: 'FINISHED' };
 const ALLOWED = { decision: 'allow', run_id: 'run_test.1' };
 const deny = (reason) => ({ decision: 'deny', reason });
@@ -15,6 +17,15 @@ const turns = (...calls) => [...calls.map((call) => ({ calls: [call] })), FINISH
 
 /** Every scenario, by its name. `title` is what the table says of it. */
 export const SCENARIOS = {
+  tools: {
+    title: 'the tools that it offers to the model, apart from those of MCP servers',
+    async run({ model, runClient }) {
+      model.setScript([FINISHED]);
+      await runClient('do it');
+      const names = offeredTools(model.requests.map(({ body }) => body));
+      return { ok: names.length > 0, did: names.join(', ') };
+    },
+  },
   allow: {
     title: 'an allowed command runs, and its outcome is reported',
     async run({ client, model, gate, runClient, exists }) {

@@ -1,6 +1,6 @@
 // Decisions by call rules (0061).
 
-import { describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { CallRule } from '../../../src/contract/policy/call-rules.js';
 import type { JsonObject } from '../../../src/contract/json.js';
 import { contentOf } from '../../../src/hooks/native-calls.js';
@@ -21,12 +21,18 @@ const CALLS: CallRule[] = [
   { id: 'issues', tools: ['native.mcp'], decision: 'allow', names: ['tracker/get_*'] },
   { id: 'any', tools: ['billing.charge'], decision: 'allow' },
 ];
-const decide = (tool: string, input: JsonObject) => decideCall({ calls: CALLS }, { tool, input });
-const shell = (command: string) => decide('native.shell', { command: contentOf(command) });
+let exact = true;
+const decide = (tool: string, input: JsonObject) => decideCall({ calls: CALLS, exact }, { tool, input });
+const shell = (command: string, more: JsonObject = {}) =>
+  decide('native.shell', { command: contentOf(command), ...more });
 const idOf = (decided: ReturnType<typeof decideCall>): string =>
   'rule' in decided ? `${decided.decision} ${decided.rule?.id ?? '-'}` : decided.decision;
 
-describe('0061: call rules decide', () => {
+describe.each([true, false])('0061: call rules decide, with EXACT_CALLS %s', (hasFlag) => {
+  beforeEach(() => {
+    exact = hasFlag;
+  });
+
   test.each([
     ['git status', 'allow'],
     ['git status && git status -s', 'allow'],
@@ -88,14 +94,105 @@ describe('0061: call rules decide', () => {
 
   test('the approval rule of a call is that of its call rule', () => {
     expect(
-      callApprovalSubject({ calls: CALLS }, { tool: 'native.shell', input: { command: contentOf('git push') } }),
+      callApprovalSubject({ calls: CALLS, exact }, { tool: 'native.shell', input: { command: contentOf('git push') } }),
     ).toBe('call.publish');
     expect(
-      callApprovalSubject({ calls: CALLS }, { tool: 'native.shell', input: { command: contentOf('git status') } }),
+      callApprovalSubject(
+        { calls: CALLS, exact },
+        { tool: 'native.shell', input: { command: contentOf('git status') } },
+      ),
     ).toBeNull();
   });
 
   test('a lane without call rules allows', () => {
-    expect(decideCall({}, { tool: 'native.shell', input: {} })).toEqual({ decision: 'allow' });
+    expect(decideCall({ exact }, { tool: 'native.shell', input: {} })).toEqual({ decision: 'allow' });
+  });
+});
+
+describe('0061: with EXACT_CALLS', () => {
+  beforeEach(() => {
+    exact = true;
+  });
+
+  test.each<[string, JsonObject, string]>([
+    ['cat .', {}, 'allow'],
+    ['cat ./', {}, 'allow'],
+    ['cat -hf.env', {}, 'deny secrets'],
+    ['cat -aaaaaaaaaaaaaaaaaaaaaaaaf.env', {}, 'deny secrets'],
+    [`cat -${'a'.repeat(3_000)}`, {}, 'unreadable'],
+    ['cat x', { paths: [{ word: 'x', path: '.env' }] }, 'deny secrets'],
+    ['cat x', { paths: [{ word: 'x', path: '../.env' }] }, 'unreadable'],
+    ['cat x', { paths: [{ word: 'x' }] }, 'unreadable'],
+    ['cat x', { paths: 'x' }, 'unreadable'],
+    ['cat config', { cwd: '.git' }, 'deny secrets'],
+    ['cat config', { cwd: 'a/../.git' }, 'unreadable'],
+    ["cat --include='.e*'", {}, 'deny secrets'],
+    ["cat --include='*.ts'", {}, 'allow'],
+    ['cat --exclude-dir=.git', {}, 'allow'],
+    ['cat file:///x/.env', {}, 'deny secrets'],
+    ['cat file://.env', {}, 'deny secrets'],
+    ['git status', { redacted: ['command'], original_sha256: 'x' }, 'unreadable'],
+    ['git status', { redacted: ['cwd'] }, 'unreadable'],
+    ['git status', { redacted: 'cwd' }, 'unreadable'],
+  ])('%s with %j: %s', (command, more, decision) => {
+    expect(idOf(shell(command, more))).toBe(decision);
+  });
+
+  test.each<[string, JsonObject, string]>([
+    ['native.read', { path: 'a', redacted: ['path'] }, 'unreadable'],
+    ['native.write', { path: 'src/a', redacted: ['content'] }, 'allow'],
+    ['native.write', { path: 'src/a', redacted: ['content', 'path'] }, 'unreadable'],
+    ['native.patch', { paths: ['a'], redacted: ['patch'] }, 'allow'],
+    ['native.mcp', { server: 'tracker', tool: 'get_x', redacted: ['input'] }, 'allow'],
+    ['native.mcp', { server: 'tracker', tool: 'get_x', redacted: ['tool'] }, 'unreadable'],
+    ['native.fetch', { url: 'https://docs.example/', redacted: ['url'] }, 'unreadable'],
+  ])('%s %j: %s', (tool, input, decision) => {
+    expect(idOf(decide(tool, input))).toBe(decision);
+  });
+});
+
+describe('0061: the options of a rule', () => {
+  const rule = (options: string[]): CallRule => ({
+    ...{ id: 'x', tools: ['native.shell'], decision: 'allow', commands: ['p', 'p run'], options },
+  });
+  const allows = (options: string[], command: string): boolean =>
+    decideCall(
+      { calls: [rule(options)], exact: true },
+      { tool: 'native.shell', input: { command: contentOf(command) } },
+    ).decision === 'allow';
+
+  test.each<[string[], string, boolean]>([
+    [['-l -a'], 'p -l', true],
+    [['-l -a'], 'p -la x -a', true],
+    [['-l -a'], 'p -lb', false],
+    [['-l -a'], 'p x -b', false],
+    [['-l', '--all --color='], 'p --all', true],
+    [['--all'], 'p --al', false],
+    [['--all'], 'p --all=x', false],
+    [['--color='], 'p --color=always', true],
+    [['--color='], 'p --color always', true],
+    [['--color='], 'p --colors=x', false],
+    [['--color=auto'], 'p --color=evil', false],
+    [['-n='], 'p -n5', true],
+    [['-n= -l'], 'p -ln5', true],
+    [['-n= -l'], 'p -nx', true],
+    [['-l -n='], 'p -lx5', false],
+    [['-#'], 'p -20', true],
+    [['-#'], 'p -2x', false],
+    [['-l'], 'p -- -x', false],
+    [['-l --'], 'p -- -x', false],
+    [['-l --'], 'p -- x -l', true],
+    [['-l'], 'p -', true],
+    [['-l'], 'p @file', false],
+    [['-l'], 'p +x', false],
+    [['-l +='], 'p +x', true],
+    [['-run= -e -x -c'], 'p -run=T -x', true],
+    [['-run= -e -x -c'], 'p -exec', false],
+    [['-run= -e -x -c'], 'p -exec=/tmp/evil', false],
+    [['-l'], 'p run -l', true],
+    [['-l'], 'p -l run', true],
+    [['-l'], "p '- text'", false],
+  ])('%j allow %s: %s', (options, command, isAllowed) => {
+    expect(allows(options, command)).toBe(isAllowed);
   });
 });

@@ -1,21 +1,18 @@
 // The call rules of `turnpike init --template coding`, call by call (0061).
 
 import { expect, test } from '@jest/globals';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { JsonObject } from '../../../src/contract/json.js';
 import { contentOf } from '../../../src/hooks/native-calls.js';
 import { NATIVE_TOOLS, type NativeToolName } from '../../../src/hooks/native-tools.js';
 import { decideCall } from '../../../src/policy/calls/call-decision.js';
-import { loadPolicy } from '../../../src/policy/files/check-policy.js';
-import { ROOT } from '../../root.js';
+import { codingPolicy, codingRules } from '../../fixtures/hooks/coding-rules.js';
 
-const fileOf = (name: string) => readFileSync(join(ROOT, `policies/templates/coding/policy/${name}.yaml`));
-const policy = loadPolicy({ lanes: fileOf('lanes'), roles: fileOf('roles'), actions: fileOf('actions') });
+const policy = codingPolicy();
 const LANE = policy.lanes.get('CODING')!;
+const RULES = codingRules();
 
 const decided = (tool: NativeToolName, input: JsonObject): string => {
-  const found = decideCall(LANE, { tool, input });
+  const found = decideCall(RULES, { tool, input });
   return 'rule' in found ? `${found.decision} ${found.rule?.id ?? '-'}` : found.decision;
 };
 
@@ -94,6 +91,8 @@ test.each<[NativeToolName, JsonObject, string]>([
   ['native.web_search', { query: 'x' }, 'allow'],
   ['native.mcp', { server: 'any', tool: 'any' }, 'deny -'],
   ['native.other', { name: 'TodoWrite' }, 'allow'],
+  ['native.other', { name: 'ToolSearch' }, 'allow'],
+  ['native.other', { name: 'Monitor' }, 'deny -'],
   ['native.other', { name: 'update_plan' }, 'allow'],
   ['native.other', { name: 'write_stdin' }, 'deny -'],
 ])('0061: %s %j: %s', (tool, input, decision) => {

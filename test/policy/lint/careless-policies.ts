@@ -287,6 +287,7 @@ export const CARELESS: readonly Careless[] = [
     },
   },
   with_calls('a call rule for any command', '', 'call.any_command', 'warning'),
+  with_calls('a call rule for every option', ', commands: [ls]', 'call.any_option', 'warning'),
   with_calls('a call rule that denies nothing', ', commands: [rm], names: [rm]', 'call.never_matches', 'error'),
   {
     what: 'heads that are signed late',

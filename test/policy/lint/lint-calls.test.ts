@@ -20,7 +20,7 @@ describe('0061: a lane', () => {
     expect(lint()).toEqual([
       'lanes /lanes/0/allowed_actions/tools/1 warning call.unrestricted: lane "WORK" lists native.shell, and has no rules about its commands',
     ]);
-    expect(lint([rule({ commands: ['ls'] })])).toEqual([]);
+    expect(lint([rule({ commands: ['ls'], options: ['-l'] })])).toEqual([]);
     expect(lint(undefined, ['native.read'])).toEqual([]);
     expect(lint(undefined, [])).toEqual([]);
   });
@@ -31,7 +31,7 @@ describe('0061: a call rule', () => {
     const found = [
       'lanes /lanes/0/calls/1 warning call.any_command: lane "WORK" has the call rule "x", which allows all commands',
     ];
-    const first = rule({ id: 'first', commands: ['ls'] });
+    const first = rule({ id: 'first', commands: ['ls'], options: ['-l'] });
     expect(lint([first, rule({})])).toEqual(found);
     expect(lint([first, rule({ tools: ['native.read', 'native.shell'] })])).toEqual(found);
     expect(lint([first, rule({ decision: 'deny' })])).toEqual([]);
@@ -41,6 +41,9 @@ describe('0061: a call rule', () => {
 
   test.each<[Partial<CallRule>, boolean]>([
     [{ commands: ['ls'] }, true],
+    [{ commands: ['ls'], options: ['-l'] }, true],
+    [{ options: ['-l'], tools: ['native.read'] }, false],
+    [{ commands: ['ls'], options: ['-l'], decision: 'approval' }, true],
     [{ commands: ['ls'], tools: ['native.read'] }, false],
     [{ commands: ['ls'], tools: ['native.read', 'native.shell'] }, true],
     [{ commands: ['ls'], paths: ['a'] }, false],
@@ -61,7 +64,18 @@ describe('0061: a call rule', () => {
   ])('%j can match a part of a call: %s', (more, matches) => {
     const never =
       'lanes /lanes/0/calls/0 error call.never_matches: lane "WORK" has the call rule "x", which matches no part of any call';
-    expect(lint([rule(more)], ['mail.send'])).toEqual(matches ? [] : [never]);
+    const found = lint([rule(more)], ['mail.send']).filter((line) => line.includes('call.never_matches'));
+    expect(found).toEqual(matches ? [] : [never]);
+  });
+
+  test('lists the options of commands that it allows, and only of those', () => {
+    expect(lint([rule({ commands: ['ls'] })])).toEqual([
+      'lanes /lanes/0/calls/0 warning call.any_option: lane "WORK" has the call rule "x", which allows all options of its commands, also those that execute programs or write files',
+    ]);
+    expect(lint([rule({ commands: ['ls'], decision: 'approval' })])).toEqual([]);
+    expect(lint([rule({ commands: ['ls'], options: ['-l'], decision: 'deny' })])).toEqual([
+      'lanes /lanes/0/calls/0/options error call.never_matches: lane "WORK" has the call rule "x", which denies whatever its options are: only a rule that allows or asks has options',
+    ]);
   });
 });
 

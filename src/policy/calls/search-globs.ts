@@ -1,0 +1,85 @@
+// Whether a search names what a rule denies. A search of all files names nothing, and neither does one of `*.ts`: such a
+// search is judged by its folder. `.env*`, `{a,.e*}` and `*.pem` name files, whatever their program makes of them.
+
+import { matchesSegment } from './glob.js';
+
+const ALTERNATIVES_MAX = 256;
+const SEGMENTS_MAX = 128;
+
+/**
+ * Whether some file that the search asks for by name is one that the rule denies.
+ * @param path the folder of the search
+ */
+export function namesDenied(glob: string, path: string, denied: string): boolean {
+  const alternatives = alternativesOf(glob.toLowerCase());
+  if (alternatives === null) return true;
+  const folder = path === '.' ? [] : path.toLowerCase().split('/');
+  const rule = denied.toLowerCase().split('/');
+  return alternatives.some((one) => {
+    // A program may take a glob as one of the folder, or of each folder below.
+    const segments = [...folder, '**', ...plainSegments(one)];
+    return segments.length > SEGMENTS_MAX || overlaps(segments, rule);
+  });
+}
+
+/** The globs of a text that may have several: those between spaces and commas, with braces expanded. */
+function alternativesOf(text: string): readonly string[] | null {
+  const open = text.split(/[\s,]+/);
+  const expanded = expandBraces(text);
+  if (expanded === null) return null;
+  return [...new Set([...open, ...expanded.flatMap((one) => one.split(/[\s,]+/))])].filter(
+    (one) => one !== '' && !one.startsWith('!'),
+  );
+}
+
+function expandBraces(text: string): readonly string[] | null {
+  let done: string[] = [text];
+  for (;;) {
+    const next = done.flatMap(expandOnce);
+    if (next.length === done.length && next.every((one, index) => one === done[index])) return done;
+    if (next.length > ALTERNATIVES_MAX) return null;
+    done = next;
+  }
+}
+
+/** The innermost braces expanded. */
+function expandOnce(text: string): readonly string[] {
+  const [braces, inside = ''] = /\{([^{}]*)\}/.exec(text) ?? [];
+  if (braces === undefined) return [text];
+  return inside.split(',').map((one) => text.replace(braces, () => one));
+}
+
+/** The segments with every class as `?`, and an escaped character as itself. */
+const plainSegments = (glob: string): readonly string[] =>
+  glob
+    .replace(/\[([^\]])\]/g, '$1')
+    .replace(/\[[^\]]+\]/g, '?')
+    .replace(/\\(?=.)/g, '')
+    .split('/')
+    .filter((segment) => segment !== '' && segment !== '.');
+
+/** Whether both globs have a path in common of which the search has named a segment. */
+function overlaps(search: readonly string[], rule: readonly string[]): boolean {
+  const seen = new Set<string>();
+  const open: (readonly [at: number, to: number, named: boolean])[] = [[0, 0, false]];
+  for (let state = open.pop(); state !== undefined; state = open.pop()) {
+    const [at, to, named] = state;
+    if (at === search.length && to === rule.length && named) return true;
+    if (seen.has(state.join())) continue;
+    seen.add(state.join());
+    const [mine, other] = [search[at], rule[to]];
+    if (other === '**') open.push([at, to + 1, named], ...(mine === undefined ? [] : [[at + 1, to, named] as const]));
+    if (mine === '**') open.push([at + 1, to, named]);
+    // Searches leave folders out whose names begin with a dot, unless they are named.
+    if (mine === '**' && other !== undefined && !other.startsWith('.')) open.push([at, to + 1, named]);
+    if (mine !== undefined && other !== undefined && isAlike(mine, other))
+      open.push([at + 1, to + 1, named || (/[^*]/.test(mine) && /[^*]/.test(other))]);
+  }
+  return false;
+}
+
+/** Whether one of two segments matches the plainest name of the other. */
+const isAlike = (one: string, other: string): boolean =>
+  one !== '**' && other !== '**' && (matchesSegment(one, plainest(other)) || matchesSegment(other, plainest(one)));
+
+const plainest = (segment: string): string => segment.replace(/\*/g, '').replace(/\?/g, 'x');
