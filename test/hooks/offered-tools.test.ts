@@ -1,5 +1,5 @@
-// The tools that the tested versions of coding agents offer to their models (docs/coding-agents-tested.md), and what the
-// shipped policy makes of each.
+// The tools that the tested versions of coding agents offer to their models (docs/coding-agents-tested.md), and what
+// the shipped policy makes of each.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -53,7 +53,7 @@ const globsIn = (input: Json | undefined): readonly Json[] =>
         .filter(
           ([name, value]) => !NAMES_NO_FILES.includes(name) && (typeof value === 'string' || Array.isArray(value)),
         )
-        .flatMap(([, value]) => value as Json | readonly Json[])
+        .flatMap(([, value]) => value)
         .filter((glob) => glob !== '');
 
 /** The server and the tool in `mcp__SERVER__TOOL`; null if the name can be split in more than one way. */

@@ -8,7 +8,7 @@ import type { Policy } from '../policy.js';
 import { callParts, partKindOf, type CallPart } from './call-parts.js';
 import { hasOnlyOptions } from './command-options.js';
 import { matchesGlob, matchesGlobInAnyCase } from './glob.js';
-import { namesDenied } from './search-globs.js';
+import { namesDenied } from './denied-names.js';
 
 /** A call as call rules see it. */
 export interface JudgedCall {

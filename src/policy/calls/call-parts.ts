@@ -95,8 +95,11 @@ export function callParts(tool: string, input: JsonObject, exact: boolean): read
 function hasHiddenPart(tool: string, input: JsonObject): boolean {
   const { redacted } = input;
   if (!isRedacted(input)) return false;
-  return !Array.isArray(redacted) || redacted.some((name: Json) => isDecidedMember(tool, String(name)));
+  return !isTexts(redacted) || redacted.some((name) => isDecidedMember(tool, name));
 }
+
+const isTexts = (value: Json | undefined): value is readonly string[] =>
+  Array.isArray(value) && value.every((one: Json) => typeof one === 'string');
 
 function commandParts({ command, cwd, paths }: JsonObject, exact: boolean): readonly CallPart[] | null {
   if (!isJsonObject(command)) return null;
@@ -122,9 +125,8 @@ function commandParts({ command, cwd, paths }: JsonObject, exact: boolean): read
 
 function searchParts({ path = '.', globs = [] }: JsonObject): readonly CallPart[] | null {
   const folder = pathParts([path]);
-  if (folder === null || typeof path !== 'string' || !Array.isArray(globs)) return null;
-  const names = globs.map((glob: Json) => ({ kind: 'glob' as const, path, glob: String(glob) }));
-  return [...folder, ...names];
+  if (folder === null || typeof path !== 'string' || !isTexts(globs)) return null;
+  return [...folder, ...globs.map((glob) => ({ kind: 'glob' as const, path, glob }))];
 }
 
 function pathParts(paths: readonly (Json | undefined)[]): readonly CallPart[] | null {

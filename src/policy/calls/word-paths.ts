@@ -1,6 +1,6 @@
-// The paths that a word of a command may name. Programs take paths as words, behind an option, and as a part of a word:
-// `cat .env`, `grep -hf.env x`, `git show HEAD:.env`, `--include=.env`. Only the file system knows where a path ends, so
-// the gate records the paths that it resolves otherwise than they are written.
+// The paths that a word of a command may name. Programs take paths as words, behind an option, and as a part of a
+// word: `cat .env`, `grep -hf.env x`, `git show HEAD:.env`, `--include=.env`. Only the file system knows where a path
+// leads, so the gate records the paths that it resolves otherwise than they are written.
 
 import { isJsonObject, type Json } from '../../contract/json.js';
 
@@ -37,7 +37,11 @@ function piecesOf(word: string): readonly string[] {
 
 /** What may follow options that are written together: `-hf.env` can be `-h -f .env`. */
 const behindOptions = (piece: string): readonly string[] =>
-  /^-[^-]/.test(piece) ? [...piece].slice(2).map((_, index, rest) => rest.slice(index).join('')) : [];
+  /^-[^-]/.test(piece)
+    ? Array.from(piece)
+        .slice(2)
+        .map((_, index, rest) => rest.slice(index).join(''))
+    : [];
 
 const isNamed = (piece: string): boolean => piece !== '' && piece !== '-' && piece !== '--';
 

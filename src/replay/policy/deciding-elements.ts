@@ -60,7 +60,11 @@ function allowingElements(decision: RecordedDecision, decided: DecidedRequest | 
 const pointAnswers = ({ facts }: RecordedDecision): readonly DecisionFact[] =>
   facts.kind === 'step' ? (facts.facts?.decisions ?? []) : [];
 
-function requestGrants({ tool, input, write, read }: PrivilegedRequest, lane: Lane, policy: Policy): readonly PolicyElement[] {
+function requestGrants(
+  { tool, input, write, read }: PrivilegedRequest,
+  lane: Lane,
+  policy: Policy,
+): readonly PolicyElement[] {
   const { lane_id } = lane;
   const calls = tool === null || input === undefined ? [] : grantingRules(callRulesOf(lane, policy), { tool, input });
   return [

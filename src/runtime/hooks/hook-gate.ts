@@ -151,7 +151,7 @@ export class HookGate {
     return false;
   }
 
-  async #answerCall(incoming: Incoming, read: AskedCall, root: string): Promise<HookAnswer> {
+  async #answerCall(incoming: Incoming, read: RequestedCall, root: string): Promise<HookAnswer> {
     const { client, caller } = incoming;
     const policy = await this.#policyOf(root);
     const run_id = await this.#sessions.agentOf(root, read, caller);
@@ -209,7 +209,7 @@ interface Incoming {
   readonly read: HookEvent;
   readonly caller: HookCaller;
 }
-type AskedCall = Extract<HookEvent, { kind: 'call' }>;
+type RequestedCall = Extract<HookEvent, { kind: 'call' }>;
 type OutcomeEvent = Extract<HookEvent, { kind: 'outcome' }>;
 
 /** A person who reopens a session. */

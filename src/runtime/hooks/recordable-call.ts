@@ -1,6 +1,6 @@
 // A call of a coding agent as it may be recorded: without secrets, with canonical paths. Policy decides by what is
-// recorded, and the client executes what it has asked about. So a call whose decided parts had a secret says so, and has
-// no reading; a secret in any other text is only removed.
+// recorded, and the client executes what it has asked about. So a call whose decided parts had a secret names them, and
+// has no reading; a secret in any other text is only removed.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
@@ -30,7 +30,7 @@ export interface RecordableCall {
   readonly outcome: ReportedOutcome | null;
 }
 
-export interface Recording {
+export interface RecordingRules {
   readonly dialect: Pick<Dialect, 'readEvent'>;
   readonly secrets: readonly SecretPattern[];
   /** Whether the tree has the flag EXACT_CALLS. */
@@ -41,7 +41,7 @@ export interface Recording {
 }
 
 /** @returns null if the event cannot be read without its secrets: nothing of it may be recorded */
-export function recordableCall(event: JsonObject, read: CallEvent, recording: Recording): RecordableCall | null {
+export function recordableCall(event: JsonObject, read: CallEvent, recording: RecordingRules): RecordableCall | null {
   const redacted = redactSecrets(event, recording.secrets);
   const again = redacted.original_sha256 === null ? read : recording.dialect.readEvent(redacted.value);
   if (again === null || !('call' in again) || !isSameEvent(read, again)) return null;
@@ -59,9 +59,8 @@ export function recordableCall(event: JsonObject, read: CallEvent, recording: Re
 }
 
 /** Trees without the flag do not know the names that a search asks for. */
-function withoutGlobs({ globs: _, ...input }: JsonObject): JsonObject {
-  return input;
-}
+const withoutGlobs = (input: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(input).filter(([name]) => name !== 'globs'));
 
 /** Whether both are about the same tool in the same session and folder. */
 const isSameEvent = (one: CallEvent, other: CallEvent): boolean =>
@@ -71,7 +70,7 @@ const isSameEvent = (one: CallEvent, other: CallEvent): boolean =>
   one.agent === other.agent &&
   one.cwd === other.cwd;
 
-function recordableInput({ call, cwd }: CallEvent, clean: JsonObject, recording: Recording): JsonObject | null {
+function recordableInput({ call, cwd }: CallEvent, clean: JsonObject, recording: RecordingRules): JsonObject | null {
   const { exact, project } = recording;
   const folder = cwd ?? project;
   const isChanged = (name: string): boolean => !isSame(call.input[name], clean[name]);
@@ -96,7 +95,7 @@ const namesOf = (one: JsonObject, other: JsonObject): readonly string[] => [
   ...new Set([...Object.keys(one), ...Object.keys(other)]),
 ];
 
-interface Folder extends Pick<Recording, 'resolve' | 'project'> {
+interface Folder extends Pick<RecordingRules, 'resolve' | 'project'> {
   /** The working directory of the client. */
   readonly folder: string;
 }
@@ -145,7 +144,7 @@ function wordPaths(command: Json | undefined, folder: string, { resolve, project
   return fits ? paths : null;
 }
 
-function recordableOutcome({ status, result }: ReportedOutcome, { secrets }: Recording): ReportedOutcome {
+function recordableOutcome({ status, result }: ReportedOutcome, { secrets }: RecordingRules): ReportedOutcome {
   return { status, result: result === null ? null : withinLimit(redactSecrets(result, secrets).value) };
 }
 

@@ -1,4 +1,4 @@
-// Paths of a coding agent as the kernel follows them (0064). The oracle is the kernel: what is said to be inside is.
+// Paths of a coding agent as the kernel follows them (0064). The oracle is the kernel: what looks inside must be inside.
 
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -74,7 +74,7 @@ test.each(['sub/../secret', 'out/../project/a', 'loop', 'loop/x'])(
   },
 );
 
-test('0064: of 3,000 random paths, each that is said to be inside is where the kernel finds it', () => {
+test('0064: of 3,000 random paths, each that is inside by its form is where the kernel finds it', () => {
   const random = randomFrom(3);
   const names = [
     'out',

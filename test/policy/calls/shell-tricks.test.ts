@@ -1,13 +1,8 @@
-// Readings of shell that hide a command or a write, against the shipped policy and real shells (0061, 0077).
+// Readings of shell that hide a command or a write, against the shipped policy (0061, 0077).
 
-import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { contentOf } from '../../../src/hooks/native-calls.js';
 import { decideCall } from '../../../src/policy/calls/call-decision.js';
-import { shellCommands } from '../../../src/policy/calls/shell-words.js';
 import { codingRules } from '../../fixtures/hooks/coding-rules.js';
 import { OPTION_TRICKS, PLAIN_COMMANDS, SHELL_TRICKS } from '../../fixtures/hooks/shell-tricks.js';
 
@@ -21,101 +16,4 @@ test.each([...SHELL_TRICKS, ...OPTION_TRICKS])('0061: %j is not allowed', (comma
 
 test.each(PLAIN_COMMANDS)('0061: %j is allowed', (command) => {
   expect(decisionOf(command)).toBe('allow');
-});
-
-const isKnown = (name: string): boolean => [...PROGRAMS, 'echo', 'pwd'].includes(name);
-
-const PROGRAMS = [
-  ...[
-    'pwned',
-    'git',
-    'ls',
-    'cat',
-    'grep',
-    'npm',
-    'make',
-    'go',
-    'cargo',
-    'pytest',
-    'python',
-    'npx',
-    'node',
-    'find',
-    'rg',
-  ],
-  ...[
-    'sort',
-    'head',
-    'tail',
-    'wc',
-    'diff',
-    'tree',
-    'du',
-    'which',
-    'ruff',
-    'mypy',
-    'tee',
-    'xargs',
-    'env',
-    'nohup',
-    'sh',
-    'bash',
-  ],
-];
-
-describe.each(['/bin/bash', '/bin/sh'])('0061: %s', (shell) => {
-  let folder: string;
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'turnpike-tricks-'));
-    mkdirSync(join(folder, 'bin'));
-    // A file for each process, because commands of a pipe run at the same time.
-    const script = '#!/bin/sh\nprintf "%s\\0" "${0##*/}" "$@" > "$WORDS/$$"\n';
-    for (const name of PROGRAMS) {
-      writeFileSync(join(folder, 'bin', name), script);
-      chmodSync(join(folder, 'bin', name), 0o755);
-    }
-  });
-  afterAll(() => rmSync(folder, { recursive: true }));
-
-  /** The words of each program that the shell has run, and the files that it has written. */
-  function execute(text: string): { readonly ran: string[][]; readonly wrote: string[] } {
-    const [words, work] = [join(folder, 'words'), join(folder, 'work')];
-    for (const one of [words, work]) mkdirSync(one);
-    for (const name of ['a', 'x', 'src']) writeFileSync(join(work, name), '');
-    writeFileSync(join(work, 'script'), `#!${join(folder, 'bin/pwned')}\n`);
-    chmodSync(join(work, 'script'), 0o755);
-    const env = { PATH: join(folder, 'bin'), WORDS: words, HOME: work };
-    try {
-      execFileSync(shell, ['-c', `${text}\nwait`], {
-        cwd: work,
-        env,
-        stdio: ['ignore', 'ignore', 'ignore'],
-        timeout: 10_000,
-      });
-    } catch {
-      // A command that fails, or text that is no command.
-    }
-    const ran = readdirSync(words).map((name) => readFileSync(join(words, name), 'utf8').split('\0').slice(0, -1));
-    const wrote = readdirSync(work).filter((name) => !['a', 'x', 'src', 'script'].includes(name));
-    for (const one of [words, work]) rmSync(one, { recursive: true });
-    return { ran, wrote };
-  }
-
-  test('runs what the reading says, and writes nothing', () => {
-    const wrong: unknown[] = [];
-    let pwned = 0;
-    // A text with a NUL is no argument of a program.
-    for (const text of [...SHELL_TRICKS, ...PLAIN_COMMANDS].filter((one) => !one.includes('\0'))) {
-      const { ran, wrote } = execute(text);
-      if (wrote.length > 0 || ran.some(([name]) => name === 'pwned')) pwned += 1;
-      const read = shellCommands(text, true);
-      // A builtin such as `eval` takes words as commands, and no rule of the policy allows one.
-      if (read === null || !read.every(([name = '']) => isKnown(name))) continue;
-      const isRead = ran.every((words) => read.some((one) => JSON.stringify(one) === JSON.stringify(words)));
-      if (!isRead || wrote.length > 0) wrong.push({ text, read, ran, wrote });
-    }
-    expect(wrong).toEqual([]);
-    // The tricks work: without a reading of shell they would run what no rule allows.
-    expect(pwned).toBeGreaterThan(80);
-  });
 });

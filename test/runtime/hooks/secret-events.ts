@@ -6,7 +6,11 @@ import { projectPath } from '../../../src/adapters/files/project-path.js';
 import { DIALECTS } from '../../../src/hooks/dialects.js';
 import { decideCall, type CallRules } from '../../../src/policy/calls/call-decision.js';
 import { callParts } from '../../../src/policy/calls/call-parts.js';
-import { recordableCall, type RecordableCall, type Recording } from '../../../src/runtime/hooks/recordable-call.js';
+import {
+  recordableCall,
+  type RecordableCall,
+  type RecordingRules,
+} from '../../../src/runtime/hooks/recordable-call.js';
 import { randomFrom, secretEvent, type SecretEvent } from '../../fixtures/hooks/secret-events.js';
 
 /** How the events of one seed were answered. */
@@ -49,7 +53,7 @@ function answer(given: SecretEvent, rules: CallRules, counts: SecretCounts): voi
 const partsOf = ({ call: { tool, input } }: RecordableCall, { exact }: CallRules) =>
   (callParts(tool, input, exact) ?? []).map((part) => ({ ...part }));
 
-function recordedOf({ client, event }: SecretEvent, secrets: Recording['secrets']): RecordableCall | null {
+function recordedOf({ client, event }: SecretEvent, secrets: RecordingRules['secrets']): RecordableCall | null {
   const dialect = DIALECTS[client];
   const read = dialect.readEvent(event);
   if (read?.kind !== 'call') return null;

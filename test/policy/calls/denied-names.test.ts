@@ -1,7 +1,7 @@
 // Searches by the names of files (0061): which of them name what a rule denies.
 
 import { describe, expect, test } from '@jest/globals';
-import { namesDenied } from '../../../src/policy/calls/search-globs.js';
+import { namesDenied } from '../../../src/policy/calls/denied-names.js';
 
 const DENIED = ['**/.env*', '**/.git/**', '**/*.pem', '**/id_rsa*', '**/.docker/config.json'];
 const names = (glob: string, path = '.'): boolean => DENIED.some((rule) => namesDenied(glob, path, rule));

@@ -1,5 +1,5 @@
-// Whether a search names what a rule denies. A search of all files names nothing, and neither does one of `*.ts`: such a
-// search is judged by its folder. `.env*`, `{a,.e*}` and `*.pem` name files, whatever their program makes of them.
+// Whether a search names what a rule denies. A search of all files names nothing, and neither does one of `*.ts`: it is
+// judged by its folder. `.env*`, `{a,.e*}` and `*.pem` name files, whatever their program makes of them.
 
 import { matchesSegment } from './glob.js';
 
