@@ -57,6 +57,10 @@ export class CaseKeys {
     this.#notes = new CaseKeyNotes(directory, seal);
   }
 
+  get directory(): string {
+    return this.#notes.directory;
+  }
+
   /** Signs and verifies notes with this seal from now on. */
   sealWith(seal: () => ErasureSeal | null): void {
     this.#notes.seal = seal;

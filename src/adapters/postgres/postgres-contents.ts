@@ -4,6 +4,7 @@
 import { ARTIFACT_KINDS, type ArtifactKind, type StoredArtifact } from '../../contract/artifact-ref.js';
 import { sha256 } from '../../contract/hash.js';
 import type { AttachedArtifact, StoredSnapshot, TreeAppend } from '../../ports/ledger/ledger-store.js';
+import { CaseKeyGuard } from '../keys/case-key-guard.js';
 import type { CaseKeys } from '../keys/case-keys.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { createLruMap } from '../system/lru-map.js';
@@ -31,11 +32,13 @@ export interface SealedSnapshot {
 export class PostgresContents {
   readonly #pool: ReaderPool;
   readonly keys: CaseKeys;
+  readonly guard: CaseKeyGuard;
   #recent = createLruMap<number>(RECENT_MAX);
 
   constructor(pool: ReaderPool, keys: CaseKeys) {
     this.#pool = pool;
     this.keys = keys;
+    this.guard = new CaseKeyGuard(keys);
   }
 
   /** Starts to collect the contents of one batch. */

@@ -33,15 +33,8 @@ import type { RunRecordTable } from '../../ports/ledger/run-records.js';
 import type { ClaimedDuty, Duty, GrownTree, SharedBatch, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
 import { CaseKeys } from '../keys/case-keys.js';
 import { notWriterError, unavailableError } from '../ledger/store-errors.js';
-import {
-  asLedgerError,
-  checkSchemaName,
-  closedError,
-  ReaderPool,
-  type KnownRotations,
-  type PostgresPlace,
-  type Queryable,
-} from './postgres-connection.js';
+import { asLedgerError, checkSchemaName, closedError, ReaderPool } from './postgres-connection.js';
+import type { KnownRotations, PostgresPlace, Queryable } from './postgres-connection.js';
 import { ownIdentity } from '../system/process-identity.js';
 import { LedgerError } from '../../errors.js';
 import { PostgresAnnouncements } from './workers/postgres-announcements.js';
@@ -56,6 +49,8 @@ import {
   releaseDuties,
   treeLengths,
 } from './workers/postgres-duties.js';
+import type { PostgresContents } from './postgres-contents.js';
+import { openContents } from './keys/postgres-key-proof.js';
 import { readMarks } from './postgres-marks.js';
 import { readLabelVersion } from './workers/postgres-labels.js';
 import { readQuotas } from './workers/postgres-quotas.js';
@@ -142,7 +137,9 @@ async function openStore(
       client.release();
     }
     if (!readOnly) await checkSessions(pool);
-    return new PostgresLedgerStore({ ...place, rotations }, pool, new CaseKeys(resolve(caseKeysDir), erasureSeal));
+    const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
+    const contents = await openContents(pool, keys, readOnly || place.isCopySource);
+    return new PostgresLedgerStore({ ...place, rotations }, pool, contents);
   } catch (cause) {
     await pool.close();
     throw asLedgerError(cause, `the ledger in schema ${schema} cannot be opened`);
@@ -160,11 +157,11 @@ class PostgresLedgerStore implements SharedLedgerStore {
   /** An `acquire` that has not ended. */
   #acquiring: Promise<unknown> = Promise.resolve();
 
-  constructor(place: PostgresPlace, pool: ReaderPool, keys: CaseKeys) {
+  constructor(place: PostgresPlace, pool: ReaderPool, contents: PostgresContents) {
     this.#place = place;
     this.#pool = pool;
     this.#reader = new PostgresReader(pool);
-    this.#contents = new PostgresContents(pool, keys);
+    this.#contents = contents;
     this.#runRecords = new PostgresRunRecords(pool);
     this.#announcements = new PostgresAnnouncements(place);
     this.caseKeys = postgresCaseKeyTable({

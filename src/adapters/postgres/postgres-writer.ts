@@ -27,6 +27,7 @@ import { asLedgerError, isServerAnswer, isTransient, type ReaderPool, type Row }
 import { integrateAppends } from './postgres-integrate.js';
 import type { CaseContents, PostgresContents, SealedSnapshot } from './postgres-contents.js';
 import { eraseCase } from './postgres-erase-case.js';
+import { bindKeyFolder, proveCaseKeys } from './keys/postgres-key-proof.js';
 import type { PostgresReader } from './postgres-reader.js';
 import { sharedParameters } from './workers/postgres-duties.js';
 import { SHARED_PARAMETERS } from './postgres-shared-functions.js';
@@ -213,6 +214,7 @@ export class PostgresWriter {
     checkBatch(batch);
     this.#refuseFailed();
     if (this.#epoch === null) throw writerReplacedError('the ledger was reopened: acquire it again');
+    await proveCaseKeys(this.#parts.pool, this.#parts.contents, batch.trees);
     const contents = this.#parts.contents.collect(batch.trees);
     const snapshots: SealedSnapshot[] = [];
     for (const [at, append] of batch.trees.entries()) {
@@ -301,6 +303,8 @@ export class PostgresWriter {
   /** See `LedgerStore.erase`. */
   async erase(erasure: Erasure): Promise<ErasureResult> {
     this.#refuseFailed();
+    // The key that is destroyed may be the only one by which an unnamed folder is recognized.
+    await bindKeyFolder(this.#parts.pool, this.#parts.contents, false);
     try {
       return await this.#session.exclusively((send) => eraseCase(send, this.#parts.contents, erasure, this.#epoch));
     } catch (cause) {

@@ -1,6 +1,7 @@
 import type { CaseKeys } from '../keys/case-keys.js';
 import { SqliteArchives } from './content/sqlite-archives.js';
 import { SqliteArtifacts } from './content/sqlite-artifacts.js';
+import { originOf } from './content/sqlite-key-proof.js';
 import { asLedgerError, openDatabase, openUntouchedDatabase, type SqliteConnection } from './sqlite-database.js';
 import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { SqliteReader } from './sqlite-reader.js';
@@ -46,9 +47,12 @@ export function openComponents(
     const markNumbers = new SqliteMarkNumbers(db, tail);
     const archives = new SqliteArchives(db);
     const reader = new SqliteReader(db, tail, markNumbers, archives);
+    const artifacts = new SqliteArtifacts(db, directory, keys);
+    // A writer compares the key folder when it begins.
+    if (access !== 'write') artifacts.guard.refuseOther(originOf({ db, reader }));
     return {
       db,
-      artifacts: new SqliteArtifacts(db, directory, keys),
+      artifacts,
       tail,
       markNumbers,
       archives,

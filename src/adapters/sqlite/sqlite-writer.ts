@@ -32,6 +32,7 @@ import { upgradeSchema, type SqliteConnection, type SqliteStatement } from './sq
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { batchMarksOf, marksText, findNewMarks, type MarkIndexKey, type BatchMarks } from './sqlite-marks.js';
 import type { SqliteReader } from './sqlite-reader.js';
+import { bindKeyFolder, proveCaseKeys } from './content/sqlite-key-proof.js';
 import { eraseCaseContent } from './content/sqlite-erase-content.js';
 import type { RecordTransaction } from '../records/sqlite-ledger-records.js';
 import { createLruMap, type LruMap } from '../system/lru-map.js';
@@ -107,6 +108,7 @@ export class SqliteWriter {
       return { epoch: Number(db.prepare('SELECT epoch FROM meta').pluck().get()), indexed: this.#catchUp.begin() };
     });
     if (indexed !== null) tail.drop(indexed);
+    bindKeyFolder(this.#parts);
     markNumbers.isOnlyWriter = true;
     return epoch;
   }
@@ -165,6 +167,8 @@ export class SqliteWriter {
 
   /** See `LedgerStore.erase`. */
   erase(erasure: Erasure): ErasureResult {
+    // The key that is destroyed may be the only one by which an unnamed folder is recognized.
+    bindKeyFolder(this.#parts);
     return eraseCaseContent(this.#parts, erasure, (work) => this.writeDerived(work));
   }
 
@@ -200,7 +204,9 @@ export class SqliteWriter {
     try {
       checkBatch(batch);
       if (this.#failure !== null) return 'next';
-      return batchFitOf(batch, (tree_id) => this.#treeLength(tree_id), this.#parts.reader);
+      const fit = batchFitOf(batch, (tree_id) => this.#treeLength(tree_id), this.#parts.reader);
+      if (fit === 'next') proveCaseKeys(this.#parts, batch);
+      return fit;
     } catch (error) {
       this.#discardRecords();
       throw error;

@@ -7,6 +7,7 @@ import {
 import { sha256 } from '../../../contract/hash.js';
 import type { Batch, ErasureResult, Erasure } from '../../../ports/ledger/ledger-store.js';
 import { SEAL_BYTES } from '../../keys/case-cipher.js';
+import { CaseKeyGuard } from '../../keys/case-key-guard.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
 import {
   INLINE_BYTES_MAX,
@@ -62,6 +63,7 @@ export class SqliteArtifacts {
   readonly #db: SqliteConnection;
   readonly directory: string;
   readonly keys: CaseKeys;
+  readonly guard: CaseKeyGuard;
   #recent = createLruMap<number>(RECENT_MAX);
   readonly #indexed: SqliteStatement;
   readonly #indexRows: SqliteStatement;
@@ -76,6 +78,7 @@ export class SqliteArtifacts {
     this.#db = db;
     this.directory = directory;
     this.keys = keys;
+    this.guard = new CaseKeyGuard(keys);
     this.#indexed = db.prepare('SELECT artifacts_indexed FROM meta').pluck();
     this.#indexRows = db.prepare(
       `INSERT OR IGNORE INTO artifact_index SELECT sha256, artifact_no FROM artifacts

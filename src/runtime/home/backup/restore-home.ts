@@ -208,6 +208,9 @@ function pendingErasures(list: ErasureList, folder: CaseKeys, backup: CaseKeys):
   return [...all.values()].filter(({ case_id, key_no }) => backup.lastErased(case_id) < key_no);
 }
 
+/** The name of the ledger is written anew: a backup of an empty ledger continues with another first entry. */
+const NOT_RESTORED = /\.lock$|\.new-[0-9a-f]+$|^ledger\.origin$/;
+
 interface CopyParts {
   readonly copy: HomePaths;
   readonly keys: string;
@@ -220,7 +223,7 @@ async function copyBackup({ sandbox = true }: RestoreOptions, { copy, keys, path
     if (existsSync(copy[file])) await copyRegularFile(copy[file], paths[file]);
   }
   await copyFolder(copy.artifacts, paths.artifacts);
-  await copyFolder(keys, paths.keys, { skip: /\.lock$|\.new-[0-9a-f]+$/ });
+  await copyFolder(keys, paths.keys, { skip: NOT_RESTORED });
   for (const folder of [paths.artifacts, paths.caseKeys, paths.sandbox]) makeFolder(folder);
   // X2: the sandbox has content of the case too.
   const isErased = new Set(erased.map(({ case_id }) => case_id));
