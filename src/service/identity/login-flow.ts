@@ -27,6 +27,8 @@ const LOGIN_MS_MAX = 600_000;
 /** Limit of the codes that are exchanged at the same time: their callers are not known yet. */
 const EXCHANGES_MAX = 16;
 const CODE_CHARS_MAX = 2_048;
+/** Limit of the logins that have come back and could not have expired yet. */
+export const USED_LOGINS_MAX = 65_536;
 /** The time between two log lines about refused codes, in milliseconds. */
 const LOG_INTERVAL_MS = 10_000;
 export const CALLBACK_PATH = '/auth/callback';
@@ -75,6 +77,8 @@ export class LoginFlow {
   readonly #jar: CookieJar;
   readonly #seal = createTextSeal();
   readonly #sessions: LoginSessions;
+  /** When the logins that have come back would have expired, by their state, in the order of their return. */
+  readonly #used = new Map<string, number>();
   #exchanging = 0;
   #loggedAt = -Infinity;
 
@@ -125,6 +129,8 @@ export class LoginFlow {
     const code = query.get('code') ?? '';
     if (begun === null || !isSameSecret(query.get('state'), begun.state)) return this.#refuse('session', cleared);
     if (code === '' || code.length > CODE_CHARS_MAX) return this.#refuse('session', cleared);
+    const use = this.#use(begun);
+    if (use !== 'first') return this.#refuse(use === 'again' ? 'session' : 'unavailable', cleared);
     const accepted = await this.#exchange(code, begun);
     if ('problem' in accepted) return this.#refuse(accepted.problem, cleared);
     const { principal } = accepted;
@@ -191,6 +197,17 @@ export class LoginFlow {
     } finally {
       this.#exchanging -= 1;
     }
+  }
+
+  /** L1: a login comes back once, whatever the issuer says to its code. */
+  #use({ state, expires_at }: BegunLogin): 'first' | 'again' | 'too_many' {
+    if (this.#used.has(state)) return 'again';
+    const now = this.#options.clock.now();
+    if (this.#used.size >= USED_LOGINS_MAX)
+      for (const [used, end] of this.#used) if (end <= now) this.#used.delete(used);
+    if (this.#used.size >= USED_LOGINS_MAX) return 'too_many';
+    this.#used.set(state, expires_at);
+    return 'first';
   }
 
   /** Any client can send a code that the issuer refuses. */

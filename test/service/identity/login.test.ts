@@ -128,6 +128,27 @@ test('C98 another site may send a browser only to the return of a login', async 
   expect((await browser.get('/api/v1/runs', site)).status).toBe(403);
 });
 
+test('C98 a login comes back once: its cookie and code open no second session, also where the issuer takes a code twice', async () => {
+  await open();
+  stage.issuer.keepsCodes = true;
+  const browser = new Browser();
+  const address = await browser.atIssuer();
+  const thief = new Browser();
+  for (const [name, value] of browser.cookies) thief.cookies.set(name, value);
+  expect((await browser.get(address)).status).toBe(200);
+  expect((await browser.get('/api/v1/runs')).status).toBe(200);
+  expect((await thief.get(address)).status).toBe(401);
+  expect((await thief.get('/api/v1/runs')).status).toBe(401);
+  // Not even while the first one is still being exchanged.
+  const next = new Browser();
+  const again = await next.atIssuer();
+  const cookies = [...next.cookies];
+  const both = [new Browser(), new Browser()];
+  for (const one of both) for (const [name, value] of cookies) one.cookies.set(name, value);
+  const statuses = await Promise.all(both.map(async (one) => (await one.get(again)).status));
+  expect(statuses.toSorted()).toEqual([200, 401]);
+});
+
 test('C98 signing out ends the session at once, and only on request of the page', async () => {
   await open();
   const browser = new Browser();
