@@ -82,16 +82,16 @@ export function missingEvents(
     );
 }
 
-/** Other hooks of the same event may change the input after the decision. */
+/** Another hook of the same event can change the input after the decision: then the client executes another call. */
 export function otherHooks(client: Client, settings: readonly ReadSettings[], event: string): readonly ClientFinding[] {
   const others = settings.flatMap((one) => handlersOf(one, event)).filter(({ handler }) => !isOwn(client, handler));
   const paths = [...new Set(others.map(({ file }) => file.path))];
   if (paths.length === 0) return [];
   return [
-    note(
+    opens(
       `${PREFIXES[client]}.other_hooks`,
-      `Other hooks for ${event} are in ${paths.join(', ')}: they may change the input of a call after it was decided.`,
-      'Remove every other hook that rewrites inputs.',
+      `Other hooks for ${event} are in ${paths.join(', ')}: they can change the input of a call after it was decided.`,
+      'Remove them: no setting keeps a hook from changing inputs.',
     ),
   ];
 }

@@ -29,10 +29,10 @@ function judgeGate(facts: ClientFacts, settings: readonly ReadSettings[]): reado
     ...settings
       .filter(({ settings: found }) => Array.isArray(found['plugin']) && found['plugin'].length > 0)
       .map(({ file }) =>
-        note(
+        opens(
           'opencode.other_plugins',
-          `${file.path} loads other plugins: they may change the input of a call after it was decided.`,
-          'Remove every other plugin that rewrites inputs.',
+          `${file.path} loads other plugins: they can change the input of a call after it was decided.`,
+          'Remove them: no setting keeps a plugin from changing inputs.',
         ),
       ),
   ];

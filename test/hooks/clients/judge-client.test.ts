@@ -68,6 +68,8 @@ const openings = async (client: Client, profile: Profile, machine: ClientMachine
 const CLAUDE = 'project/.claude/settings.json';
 const CODEX = 'home/.codex/config.toml';
 const CODEX_HOOKS = 'home/.codex/hooks.json';
+/** It may change the input after the decision. */
+const SECOND_HOOK = '{"hooks":{"PreToolUse":[{"matcher":"Bash","hooks":[{"type":"command","command":"rewrite"}]}]}}';
 const GEMINI = 'project/.gemini/settings.json';
 const PLUGIN = 'project/.opencode/plugins/turnpike.js';
 const OPTIONS = 'project/.opencode/plugins/turnpike.json';
@@ -113,6 +115,8 @@ const GATE: Readonly<Record<Client, readonly Change[]>> = {
       'claude.hooks_disabled',
     ],
     ['settings that cannot be read', write('project/.claude/settings.local.json', '{'), 'claude.settings_unreadable'],
+    ['a second hook of the project', write('project/.claude/settings.local.json', SECOND_HOOK), 'claude.other_hooks'],
+    ['a second hook of the user', write('home/.claude/settings.json', SECOND_HOOK), 'claude.other_hooks'],
     ['no settings', remove(CLAUDE), 'claude.hook_missing'],
     ['the hook for another event only', replace(CLAUDE, '"PreToolUse"', '"PreCompact"'), 'claude.hook_missing'],
     ['the hook of another client', replace(CLAUDE, / hook claude-code/g, ' hook codex'), 'claude.hook_missing'],
@@ -193,6 +197,7 @@ const GATE: Readonly<Record<Client, readonly Change[]>> = {
       ({ environment }) => void (environment['OPENCODE_PURE'] = '1'),
       'opencode.plugins_disabled',
     ],
+    ['a second plugin', write('home/.config/opencode/opencode.json', '{"plugin":["other"]}'), 'opencode.other_plugins'],
     ['settings that cannot be read', write('project/opencode.json', '['), 'opencode.settings_unreadable'],
   ],
   cline: [
