@@ -25,6 +25,7 @@ import {
   FREE_TEXT,
   INVALID_PROPOSALS,
   KEY_ROTATIONS,
+  LOST_ENTRIES,
   ONE_AUTHORISATION,
   OPERATOR_RUNS,
   PAYLOAD_PREFIX,
@@ -170,6 +171,12 @@ export const FLAGS: readonly Flag[] = [
       'A call of a coding agent is judged by what its client executes: a call whose decided parts have a secret is ' +
       'unreadable, words of commands are paths as the file system resolves them, names that a search asks for are ' +
       'parts, and commands are read as bash reads them. Before, texts without secrets and words were judged.',
+  },
+  {
+    number: LOST_ENTRIES,
+    what:
+      'A tree records that a failover has lost entries, and an acknowledgement names the approvals and counters that a ' +
+      'person has confirmed (C99). Before, only a restore from a backup was recorded, and nothing was confirmed.',
   },
   {
     number: OPERATOR_RUNS,

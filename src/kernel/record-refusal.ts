@@ -1,6 +1,6 @@
 // Audit events that change no run: an input was refused, content was read, the ledger was restored, or a key replaced.
 
-import { CASE_KEY_ROTATIONS, KEY_ROTATIONS, RESTORES } from '../contract/policy/flags.js';
+import { CASE_KEY_ROTATIONS, KEY_ROTATIONS, LOST_ENTRIES, RESTORES } from '../contract/policy/flags.js';
 import type { AccessInput, RecordedInput, RestoreInput, RotateKeyInput } from '../contract/run/entry.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
@@ -62,6 +62,7 @@ export function recordLedgerEvent(
 }
 
 function flagOf(input: RestoreInput | RotateKeyInput): number {
-  if (input.kind === 'restore') return RESTORES;
+  if (input.kind === 'restore')
+    return input.backup_sha256 === null || input.confirmed !== undefined ? LOST_ENTRIES : RESTORES;
   return input.rotation.purpose === 'case' ? CASE_KEY_ROTATIONS : KEY_ROTATIONS;
 }

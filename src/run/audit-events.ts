@@ -274,9 +274,9 @@ export function accessEvent(run: RunContext, access: AccessInput): AuditDraft {
   return event;
 }
 
-/** The ledger was restored from a backup, or an operator has acknowledged that. */
+/** The ledger was restored from a backup or has lost entries in a failover, or an operator has acknowledged that. */
 export function restoreEvent(run: RunContext, restore: RestoreInput): AuditDraft {
-  const { event: kind, kept, lost, lineage, backup_sha256, actor, role_id } = restore;
+  const { event: kind, kept, lost, lineage, backup_sha256, confirmed, actor, role_id } = restore;
   const event = newEvent(run, 'system', 'success');
   event.outcome_reason = kind === 'restored' ? LEDGER_RESTORED : RESTORE_ACKNOWLEDGED;
   event.severity = kind === 'restored' ? 'critical' : undefined;
@@ -284,7 +284,10 @@ export function restoreEvent(run: RunContext, restore: RestoreInput): AuditDraft
   event.role_id = role_id;
   event.target = { target_type: 'system', name: 'ledger', operation: `restore ${lineage}` };
   const end = lost === null ? 'an unknown end' : `entry ${lost.size} (root ${lost.root})`;
-  event.notes = `backup ${backup_sha256} ends before entry ${kept.size} (root ${kept.root}); lost: from there to ${end}`;
+  const source = backup_sha256 === null ? 'the ledger after a failover' : `backup ${backup_sha256}`;
+  event.notes = `${source} ends before entry ${kept.size} (root ${kept.root}); lost: from there to ${end}`;
+  if (confirmed !== undefined)
+    event.notes += `; confirmed: ${confirmed.approvals.length} approvals, ${confirmed.counters.length} counters`;
   return event;
 }
 

@@ -30,6 +30,7 @@ import {
   Timestamp,
 } from '../shapes.js';
 import { CaseKeyRotation, LedgerKeyRotation } from './key-rotation.js';
+import { lostEntries } from '../evidence/lost-entries.js';
 
 export { SeenProposal } from './seen-proposal.js';
 
@@ -300,12 +301,9 @@ export const AccessInput = Type.Object(
 );
 export type AccessInput = Static<typeof AccessInput>;
 
-/** Size and root of a log. */
-const LogSize = Type.Object({ size: Type.Integer({ minimum: 0 }), root: Sha256 }, closed);
-
 /**
- * The ledger was restored from a backup, or an operator has acknowledged that. Effects of the lost entries may have
- * happened, so nothing is executed in between.
+ * The ledger was restored from a backup or has lost entries in a failover, or an operator has acknowledged that.
+ * Effects of the lost entries may have happened, so nothing is executed in between.
  */
 export const RestoreInput = Type.Object(
   {
@@ -313,14 +311,7 @@ export const RestoreInput = Type.Object(
     kind: Type.Literal('restore'),
     run_id: RunId,
     event: OneOf(['restored', 'acknowledged']),
-    /** The number of restores in the history of this log, this one included. */
-    lineage: Type.Integer({ minimum: 1 }),
-    /** The log that the backup contains. */
-    kept: LogSize,
-    /** The newest known head of the lost log: the entries from `kept.size` to its size are lost. Null: unknown. */
-    lost: Nullable(LogSize),
-    /** The manifest of the backup. */
-    backup_sha256: Sha256,
+    ...lostEntries,
     actor: Actor,
     role_id: Identifier,
   },

@@ -78,6 +78,14 @@ export class CounterBook {
     return { name, key, used, since, adds };
   }
 
+  /** What each counter has counted of each subject, of all time. */
+  totals(): readonly { readonly name: string; readonly key: string; readonly total: number }[] {
+    return [...this.#accounts].map(([id, { total }]) => {
+      const [name = '', ...key] = id.split(' ');
+      return { name, key: key.join(' '), total: Math.max(0, total) };
+    });
+  }
+
   /** What is given back may be more than what was used in the window. */
   #used(key: string, window: CounterWindow | undefined, from: number | null): number | null {
     const account = this.#accounts.get(key);

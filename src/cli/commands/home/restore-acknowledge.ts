@@ -1,7 +1,9 @@
-import { acknowledgeRestores, openEngine } from '../../../runtime/home/backup/record-restore.js';
+import { acknowledgeRestores, openEngine, unconfirmedGrants } from '../../../runtime/home/backup/record-restore.js';
 import { openHead, openHome, type HomePaths, type HomeStores } from '../../../runtime/home/home.js';
 import { lockFolder } from '../../../adapters/sqlite/writer-lock.js';
 import type { CliCommand } from '../../command.js';
+import type { Io } from '../../io.js';
+import type { RestoredGrants } from '../../../runtime/home/backup/restored-grants.js';
 import { homeOf } from '../../options/folders.js';
 import { PERSON_OPTIONS, requireOption } from '../../options/person-options.js';
 import { findSharedHome, openSharedStore, STORE_OPTION, type SharedHome } from '../../store/shared-home.js';
@@ -17,24 +19,29 @@ export const restoreAcknowledge: CliCommand = {
   options: [
     ...PERSON_OPTIONS.filter(({ name }) => name === 'actor'),
     { name: 'yes', help: 'confirm: the effects that may have happened after the backup were checked' },
+    { name: 'approval', value: 'DIGEST', multiple: true, help: 'confirm a restored approval: it may be used' },
+    { name: 'counter', value: 'NAME', multiple: true, help: 'confirm a restored counter: what it allows may happen' },
     STORE_OPTION,
   ],
   notes: [
     'First find out what happened after the backup: in the systems that tools and records reach, and in the sandbox. A',
     'caller that repeats a request of the lost entries executes it again, because the ledger does not know its',
-    'idempotency key any more. No other process may have the home directory open.',
+    'idempotency key any more. No other process may have the home directory open. The command shows each approval that',
+    'was restored unused and each counter with its restored values, and does nothing until each is confirmed.',
   ],
   async run(args, io) {
     const actor = requireOption(restoreAcknowledge, args, 'actor');
     if (!args.flag('yes'))
       throw commandUsageError(restoreAcknowledge, 'effects can happen a second time after this: confirm with --yes');
+    const confirmed = { approvals: [...args.list('approval')], counters: [...args.list('counter')] };
     const paths = homeOf(args, io);
     const shared = findSharedHome(paths, args.text('store'));
     const ledger = await openLedger(paths, shared);
     const engine = openEngine(ledger.store, ledger.anchor, io.log);
     try {
       await engine.start();
-      const trees = await acknowledgeRestores(engine, ledger.store, actor);
+      await showGrants(await unconfirmedGrants(ledger.store), io);
+      const trees = await acknowledgeRestores(engine, ledger.store, actor, confirmed);
       const text =
         trees.length === 0
           ? 'no restore waits to be acknowledged'
@@ -49,6 +56,19 @@ export const restoreAcknowledge: CliCommand = {
     }
   },
 };
+
+/** On the error output: the result is for programs. */
+async function showGrants(grants: RestoredGrants | null, { stderr }: Io): Promise<void> {
+  for (const { name, case_id, digest, run_id, requested_by, votes, expires_at } of grants?.approvals ?? []) {
+    const by = votes.map(({ actor_id }) => actor_id).join(', ');
+    const what = `${name}${case_id === null ? '' : ` in case ${case_id}`}, requested by ${requested_by} in ${run_id}`;
+    await stderr.writeLine(escapeText(`approval ${digest}: ${what}, approved by ${by}, usable until ${expires_at}`));
+  }
+  for (const { name, values } of grants?.counters ?? []) {
+    const counted = values.map(({ key, total }) => `${key} = ${total}`).join(', ');
+    await stderr.writeLine(escapeText(`counter ${name}: ${counted === '' ? 'nothing counted' : counted}`));
+  }
+}
 
 interface OpenedLedger extends Pick<HomeStores, 'store' | 'anchor'> {
   readonly release: () => void;

@@ -16,6 +16,13 @@ import type { PolicySource } from '../../../ports/policy-source.js';
 import { finishRotations } from '../keys/rotate-ledger-key.js';
 import type { KeyFolder } from '../home-paths.js';
 import { PolicyCache } from '../../policy-cache.js';
+import {
+  canRecordConfirmed,
+  checkConfirmed,
+  readRestoredGrants,
+  type ConfirmedGrants,
+  type RestoredGrants,
+} from './restored-grants.js';
 
 type Head = Pick<LogHead, 'size' | 'root'>;
 type RestoreInput = Extract<NewInput, { kind: 'restore' }>;
@@ -34,7 +41,7 @@ interface RestoredLedger {
 interface RestoreFacts {
   readonly kept: Head;
   readonly lost: Head | null;
-  readonly backup_sha256: string;
+  readonly backup_sha256: string | null;
   readonly actor: string;
   /** Cases whose trees must end, because their content is erased next. */
   readonly erased: readonly string[];
@@ -127,23 +134,36 @@ async function endTrees(
 
 /**
  * Records that an operator has checked what a restored ledger may have lost. From then on effects run again.
+ * @param confirmed the restored approvals and counters that may be used again: all of them
  * @returns the trees of the restores that were not acknowledged before
- * @throws LedgerError
+ * @throws UsageError if one is not confirmed; LedgerError
  */
 export async function acknowledgeRestores(
   engine: Pick<TreeEngine, 'submit'>,
   store: LedgerStore,
   actor: string,
+  confirmed: ConfirmedGrants = NOTHING_CONFIRMED,
 ): Promise<readonly string[]> {
   const acknowledged: string[] = [];
+  const grants = await unconfirmedGrants(store);
+  if (grants !== null) checkConfirmed(grants, confirmed);
   for (;;) {
     const { unacknowledged } = await readRestoreHistory(store);
     if (unacknowledged === null) return acknowledged;
     const tree_id = restoreTreeId(unacknowledged);
     const restored = await readRecord(store, tree_id);
-    await submitRestore(engine, { ...restored, ...recordOf(tree_id, ACKNOWLEDGED, actor) });
+    const recorded = (await canRecordConfirmed(store, tree_id)) ? { confirmed } : {};
+    await submitRestore(engine, { ...restored, ...recordOf(tree_id, ACKNOWLEDGED, actor), ...recorded });
     acknowledged.push(tree_id);
   }
+}
+
+const NOTHING_CONFIRMED: ConfirmedGrants = { approvals: [], counters: [] };
+
+/** What an acknowledgement must confirm; null if none is awaited. @throws LedgerError */
+export async function unconfirmedGrants(store: LedgerStore): Promise<RestoredGrants | null> {
+  const { restores, unacknowledged } = await readRestoreHistory(store);
+  return unacknowledged === null ? null : readRestoredGrants(store, restoreTreeId(restores));
 }
 
 /** The facts of a recorded restore. */
@@ -169,10 +189,11 @@ export async function explainFork(
   const { restores } = await readRestoreHistory(store);
   for (let lineage = 1; lineage <= restores; lineage += 1) {
     const tree_id = restoreTreeId(lineage);
-    const { kept } = await readRecord(store, tree_id);
+    const { kept, backup_sha256 } = await readRecord(store, tree_id);
     if (kept.size >= checkpoint.size) continue;
+    const how = backup_sha256 === null ? 'has lost entries in a failover, after' : 'was restored from a backup of';
     return (
-      `this ledger was restored from a backup of ${kept.size} entries (restore ${lineage}, recorded in ${tree_id}): ` +
+      `this ledger ${how} ${kept.size} entries (restore ${lineage}, recorded in ${tree_id}): ` +
       `it does not have the entries ${kept.size} to ${checkpoint.size - 1} of the checkpoint`
     );
   }
