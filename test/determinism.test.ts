@@ -56,6 +56,7 @@ const READS: Readonly<Record<string, string>> = {
   'src/cli/proposal-loop.ts node:timers/promises': WAIT,
   'src/cli/store/await-overlay.ts node:timers/promises': WAIT,
   'src/cli/store/open-worker.ts node:timers/promises': WAIT,
+  'src/cli/store/wait-for-database.ts node:timers/promises': WAIT,
   'src/cli/demo.ts node:timers/promises': WAIT,
   'src/cli/commands/runs/follow-runs.ts node:timers/promises': WAIT,
   'src/cli/home-access.ts node:timers/promises': WAIT,

@@ -23,6 +23,7 @@ import { type Io } from './io.js';
 import { progressFor } from './progress-bar.js';
 import { openWorker, type LocalWorker } from './store/open-worker.js';
 import { findSharedHome, openCluster, type SharedHome } from './store/shared-home.js';
+import { waitForDatabase, type DatabaseWait } from './store/wait-for-database.js';
 import { countText } from './text/terminal.js';
 
 /**
@@ -72,6 +73,7 @@ interface HomeLocation {
   readonly progress: ProgressReporter;
   /** Of a shared ledger: whether all other writers are kept out. */
   readonly alone: boolean;
+  readonly wait: DatabaseWait | null;
 }
 
 /** What follows a failed write to the ledger. */
@@ -89,6 +91,8 @@ export interface HomeAccessOptions {
   readonly localOnly?: boolean;
   /** Keeps all other processes from writing to a shared ledger, and fails if some do. Default false. */
   readonly alone?: boolean;
+  /** How to wait for the database of a shared ledger that is away. Default: not at all. */
+  readonly wait?: DatabaseWait | null;
   /** What follows a failed write to the ledger. Default: nothing, because most commands end soon. */
   readonly reaction?: ServiceReaction;
   /** Where traces and metrics of this process go. Default: nowhere. */
@@ -126,6 +130,7 @@ export async function openHomeAccess(
     hooks = false,
     localOnly = false,
     alone = false,
+    wait = null,
     reaction = {},
     telemetry = null,
   }: HomeAccessOptions = {},
@@ -135,7 +140,7 @@ export async function openHomeAccess(
   const shared = findSharedHome(paths, args.text('store'));
   const contract = findContractFolder(args, io);
   const progress = progressFor(args, io);
-  const given = { upstreams, hooks, reaction, configured: args.openOptions, telemetry, progress, alone };
+  const given = { upstreams, hooks, reaction, configured: args.openOptions, telemetry, progress, alone, wait };
   const location = { home: paths, shared, contract, ...given };
   if (shared !== null) refuseFolders(args.openOptions);
   if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
@@ -169,7 +174,7 @@ function refuseFolders(configured: ConfiguredOptions): void {
 }
 
 async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> {
-  const { home, shared, contract, upstreams, hooks, reaction, configured, telemetry, progress, alone } = location;
+  const { home, shared, contract, upstreams, hooks, reaction, configured, telemetry, progress, alone, wait } = location;
   const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
   const observed = telemetry === null ? {} : { telemetry };
   const given = { ...reaction, ...configured, ...observed };
@@ -177,7 +182,7 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
   const { turnpike, worker } =
     shared === null
       ? { turnpike: await openCounted({ ...options, home: home.home }, progress), worker: null }
-      : await openWorker(shared, options, { progress, alone });
+      : await openWaiting(() => openWorker(shared, options, { progress, alone }), wait);
   const { trees, interrupted, settled } = turnpike.recovery;
   // Sessions and pending approvals survive a process; they do not count as interrupted.
   if (interrupted + settled > 0) {
@@ -208,6 +213,9 @@ async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> 
     },
   };
 }
+
+const openWaiting = <T>(open: () => Promise<T>, wait: DatabaseWait | null): Promise<T> =>
+  wait === null ? open() : waitForDatabase(open, wait);
 
 /** @throws UsageError */
 function requireGate({ hooks }: Turnpike): HookGate {

@@ -8,6 +8,7 @@ import { KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js'
 import { exitOneIfTampered } from '../../exit-code.js';
 import { withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
+import { STORE_OPTION } from '../../store/shared-home.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike ledger verify`: checks that the ledger is unchanged. */
@@ -21,6 +22,7 @@ export const ledgerVerify: CliCommand = {
     { name: 'no-replay', help: 'do not replay the state machines: faster, but finds less' },
     ...KEY_OPTIONS,
     ARCHIVE_OPTION,
+    STORE_OPTION,
   ],
   notes: [
     'Needs no lock, changes nothing, and reads the whole ledger. Each line names an entry, the violated rule and the',
@@ -35,6 +37,8 @@ export const ledgerVerify: CliCommand = {
     const how = { replay: !args.flag('no-replay') };
     if (file !== undefined && args.list('archive').length > 0)
       throw commandUsageError(ledgerVerify, '--archive cannot be combined with FILE');
+    if (file !== undefined && args.text(STORE_OPTION.name) !== undefined)
+      throw commandUsageError(ledgerVerify, '--store cannot be combined with FILE');
     // A ledger that is too damaged to read is a result of this command, not an error.
     return exitOneIfTampered(io, () =>
       file === undefined

@@ -17,6 +17,7 @@ import type { LocalWorker } from '../../store/open-worker.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import { TELEMETRY_OPTIONS } from '../../options/telemetry.js';
 import { STORE_OPTION } from '../../store/shared-home.js';
+import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
 import { withHomeAccess } from '../../home-access.js';
 import {
@@ -62,6 +63,7 @@ export const serve: CliCommand = {
     ...TLS_OPTIONS,
     ...IDENTITY_OPTIONS,
     STORE_OPTION,
+    WAIT_OPTION,
     {
       name: 'advertise',
       value: 'URL',
@@ -89,6 +91,7 @@ export const serve: CliCommand = {
     const [host, port] = [args.text('host') ?? HOST_DEFAULT, parsePort(serve, args, 'port', PORT_DEFAULT)];
     return withServiceLife(serve, args, given, (life) => {
       const { io, telemetry } = life;
+      const wait = { ms: parseWait(serve, args), clock: systemClock(), log: io.log };
       if (args.flag('demo')) return serveDemo({ host, port }, args, life);
       return withHomeAccess(
         args,
@@ -97,7 +100,7 @@ export const serve: CliCommand = {
           if (here !== null) await serveHome({ turnpike: here, worker, life }, { host, port }, args, io);
           return 0;
         },
-        { upstreams: true, hooks: args.flag('hooks'), localOnly: true, reaction: life.reaction, telemetry },
+        { upstreams: true, hooks: args.flag('hooks'), localOnly: true, reaction: life.reaction, telemetry, wait },
       );
     });
   },

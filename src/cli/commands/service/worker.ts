@@ -11,6 +11,8 @@ import {
 } from '../../options/service-options.js';
 import { TELEMETRY_OPTIONS } from '../../options/telemetry.js';
 import { STORE_OPTION } from '../../store/shared-home.js';
+import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
+import { systemClock } from '../../../adapters/system/system-clock.js';
 
 /** `turnpike worker`: a worker of a shared ledger without an HTTP service. */
 export const worker: CliCommand = {
@@ -19,7 +21,7 @@ export const worker: CliCommand = {
   section: 'worker',
   summary: 'Run a worker of a shared ledger without an HTTP service',
   operands: NO_OPERANDS,
-  options: [STORE_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION, ...TELEMETRY_OPTIONS],
+  options: [STORE_OPTION, WAIT_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION, ...TELEMETRY_OPTIONS],
   notes: [
     'The worker fires timers, settles the effects of workers that are gone, and integrates commits into the log, until',
     'it receives SIGTERM. After the loss of the database it joins again by itself. Needs a home directory of',
@@ -33,7 +35,8 @@ export const worker: CliCommand = {
 
 function runWorker(args: CommandArguments, life: ServiceLife): Promise<ExitCode> {
   const { io, telemetry } = life;
-  life.stop();
+  const stop = life.stop();
+  const wait = { ms: parseWait(worker, args), clock: systemClock(), log: io.log, stop };
   const { home } = homeOf(args, io);
   return withHomeAccess(
     args,
@@ -54,6 +57,6 @@ function runWorker(args: CommandArguments, life: ServiceLife): Promise<ExitCode>
       unwatch?.();
       return 0;
     },
-    { localOnly: true, reaction: life.reaction, telemetry },
+    { localOnly: true, reaction: life.reaction, telemetry, wait },
   );
 }
