@@ -40,7 +40,6 @@ import { LedgerError } from '../../errors.js';
 import { PostgresAnnouncements } from './workers/postgres-announcements.js';
 import { noArchives } from './no-archives.js';
 import { postgresCaseKeyTable } from './postgres-case-keys.js';
-import { PostgresContents } from './postgres-contents.js';
 import {
   claimDueTrees,
   claimDuties,
