@@ -121,8 +121,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const policy = (await this.#attachedEngine.peek(root))?.policy ?? null;
     if (policy === null) return null;
     const input = { ...createStartAgentInput(root, options, policy), input_id: `${root}/agent/${name}` };
-    const { refused } = await this.#submit(root, input, [], true);
-    if (refused) return null;
+    if ((await this.#submit(root, input, [], true)).refused) return null;
     const tree = await this.#attachedEngine.peek(root);
     const run_id = tree?.runs.find(({ context }) => context.actor.actor_id === input.actor.actor_id)?.context.run_id;
     return run_id !== undefined && tree?.isLive(run_id) === true ? run_id : null;
@@ -155,7 +154,6 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
 
   async respond(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> {
     const bytes = payloadBytes(raw);
-    // A caller that no longer has the payload gets a recorded response only.
     while (options.payloadSha256 === undefined) {
       const live = await this.#findLive(run_id);
       if (live === null) break;
@@ -363,8 +361,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   }
 
   async #findMark(run_id: string, inputId: string | undefined): Promise<{ readonly seq: number } | null> {
-    const marks = await this.#options.store.marks(inputKeysOf(rootRunIdOf(run_id), inputId));
-    return marks.find((mark) => mark !== null) ?? null;
+    return (await this.#options.store.marks(inputKeysOf(rootRunIdOf(run_id), inputId))).find(Boolean) ?? null;
   }
 
   /** The response to the proposal at `seq`, once its step has ended. @throws RunError IDEMPOTENCY_CONFLICT */
@@ -377,8 +374,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   }
 
   async #finishWith(live: LiveAgent, input: NewInput): Promise<RunEnding> {
-    const { run_id } = live.run.context;
-    if (this.#live.get(run_id) === live) await this.#submit(rootRunIdOf(run_id), input, []);
+    if (this.#live.get(input.run_id) === live) await this.#submit(rootRunIdOf(input.run_id), input, []);
     return live.finished.promise;
   }
 

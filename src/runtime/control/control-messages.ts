@@ -303,11 +303,13 @@ export const StartAgentResult = Type.Object(
 );
 /** The same for a promotion or export, with the request that people must approve first. */
 export const StartHighRiskResult = Type.Object({ ...StartAgentResult.properties, digest: Nullable(Sha256) }, closed);
+const VoteRule = Type.String({ maxLength: 120 });
+const Reminder = Type.Optional(Type.Literal(true));
 /** The result of a ballot, per digest. */
 export const VoteResult = Type.Object(
   {
     results: Type.Array(
-      Type.Object({ digest: Sha256, counted: Type.Boolean(), rule_id: Type.String({ maxLength: 120 }) }, closed),
+      Type.Object({ digest: Sha256, counted: Type.Boolean(), rule_id: VoteRule, reminder: Reminder }, closed),
     ),
   },
   closed,

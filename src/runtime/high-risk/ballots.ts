@@ -9,12 +9,14 @@ import { Identifier } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { RunError, usageError } from '../../errors.js';
+import type { Tree } from '../../kernel/tree.js';
 import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { createNote, isPrintable } from '../agents/notes.js';
 import { validateActor, validateField, asPerson, checkInputId } from '../agents/open-input.js';
 import type { Ballot, BallotResult, Resolution } from './high-risk-options.js';
+import { countedPerson } from './requesting-actors.js';
 
 /** Where decisions are submitted, and where their effect is read. */
 export interface AnswerEnvironment {
@@ -37,21 +39,27 @@ export async function submitBallot(
   if (identity !== undefined && !isConforming(VerifiedIdentity, identity)) {
     throw usageError('identity: it does not match the schema of verified identities');
   }
+  const tree = await environment.engine.peek(rootRunIdOf(run));
   const approver = {
     actor: actorRef,
     role_id: validateRole(role),
-    person: asPerson(person),
+    person: countedPerson(tree, { run, digests, names: [actor, person] }, asPerson(person)),
     ...(identity === undefined ? {} : { identity }),
   };
   const input_id = inputId ?? environment.ids.draw('inp_');
   const ballot: NewInput = { kind: 'vote', run_id: run, input_id, digests: [...digests], decision, approver };
   const events = await submitAnswer(environment, run, ballot, [], inputId !== undefined);
-  return events.flatMap(({ authz, target, request_hash_sha256 }) =>
+  const reminder = identity === undefined && isOfCodingAgent(tree, run) ? ({ reminder: true } as const) : {};
+  return events.flatMap(({ authz, target, request_hash_sha256: digest = '' }) =>
     target?.name === 'approval' && authz !== undefined
-      ? [{ digest: request_hash_sha256 ?? '', counted: COUNTED_RULES.has(authz.rule_id), rule_id: authz.rule_id }]
+      ? [{ digest, counted: COUNTED_RULES.has(authz.rule_id), rule_id: authz.rule_id, ...reminder }]
       : [],
   );
 }
+
+/** Sessions of coding agents name their client in the scope. */
+const isOfCodingAgent = (tree: Tree | null, run: string): boolean =>
+  tree?.run(run)?.context.scope['client_session'] !== undefined;
 
 /** The rules of a ballot that had an effect. */
 const COUNTED_RULES = new Set(['approval.accepted', 'approval.granted', 'approval.rejected']);

@@ -79,6 +79,11 @@ export interface BallotResult {
   readonly digest: string;
   readonly counted: boolean;
   readonly rule_id: string;
+  /**
+   * Nothing proves who votes on a request of a coding agent, so a program that the agent may run could have done it.
+   * Absent: the voter was authenticated, or no coding agent makes the request.
+   */
+  readonly reminder?: true;
 }
 
 /** D8: the outcome of an action, found out by a person because it was unknown. */

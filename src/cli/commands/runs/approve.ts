@@ -32,7 +32,8 @@ export const approve: CliCommand = {
     '`turnpike approvals` lists the requests with their digests. For each vote the command prints the rule by which it',
     'counts or does not count; the exit code is 1 if no vote counts. If no other process has the home directory open,',
     'the command waits for the run that an approval starts. Approve a promotion only while the service that registered',
-    'its table is running: no other process could execute it, and the approval would be used up.',
+    'its table is running: no other process could execute it, and the approval would be used up. A vote on a request of a',
+    'coding agent is a reminder and no barrier, because a program that the agent may run can give it too.',
   ],
   async run(args, io) {
     const ballot = parseBallot(args);
@@ -59,6 +60,7 @@ async function vote(
 ): Promise<ExitCode> {
   const results = await home.approve(ballot);
   await printVotes(results, json, io);
+  if (results.some(({ reminder }) => reminder === true)) await io.stderr.writeLine(REMINDER);
   if (!results.some(({ counted }) => counted)) return 1;
   if (startedRun === null || !results.some(({ rule_id }) => DECIDING_RULES.includes(rule_id))) return 0;
   const ending = await waitForEnd(startedRun.finished, seconds, io);
@@ -73,6 +75,10 @@ async function vote(
   }
   return 0;
 }
+
+const REMINDER =
+  'This vote is a reminder and no barrier: nothing proves who gives it, and a program that the coding agent may run can ' +
+  'give it too. With `identity` in its approval rule only voters of an issuer count.';
 
 /** The rules of votes that end the wait of the run. */
 const DECIDING_RULES: readonly string[] = ['approval.granted', 'approval.rejected'];

@@ -63,7 +63,16 @@ const BallotBody = Type.Object(
 );
 const VotesShape = Type.Object(
   {
-    votes: Type.Array(Type.Object({ digest: Sha256, counted: Type.Boolean(), rule_id: Type.String() }, closed)),
+    votes: Type.Array(
+      Type.Object(
+        {
+          ...{ digest: Sha256, counted: Type.Boolean(), rule_id: Type.String() },
+          /** The vote on a request of a coding agent, by a voter who was not authenticated. */
+          reminder: Type.Optional(Type.Literal(true)),
+        },
+        closed,
+      ),
+    ),
   },
   closed,
 );

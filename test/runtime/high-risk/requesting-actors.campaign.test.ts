@@ -1,0 +1,3 @@
+// All spellings of requesting-actors.test.ts.
+
+import './requesting-actors.test.js';
