@@ -90,6 +90,8 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20',
   minify: true,
+  // Node prints the line that throws in front of an uncaught error.
+  lineLimit: 160,
   external: OUTSIDE.flatMap((name) => [name, `${name}/*`]),
   plugins: [withSdk],
   banner: { js: REQUIRE },

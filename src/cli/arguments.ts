@@ -30,6 +30,9 @@ export function parseArguments(
   checkOperandCount(command, positionals);
   const { options, operand, openOptions } = configure(textOf(values['config']));
   const valueOf = (name: string): unknown => values[name] ?? options.get(name);
+  for (const { name, required } of command.options) {
+    if (required === true && valueOf(name) === undefined) throw commandUsageError(command, `--${name} is missing`);
+  }
   return {
     operands: positionals.length === 0 && operand !== null ? [operand] : positionals,
     text: (name) => textOf(valueOf(name)),

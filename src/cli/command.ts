@@ -13,6 +13,8 @@ export interface CommandOption {
   readonly value?: string;
   /** May be given more than once. */
   readonly multiple?: true;
+  /** The command does not run without it. */
+  readonly required?: boolean;
   readonly help: string;
 }
 

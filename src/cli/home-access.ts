@@ -5,6 +5,7 @@ import type { HookGate, HookReopening } from '../runtime/hooks/hook-gate.js';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Registrations } from '../contract/policy/catalogue.js';
 import { UPSTREAMS_FILE } from '../contract/policy/upstreams.js';
 import { LedgerError, usageError } from '../errors.js';
 import type { AgentRun } from '../runtime/agents/agent-run.js';
@@ -18,7 +19,7 @@ import { countReads } from '../runtime/ledger/count-reads.js';
 import { openEnvironment, openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../runtime/turnpike.js';
 import type { ConfiguredOptions } from '../runtime/configuration/turnpike-configuration.js';
 import type { CommandArguments } from './command.js';
-import { findContractFolder, homeOf, type ContractFolder } from './options/folders.js';
+import { configuredRegistrations, findContractFolder, homeOf, type ContractFolder } from './options/folders.js';
 import { type Io } from './io.js';
 import { progressFor } from './progress-bar.js';
 import { openWorker, type LocalWorker } from './store/open-worker.js';
@@ -67,6 +68,8 @@ interface HomeLocation {
   readonly upstreams: boolean;
   readonly hooks: boolean;
   readonly reaction: ServiceReaction;
+  /** What other services register. */
+  readonly registrations: Registrations | 'ledger';
   /** The configured options of `openTurnpike`. */
   readonly configured: ConfiguredOptions;
   readonly telemetry: Telemetry | null;
@@ -140,7 +143,18 @@ export async function openHomeAccess(
   const shared = findSharedHome(paths, args.text('store'));
   const contract = findContractFolder(args, io);
   const progress = progressFor(args, io);
-  const given = { upstreams, hooks, reaction, configured: args.openOptions, telemetry, progress, alone, wait };
+  const registrations: HomeLocation['registrations'] = (await configuredRegistrations(args, io)) ?? 'ledger';
+  const given = {
+    upstreams,
+    hooks,
+    reaction,
+    registrations,
+    configured: args.openOptions,
+    telemetry,
+    progress,
+    alone,
+    wait,
+  };
   const location = { home: paths, shared, contract, ...given };
   if (shared !== null) refuseFolders(args.openOptions);
   if (isVacant(home)) throw usageError(`${home} is not a home directory: create one with \`turnpike init\``);
@@ -174,10 +188,11 @@ function refuseFolders(configured: ConfiguredOptions): void {
 }
 
 async function openLocally(location: HomeLocation, io: Io): Promise<HomeAccess> {
-  const { home, shared, contract, upstreams, hooks, reaction, configured, telemetry, progress, alone, wait } = location;
+  const { home, shared, contract, upstreams, hooks, reaction, registrations } = location;
+  const { configured, telemetry, progress, alone, wait } = location;
   const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
   const observed = telemetry === null ? {} : { telemetry };
-  const given = { ...reaction, ...configured, ...observed };
+  const given = { ...reaction, ...configured, ...observed, registrations };
   const options = { ...given, contract: contract.path, upstreams: hasUpstreams, hooks, log: io.log };
   const { turnpike, worker } =
     shared === null

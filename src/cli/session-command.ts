@@ -52,7 +52,7 @@ export const callerOptions = (defaultRole: CommandRole): readonly CommandOption[
 
 /** The reason for an override of the rules. */
 export const OVERRIDE_OPTIONS: readonly CommandOption[] = [
-  { name: 'reason', value: 'CODE', help: `the reason: ${OVERRIDE_REASONS.join(', ')}` },
+  { name: 'reason', value: 'CODE', required: true, help: `the reason: ${OVERRIDE_REASONS.join(', ')}` },
   { name: 'detail', value: 'TEXT', help: 'details of the reason, for the audit; up to 400 characters' },
 ];
 

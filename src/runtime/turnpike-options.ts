@@ -12,6 +12,7 @@ import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import type { DiskSpace } from '../ports/disk-space.js';
 import type { Log } from '../ports/log.js';
 import type { KeepAlive, Pace } from '../ports/pace.js';
+import type { Registrations } from '../contract/policy/catalogue.js';
 import type { PolicySource } from '../ports/policy-source.js';
 import type { Secrets } from '../ports/secrets.js';
 import type { Telemetry } from '../ports/telemetry.js';
@@ -59,6 +60,11 @@ export interface TurnpikeOptions extends RegistrationOptions {
    */
   readonly exports?: string;
   readonly policies?: PolicySource;
+  /**
+   * What other services of this ledger register, so that a policy may name it; this process executes none of it.
+   * `ledger`: what the newest run trees have pinned. Default: nothing.
+   */
+  readonly registrations?: Registrations | 'ledger';
   readonly clock?: Clock;
   readonly ids?: Ids;
   readonly log?: Log;

@@ -29,6 +29,8 @@ import {
 import { tryServeControl, type ControlServer } from './control/control-server.js';
 import type { ControlHost } from './control/control-session.js';
 import { Decisions, type ActionDecision, type DecisionRequest } from './decisions/decisions.js';
+import { NO_REGISTRATIONS, type Registrations } from '../contract/policy/catalogue.js';
+import { registrationsInLedger } from './effects/ledger-registrations.js';
 import { createHookGate } from './hooks/create-hook-gate.js';
 import type { HookGate } from './hooks/hook-gate.js';
 import type { Tool } from './effects/define-effects.js';
@@ -186,7 +188,8 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     const upstreams = await openUpstreams(options);
     opened.push(() => upstreams.close());
     const tools = [...(options.tools ?? []), ...upstreams.tools, ...nativeToolsFor(options)];
-    const components = wire(environment, { ...options, tools }, opened);
+    const registrations = await otherRegistrations(environment, options);
+    const components = wire(environment, { ...options, tools }, { opened, registrations });
     const { engine, agents, highRisk, sessions, runRecords, replayPoints, restarts, ids, clock, log } = components;
     const recovery = await engine.start();
     const governed = await openGovernedActs(environment, keys, components);
@@ -234,6 +237,11 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
     throw error;
   }
 }
+
+const otherRegistrations = async (
+  { store }: StorageEnvironment,
+  { registrations = NO_REGISTRATIONS }: TurnpikeOptions,
+): Promise<Registrations> => (registrations === 'ledger' ? registrationsInLedger(store) : registrations);
 
 /** @returns null if the home has no folder for the socket, or the options want none */
 async function openControl(

@@ -15,7 +15,7 @@ import { openSandbox } from '../adapters/sandbox/file-sandbox.js';
 import { sqliteHistoryCache } from '../adapters/sqlite/sqlite-history-cache.js';
 import { systemClock, watchSystemClock } from '../adapters/system/system-clock.js';
 import { winstonLog } from '../adapters/system/winston-log.js';
-import type { Catalogue } from '../contract/policy/catalogue.js';
+import type { Catalogue, Registrations } from '../contract/policy/catalogue.js';
 import { embeddedEngine } from '../engine/embedded.js';
 import { isShared, sharedEngine } from '../engine/shared.js';
 import type { Effects, EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
@@ -93,13 +93,13 @@ export interface TurnpikeComponents {
 export function wire(
   environment: StorageEnvironment,
   options: TurnpikeOptions,
-  opened: CloseStep[],
+  { opened, registrations }: { readonly opened: CloseStep[]; readonly registrations: Registrations },
 ): TurnpikeComponents {
   const { home, store, defer = scheduleNextTurn } = environment;
   const { keys = home, state = home } = environment;
   const { pace = systemPace(), keepAlive = keepProcessAlive } = environment;
   const { clock = systemClock(), ids = nanoidIds() } = options;
-  const catalogue = catalogueFrom(options);
+  const catalogue = catalogueFrom(options, registrations);
   const telemetry = createTelemetry(options, catalogue);
   const { log } = telemetry;
   const sandbox = createSandbox(options, home);

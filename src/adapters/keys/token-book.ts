@@ -1,6 +1,9 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { CROSS_CASE_RIGHTS, TOKENS_MAX, TokenList, type Right, type TokenRecord } from '../../contract/token.js';
+import { quoteForMessage } from '../../contract/finding-text.js';
+import { CaseId, Identifier } from '../../contract/shapes.js';
+import { findTextProblem } from '../../contract/text-rule.js';
+import { CROSS_CASE_RIGHTS, RIGHTS, TOKENS_MAX, TokenList, TokenRecord, type Right } from '../../contract/token.js';
 import { isConforming } from '../../contract/validators.js';
 import { UsageError, usageError } from '../../errors.js';
 import { isLookAlike, NAME_PROBLEMS, nameProblem } from '../../identity/person.js';
@@ -59,7 +62,21 @@ export function mintToken(
     expires_at: days === undefined ? null : new Date(now + days * DAY_MS).toISOString(),
   };
   if (isConforming(TokenList, { version: 1, tokens: [record] })) return { token, record };
-  throw usageError('a token needs an actor, a role and rights as the contract has them');
+  throw usageError(grantProblem({ actor, role, rights, ...(case_id === undefined ? {} : { case: case_id }) }));
+}
+
+/** What is wrong with a grant, in words. */
+function grantProblem({ actor, role, rights, case: case_id }: Omit<TokenGrant, 'days'>): string {
+  const texts = [
+    { name: 'actor', schema: TokenRecord.properties.actor, text: actor, noun: 'a name' },
+    { name: 'role', schema: Identifier, text: role, noun: 'a role' },
+    ...(case_id === undefined ? [] : [{ name: 'case', schema: CaseId, text: case_id, noun: 'a case' }]),
+  ];
+  for (const { name, schema, text, noun } of texts) {
+    if (!isConforming(schema, text))
+      return `${name}: ${quoteForMessage(text)} ${findTextProblem(schema, text, noun) ?? `is not ${noun}`}`;
+  }
+  return rights.length === 0 ? 'rights: at least one' : `rights: only ${RIGHTS.join(', ')}`;
 }
 
 /** A token book over the records that `records` returns at the time of each lookup. */

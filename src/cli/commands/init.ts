@@ -6,6 +6,7 @@ import { readPrivateLine } from '../../adapters/keys/key-file.js';
 import { generateLedgerKey } from '../../runtime/home/ledger-key.js';
 import { commandUsageError } from '../arguments.js';
 import { createContract } from '../create-contract.js';
+import { importWithPackage } from '../import-with-package.js';
 import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../command.js';
 import { CONTRACT_DEFAULT, displayPath, HOME_DEFAULT, homeOf } from '../options/folders.js';
 import { SCHEMA_DEFAULT } from '../store/shared-home.js';
@@ -50,7 +51,7 @@ export const init: CliCommand = {
     ...Object.entries(TEMPLATES).map(([name, use]) => `  ${name.padEnd(9)}  ${use}`),
     'The contract folder is a pinned copy of the policy of a template. If either folder exists and is not empty, the',
     'command changes nothing and fails. It writes the example into the working directory, and replaces no file there.',
-    'With --store, a contract folder that exists is left as it is, and there is no example. If the database has a ledger',
+    'With --store, a contract folder that exists is left as it is, and gets no example. If the database has a ledger',
     'already, the home joins it: --keys must then name its key folder. The home stores the URL without its password:',
     'give that with --store, PGPASSWORD or a .pgpass file.',
   ],
@@ -59,7 +60,7 @@ export const init: CliCommand = {
     const contract = resolve(io.cwd, args.text('contract') ?? CONTRACT_DEFAULT);
     const store = args.text('store');
     if (store !== undefined) {
-      const { initStore } = await import('../store/init-store.js');
+      const { initStore } = await importWithPackage('pg', () => import('../store/init-store.js'));
       return initStore({ home, contract, url: store, key: readLedgerKey(args, io) }, args, io);
     }
     for (const name of STORE_ONLY_OPTIONS)

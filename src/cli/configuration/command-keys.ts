@@ -8,7 +8,7 @@ import type { CliCommand, CommandOption } from '../command.js';
 export const keyName = (option: string): string => option.replaceAll('-', '_');
 
 /** Options of several commands have one key at the top level. */
-export const SHARED_OPTIONS = ['home', 'contract', 'store'] as const;
+export const SHARED_OPTIONS = ['home', 'contract', 'store', 'registrations'] as const;
 
 const STORE_KEY: ConfigurationKey = {
   section: null,
@@ -17,12 +17,20 @@ const STORE_KEY: ConfigurationKey = {
   help: 'the PostgreSQL database of the ledger, for commands',
 };
 
+const REGISTRATIONS_KEY: ConfigurationKey = {
+  section: null,
+  name: 'registrations',
+  type: { kind: 'path' },
+  help: 'a file that `turnpike registrations` has written, for commands (default: what the ledger has registered)',
+};
+
 const isShared = (option: string): boolean => SHARED_OPTIONS.some((name) => name === option);
 
 /** All keys: the options of `openTurnpike`, then those of the commands that have a section. */
 export const configurationKeys = (commands: readonly CliCommand[]): readonly ConfigurationKey[] => [
   ...TURNPIKE_KEYS,
   STORE_KEY,
+  REGISTRATIONS_KEY,
   ...commands.flatMap(commandKeys),
 ];
 

@@ -30,7 +30,16 @@ export function helpText(command: CliCommand): string {
 const usageLine = ({ name, operands }: CliCommand): string => `${name} ${operands.usage}`.trim();
 
 const optionLines = (options: readonly CommandOption[]): string =>
-  alignRows(options.map(({ name, value, help }) => [`  --${name}${value === undefined ? '' : ` ${value}`}`, help]));
+  alignRows(
+    options.map((option) => [
+      `  --${option.name}${option.value === undefined ? '' : ` ${option.value}`}`,
+      helpOf(option),
+    ]),
+  );
+
+/** What an option is for, and whether the command needs it. */
+export const helpOf = ({ help, required }: Pick<CommandOption, 'help' | 'required'>): string =>
+  required === true ? `${help} (required)` : help;
 
 const alignRows = (rows: readonly (readonly string[])[]): string =>
   table(

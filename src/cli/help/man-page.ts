@@ -1,6 +1,7 @@
 // The manual page turnpike(1), in troff.
 
 import { COMMON_OPTIONS, type CliCommand, type CommandGroup, type CommandOption } from '../command.js';
+import { helpOf } from './help-text.js';
 
 /** The page for a version of the package. */
 export function manPage(groups: readonly CommandGroup[], version: string): string {
@@ -27,8 +28,8 @@ const commandText = ({ name, operands, summary, notes = [], options }: CliComman
   ...options.map(optionText),
 ];
 
-const optionText = ({ name, value, help }: CommandOption): string =>
-  `.TP\n\\fB\\-\\-${escape(name)}\\fR${value === undefined ? '' : ` \\fI${escape(value)}\\fR`}\n${escape(help)}`;
+const optionText = ({ name, value, ...rest }: CommandOption): string =>
+  `.TP\n\\fB\\-\\-${escape(name)}\\fR${value === undefined ? '' : ` \\fI${escape(value)}\\fR`}\n${escape(helpOf(rest))}`;
 
 /** A line that begins with a dot or an apostrophe would be a request. */
 const escape = (text: string): string =>

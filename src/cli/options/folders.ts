@@ -16,7 +16,7 @@ import {
 } from '../../contract/policy/catalogue.js';
 import { mapOptional, type ForPolicyFiles } from '../../contract/policy/pins.js';
 import { isConforming } from '../../contract/validators.js';
-import { PolicyError, usageError } from '../../errors.js';
+import { CodedError, PolicyError, usageError } from '../../errors.js';
 import type { LintMessage } from '../../policy/lint/lint-rules.js';
 import { checkIdentities } from '../../policy/files/check-identities.js';
 import { checkPolicy, formatFinding, type PolicyCheck } from '../../policy/files/check-policy.js';
@@ -24,8 +24,9 @@ import { lintIdentities } from '../../policy/lint/lint-identities.js';
 import { lintPolicy } from '../../policy/lint/lint-policy.js';
 import type { LoadedIdentities } from '../../ports/identities-source.js';
 import type { LoadedPolicyFile } from '../../ports/policy-source.js';
-import { openHome, type HomePaths, type HomeStores } from '../../runtime/home/home.js';
+import { isVacant, openHome, type HomePaths, type HomeStores } from '../../runtime/home/home.js';
 import { locateHome } from '../../runtime/home/store-home.js';
+import { registrationsInLedger } from '../../runtime/effects/ledger-registrations.js';
 import { countReads } from '../../runtime/ledger/count-reads.js';
 import { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
@@ -113,13 +114,35 @@ export interface LoadedPolicy {
 export const REGISTRATIONS_OPTION: CommandOption = {
   name: 'registrations',
   value: 'FILE',
-  help: 'JSON of what the service registers: {"actions": [], "tools": [], "targets": []}',
+  help: 'JSON of what the service registers (default: what the ledger has registered)',
 };
 
-/** @throws UsageError for registrations that no service could make */
+/**
+ * What services register: the file that the arguments or the configuration name, or what the ledger has registered.
+ * @throws UsageError for registrations that no service could make
+ */
 export async function readRegistrations(args: CommandArguments, io: Io): Promise<Registrations> {
+  return (await configuredRegistrations(args, io)) ?? (await ledgerRegistrations(args, io));
+}
+
+/** None if there is no ledger, or it cannot be read now. */
+async function ledgerRegistrations(args: CommandArguments, io: Io): Promise<Registrations> {
+  if (isVacant(homeOf(args, io).home)) return NO_REGISTRATIONS;
+  try {
+    return await withLedger(args, io, ({ store }) => registrationsInLedger(store));
+  } catch (error) {
+    if (error instanceof CodedError) return NO_REGISTRATIONS;
+    throw error;
+  }
+}
+
+/** @returns null if neither the arguments nor the configuration name a file. @throws UsageError */
+export async function configuredRegistrations(
+  args: Pick<CommandArguments, 'text'>,
+  io: Io,
+): Promise<Registrations | null> {
   const file = args.text('registrations');
-  if (file === undefined) return NO_REGISTRATIONS;
+  if (file === undefined) return null;
   const found = await readJsonFile(file, '--registrations', io);
   if (!isConforming(Registrations, found))
     throw usageError('--registrations: the file does not match the schema of registrations');

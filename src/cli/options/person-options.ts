@@ -12,13 +12,19 @@ import { escapeText, jsonLine } from '../text/terminal.js';
 
 /** The person who runs the command. */
 export const PERSON_OPTIONS: readonly CommandOption[] = [
-  { name: 'actor', value: 'NAME', help: 'your name, for the audit; 3 to 120 characters' },
-  { name: 'role', value: 'ID', help: 'your role' },
+  { name: 'actor', value: 'NAME', required: true, help: 'your name, for the audit; 3 to 120 characters' },
+  { name: 'role', value: 'ID', required: true, help: 'your role' },
 ];
+
+/** The same for a command that needs a person only sometimes. */
+export const OPTIONAL_PERSON_OPTIONS: readonly CommandOption[] = PERSON_OPTIONS.map((option) => ({
+  ...option,
+  required: false,
+}));
 
 /** The person who requests an act on the ledger, which policy decides. */
 export const OPERATOR_OPTIONS: readonly CommandOption[] = [
-  { name: 'actor', value: 'NAME', help: 'your name, for the audit; 3 to 120 characters' },
+  { name: 'actor', value: 'NAME', required: true, help: 'your name, for the audit; 3 to 120 characters' },
   { name: 'role', value: 'ID', help: `your role (default: ${OPERATOR_DEFAULTS.role})` },
   { name: 'lane', value: 'ID', help: `the lane, if policy limits this act (default: ${OPERATOR_DEFAULTS.lane})` },
   { name: 'approved', value: 'RUN', help: 'the run of your earlier request, which people have approved since' },
@@ -37,7 +43,7 @@ export function parseOperator(command: CliCommand, args: CommandArguments, actor
 
 /** The person who starts a promotion or an export, its case and its lane. */
 export const STARTER_OPTIONS: readonly CommandOption[] = [
-  { name: 'case', value: 'ID', help: 'the case' },
+  { name: 'case', value: 'ID', required: true, help: 'the case' },
   ...PERSON_OPTIONS,
   { name: 'lane', value: 'ID', help: 'the lane (default: the lane of the shipped policy for this operation)' },
   {
@@ -49,10 +55,7 @@ export const STARTER_OPTIONS: readonly CommandOption[] = [
   { name: 'correlation', value: 'ID', help: 'the correlation id of this run (default: a new id)' },
 ];
 
-/**
- * The value of a required option.
- * @throws UsageError
- */
+/** The value of an option that its command requires. @throws UsageError */
 export function requireOption(command: CliCommand, args: CommandArguments, name: string): string {
   const value = args.text(name);
   if (value === undefined) throw commandUsageError(command, `--${name} is missing`);

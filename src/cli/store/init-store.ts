@@ -2,8 +2,8 @@
 //
 // The order makes an interrupted command repeatable: keys, tables, volume, head file, and the file that makes the home.
 
-import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { existsSync, rmSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { headFile } from '../../adapters/ledger/head-file.js';
 import { refuseNetworkFileSystem } from '../../adapters/sandbox/network-file-system.js';
 import { createPostgresStore, openPostgresStore } from '../../adapters/postgres/postgres-ledger-store.js';
@@ -20,7 +20,8 @@ import { withoutPassword } from '../../runtime/home/hide-passwords.js';
 import type { CommandArguments, ExitCode } from '../command.js';
 import { createContract } from '../create-contract.js';
 import type { Io } from '../io.js';
-import { parseTemplate } from '../templates.js';
+import { displayPath } from '../options/folders.js';
+import { parseTemplate, writeExample, type ExampleFile } from '../templates.js';
 import { escapeText, jsonLine } from '../text/terminal.js';
 import { SCHEMA_DEFAULT } from './shared-home.js';
 
@@ -52,35 +53,80 @@ export async function initStore(given: NewHome, args: CommandArguments, io: Io):
   const place: Place = { url, schema, keys, sandbox, volumeName: args.text('volume') };
   const shownUrl = withoutPassword(url);
   const isUnsafe = args.flag('unsafe-shared');
-  if (sandbox !== null && !isUnsafe) {
-    makeFolder(sandbox);
-    refuseNetworkFileSystem(sandbox);
-  }
+  const template = parseTemplate(args.text('template'));
   const isNew = !(await hasPostgresLedger(place));
   if (isNew && sandbox === null) throw usageError('the first home of a ledger has its volume: omit --without-volume');
-  const vkey = isNew ? createKeys(keys, key) : requireKeys(place, key);
-  const head = await openLedger(place, isNew);
+  const { vkey, head } = await withoutRemains([home, keys.keys, sandbox], async () => {
+    if (sandbox !== null && !isUnsafe) {
+      makeFolder(sandbox);
+      refuseNetworkFileSystem(sandbox);
+    }
+    const signer = isNew ? createKeys(keys, key) : requireKeys(place, key);
+    return { vkey: signer, head: await openLedger(place, isNew) };
+  });
   const { ledger_id, volume_id, volume } = await withCluster(place, (cluster) => install(cluster, place, vkey, head));
   makeFolder(home);
   ignoreInGit(home);
   await writeHead(home, keys, head);
-  if (isVacant(contract) || !existsSync(contract))
-    await createContract(contract, parseTemplate(args.text('template')), () => Promise.resolve());
+  const hasContract = existsSync(contract) && !isVacant(contract);
+  if (!hasContract) await createContract(contract, template, () => Promise.resolve());
+  const places = { home: displayPath(home, io), contract: displayPath(contract, io) };
+  const files = hasContract ? [] : await writeExample(template, io.cwd, places);
   const stored = { version: 1, url: shownUrl, schema, ledger_id, volume_id } as const;
   const unsafe = isUnsafe ? ({ unsafe_shared: true } as const) : {};
   writeStoreHome(home, { ...stored, ...unsafe, keys: keys.keys, sandbox });
-  const result = { home, contract, ledger: isNew ? 'created' : 'joined', ledger_id, keys: keys.keys, sandbox, volume };
+  const result = {
+    home,
+    contract,
+    ledger: isNew ? 'created' : 'joined',
+    ledger_id,
+    keys: keys.keys,
+    sandbox,
+    volume,
+    files,
+  };
   const lines = [
     `${isNew ? 'created the ledger    ' : 'joined the ledger     '} ${ledger_id} in schema ${schema} of ${shownUrl}`,
     `home directory         ${home}/`,
     `contract folder        ${contract}/`,
     `key folder             ${keys.keys}/  (all workers need it; back it up apart from the database)`,
+    ...exampleLines(files),
     `sandbox volume         ${volume === null ? 'none: other workers execute the steps' : `${volume.name} in ${sandbox}/`}`,
     '',
     'next: turnpike serve --home DIR, on as many machines as you like; turnpike cluster status shows them',
   ];
   await io.stdout.write(args.flag('json') ? jsonLine(result) : lines.map((line) => `${escapeText(line)}\n`).join(''));
   return 0;
+}
+
+const exampleLines = (files: readonly ExampleFile[]): readonly string[] =>
+  (['created', 'kept'] as const).flatMap((state) => {
+    const names = files.filter((file) => file.state === state).map(({ name }) => name);
+    const label = state === 'created' ? 'created the example   ' : 'not replaced          ';
+    return names.length === 0 ? [] : [`${label} ${names.join(', ')}`];
+  });
+
+/**
+ * Does `work`, which makes the tables last. If it fails, removes the folders that it has created: no table names them
+ * yet, and the command can be repeated.
+ */
+async function withoutRemains<T>(folders: readonly (string | null)[], work: () => Promise<T>): Promise<T> {
+  const missing = folders
+    .filter((folder) => folder !== null)
+    .map(firstMissing)
+    .filter((folder) => folder !== null);
+  try {
+    return await work();
+  } catch (error) {
+    for (const folder of missing) rmSync(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** The highest folder of the path that does not exist; null if all do. */
+function firstMissing(folder: string): string | null {
+  if (existsSync(folder)) return null;
+  return firstMissing(dirname(folder)) ?? folder;
 }
 
 /** Existing keys are used: an earlier command may have been interrupted. @returns the public key */

@@ -13,6 +13,7 @@ import { readLedgerVerifier } from '../../runtime/home/ledger-key.js';
 import { readStoreHome, readVolume, type StoreHome } from '../../runtime/home/store-home.js';
 import { withoutPassword } from '../../runtime/home/hide-passwords.js';
 import type { CommandOption } from '../command.js';
+import { importWithPackage } from '../import-with-package.js';
 
 export const SCHEMA_DEFAULT = 'turnpike';
 
@@ -51,7 +52,10 @@ export async function openCluster(
   { url, stored: { schema } }: SharedHome,
   readOnly = false,
 ): Promise<ClusterDirectory> {
-  const { openPostgresCluster } = await import('../../adapters/postgres/cluster/postgres-cluster.js');
+  const { openPostgresCluster } = await importWithPackage(
+    'pg',
+    () => import('../../adapters/postgres/cluster/postgres-cluster.js'),
+  );
   return openPostgresCluster({ url, schema, readOnly });
 }
 
@@ -64,7 +68,10 @@ export async function openSharedStore(
   shared: SharedHome,
   { alone = false }: { readonly alone?: boolean } = {},
 ): Promise<SharedLedgerStore> {
-  const { openPostgresStore } = await import('../../adapters/postgres/postgres-ledger-store.js');
+  const { openPostgresStore } = await importWithPackage(
+    'pg',
+    () => import('../../adapters/postgres/postgres-ledger-store.js'),
+  );
   const { url, paths, stored } = shared;
   const store = await openPostgresStore({ url, schema: stored.schema, caseKeysDir: paths.caseKeys, alone });
   try {
@@ -100,7 +107,10 @@ export async function hasOpenRotation(shared: SharedHome): Promise<boolean> {
 
 /** Opens the ledger and the head file of the home for reading. @throws as `openSharedStore` */
 export async function openSharedReader(shared: SharedHome): Promise<HomeStores> {
-  const { openPostgresStore } = await import('../../adapters/postgres/postgres-ledger-store.js');
+  const { openPostgresStore } = await importWithPackage(
+    'pg',
+    () => import('../../adapters/postgres/postgres-ledger-store.js'),
+  );
   await checkInstallation(shared);
   const { url, paths, stored } = shared;
   const erasureSeal = erasureSealOf(paths, { readOnly: true });

@@ -18,8 +18,8 @@ export const CONFIGURATION_FILE = 'turnpike.yaml';
 export const CONFIGURATION_VARIABLE = `${VARIABLE_PREFIX}CONFIG`;
 /** Variables that are no keys: the file's name, and a secret that does not belong into a file. */
 export const RESERVED_VARIABLES: readonly string[] = [CONFIGURATION_VARIABLE, `${VARIABLE_PREFIX}OIDC_CLIENT_SECRET`];
-/** What commands read and the library does not: sections with their options, and the URL of a ledger. */
-export const COMMAND_SECTIONS = ['serve', 'mcp', 'worker', 'store'] as const;
+/** What commands read and the library does not: sections, the URL of a ledger, and a file of registrations. */
+export const COMMAND_SECTIONS = ['serve', 'mcp', 'worker', 'store', 'registrations'] as const;
 
 const BYTES_MAX = 65_536;
 const WALL_MODES: readonly NonNullable<TurnpikeOptions['wall']>[] = ['auto', 'required', 'off'];

@@ -6,6 +6,7 @@ import type { RiskClass } from '../../contract/policy/actions.js';
 import {
   createCatalogue,
   findRegistrationProblem,
+  NO_REGISTRATIONS,
   Registrations,
   type Catalogue,
   type RegisteredAction,
@@ -264,19 +265,31 @@ export interface DefinedRegistrations {
 
 /**
  * The registrations of a service as the catalogue of its trees.
+ * @param others what other services register; a registration of this service takes precedence
  * @throws UsageError for invalid registrations
  */
-export function catalogueFrom({ actions = [], tools = [], targets = [] }: DefinedRegistrations): Catalogue {
+export function catalogueFrom(
+  { actions = [], tools = [], targets = [] }: DefinedRegistrations,
+  others: Registrations = NO_REGISTRATIONS,
+): Catalogue {
   const registrations: Registrations = {
-    actions: sortByName(actions.map(({ definition }) => definition)),
-    tools: sortByName(tools.map(({ definition }) => definition)),
-    targets: sortByName(targets.map(({ definition }) => definition)),
+    actions: sortByName(joinByName(actions, others.actions)),
+    tools: sortByName(joinByName(tools, others.tools)),
+    targets: sortByName(joinByName(targets, others.targets)),
   };
   const problem = isConforming(Registrations, registrations)
     ? (findRegistrationProblem(registrations) ?? actionProblem(registrations))
     : 'a name, a limit or a list in it is not as the documentation of defineAction, defineTool or defineTarget says';
   if (problem === null) return createCatalogue(registrations);
   throw usageError(`this registration is invalid: ${problem}`);
+}
+
+function joinByName<T extends { readonly name: string }>(
+  own: readonly { readonly definition: T }[],
+  others: readonly T[],
+): readonly T[] {
+  const names = new Set(own.map(({ definition }) => definition.name));
+  return [...own.map(({ definition }) => definition), ...others.filter(({ name }) => !names.has(name))];
 }
 
 /** An action must not perform the export of a case, which is a run of its own, or a promotion (S4-85). */

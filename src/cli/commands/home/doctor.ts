@@ -22,7 +22,7 @@ import { readPackageVersion } from '../../../service/package-version.js';
 import { NO_OPERANDS, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
 import type { Io } from '../../io.js';
 import { progressFor } from '../../progress-bar.js';
-import { findContractFolder, homeOf, loadContract } from '../../options/folders.js';
+import { findContractFolder, homeOf, loadContract, readRegistrations } from '../../options/folders.js';
 import {
   findSharedHome,
   openCluster,
@@ -128,7 +128,9 @@ async function examineFormat(paths: HomePaths, shared: SharedHome | null): Promi
 /** The policy for new runs. */
 async function examineContract(args: CommandArguments, io: Io): Promise<readonly DoctorFinding[]> {
   try {
-    const { files, check, cautions } = await loadContract(findContractFolder(args, io), io);
+    const { files, check, cautions } = await loadContract(findContractFolder(args, io), io, {
+      registrations: await readRegistrations(args, io),
+    });
     const careless = cautions.filter(({ severity }) => severity === 'error').length;
     const pins = valuesOf(files).filter(({ pin }) => 'problem' in pin).length;
     const found = [

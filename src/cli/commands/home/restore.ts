@@ -6,7 +6,7 @@ import { commandUsageError } from '../../arguments.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import type { Io } from '../../io.js';
 import { progressFor } from '../../progress-bar.js';
-import { findContractFolder, homeOf } from '../../options/folders.js';
+import { configuredRegistrations, findContractFolder, homeOf } from '../../options/folders.js';
 import { PERSON_OPTIONS, requireOption } from '../../options/person-options.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 import { printVerdict } from '../ledger/ledger-verify.js';
@@ -48,6 +48,7 @@ async function run(args: CommandArguments, io: Io): Promise<ExitCode> {
   const [keys, file] = [args.text('keys'), args.text('erasures')];
   if (file !== undefined && args.flag('no-erasures'))
     throw commandUsageError(restore, '--erasures and --no-erasures exclude each other');
+  const registrations = await configuredRegistrations(args, io);
   const report = await restoreHome({
     backup: resolve(io.cwd, args.operands[0] ?? ''),
     home: homeOf(args, io).home,
@@ -57,6 +58,7 @@ async function run(args: CommandArguments, io: Io): Promise<ExitCode> {
     sandbox: !args.flag('no-sandbox'),
     replay: !args.flag('no-replay'),
     policies: policySource(findContractFolder(args, io).path),
+    ...(registrations === null ? {} : { registrations }),
     actor: requireOption(restore, args, 'actor'),
     log: io.log,
     progress: progressFor(args, io),

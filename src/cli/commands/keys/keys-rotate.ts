@@ -19,7 +19,9 @@ export const keysRotate: CliCommand = {
     { name: 'signing', help: 'the key that signs checkpoints, bundles and erasures' },
     { name: 'case', value: 'ID', help: 'the key that encrypts the contents of this case' },
     { name: 'cases', help: 'the keys that encrypt the contents of all cases' },
-    ...OPERATOR_OPTIONS.map((option) => (option.name === 'role' ? { ...option, help: 'your role' } : option)),
+    ...OPERATOR_OPTIONS.map((option) =>
+      option.name === 'role' ? { ...option, required: true as const, help: 'your role' } : option,
+    ),
   ],
   notes: [
     'With --signing, the old key signs the new one, the new one signs the old one, and an entry of the ledger records it.',

@@ -38,7 +38,9 @@ export const ledgerArchive: CliCommand = {
   options: [
     { name: 'before', value: 'SIZE', help: 'archive at most the first SIZE entries (default: all signed entries)' },
     ...OPERATOR_OPTIONS.map((option) =>
-      option.name === 'actor' ? { ...option, help: `${option.help} (default: ${OPERATOR_DEFAULTS.role})` } : option,
+      option.name === 'actor'
+        ? { name: 'actor', value: 'NAME', help: `${option.help} (default: ${OPERATOR_DEFAULTS.role})` }
+        : option,
     ),
   ],
   notes: [

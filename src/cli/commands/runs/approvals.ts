@@ -6,7 +6,7 @@ import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { withLedger } from '../../options/folders.js';
 import { withHomeAccess } from '../../home-access.js';
 import { type Io } from '../../io.js';
-import { parsePerson, PERSON_OPTIONS } from '../../options/person-options.js';
+import { parsePerson, OPTIONAL_PERSON_OPTIONS } from '../../options/person-options.js';
 import { escapeText, jsonLine, createPainter, table, type TextCell, type Paint } from '../../text/terminal.js';
 
 /** `turnpike approvals`: lists pending approvals and the votes so far (D7). */
@@ -16,7 +16,7 @@ export const approvals: CliCommand = {
   accessWith: [{ given: 'operands', access: 'write' }],
   summary: 'List pending approvals: the exact request, who requested it, and the votes so far',
   operands: { usage: '[RUN_ID DIGEST]', min: 0, max: 2 },
-  options: [...PERSON_OPTIONS],
+  options: OPTIONAL_PERSON_OPTIONS,
   notes: [
     'Needs no lock. The command recomputes the digest from the request that it prints, so a vote for a digest is a',
     'vote for exactly this request. For a request that its lane withholds (withholds_content) it prints the hash; an',

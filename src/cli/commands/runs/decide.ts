@@ -26,7 +26,7 @@ export const decide: CliCommand = {
   summary: 'Decide and record actions that you execute yourself, in the form of AuthZEN',
   operands: { usage: '[FILE]', min: 0, max: 1 },
   options: [
-    { name: 'role', value: 'ID', help: 'the role of the subject' },
+    { name: 'role', value: 'ID', required: true, help: 'the role of the subject' },
     { name: 'lane', value: 'ID', help: 'the lane (default: the lane of agents)' },
     { name: 'case', value: 'ID', help: `the case (default ${CASE_DEFAULT})` },
     {

@@ -26,9 +26,15 @@ export const exportCase: CliCommand = {
   operands: NO_OPERANDS,
   options: [
     ...STARTER_OPTIONS,
-    { name: 'reason', value: 'TEXT', help: 'the reason, for the audit and the bag; up to 400 characters' },
+    {
+      name: 'reason',
+      value: 'TEXT',
+      required: true,
+      help: 'the reason, for the audit and the bag; up to 400 characters',
+    },
     {
       name: 'to',
+      required: true,
       value: 'PATH',
       help: 'the path of the bag below `exports` of the home directory; must not exist yet',
     },

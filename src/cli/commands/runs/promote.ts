@@ -17,8 +17,13 @@ export const promote: CliCommand = {
   operands: NO_OPERANDS,
   options: [
     ...STARTER_OPTIONS,
-    { name: 'ticket', value: 'ID', help: 'the promotion ticket' },
-    { name: 'target', value: 'TABLE', help: 'the table of shared knowledge, as registered by the service' },
+    { name: 'ticket', value: 'ID', required: true, help: 'the promotion ticket' },
+    {
+      name: 'target',
+      value: 'TABLE',
+      required: true,
+      help: 'the table of shared knowledge, as registered by the service',
+    },
     { name: 'record', value: 'JSON', help: 'the record as a JSON object' },
     { name: 'record-file', value: 'FILE', help: 'a file that contains the record (-: stdin)' },
     { name: 'mode', value: 'MODE', help: 'append (default) or upsert' },

@@ -21,7 +21,13 @@ export const token: CliCommand = {
   operands: NO_OPERANDS,
   options: [
     ...PERSON_OPTIONS,
-    { name: 'right', value: 'RIGHT', multiple: true, help: `one of ${RIGHTS.join(', ')}; may be repeated` },
+    {
+      name: 'right',
+      value: 'RIGHT',
+      multiple: true,
+      required: true,
+      help: `one of ${RIGHTS.join(', ')}; may be repeated`,
+    },
     { name: 'case', value: 'ID', help: 'the only case that it may access (default: any)' },
     { name: 'expires', value: 'DAYS', help: 'how many days it is valid (default: until it is revoked)' },
   ],
@@ -111,7 +117,6 @@ const toShownRecord = (record: TokenRecord): object =>
 
 function parseRights(args: CommandArguments): readonly Right[] {
   const given = args.list('right');
-  if (given.length === 0) throw commandUsageError(token, '--right is missing');
   return given.map((text) => {
     const right = RIGHTS.find((name) => name === text);
     if (right === undefined)

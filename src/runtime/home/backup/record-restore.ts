@@ -3,7 +3,7 @@
 import { scheduleNextTurn } from '../../../adapters/system/system-pace.js';
 import { ephemeralKey } from '../../../adapters/keys/session-key.js';
 import { systemClock } from '../../../adapters/system/system-clock.js';
-import { createCatalogue, NO_REGISTRATIONS } from '../../../contract/policy/catalogue.js';
+import { createCatalogue, type Registrations } from '../../../contract/policy/catalogue.js';
 import type { Entry } from '../../../contract/run/entry.js';
 import { embeddedEngine } from '../../../engine/embedded.js';
 import { isShared, sharedEngine } from '../../../engine/shared.js';
@@ -13,6 +13,7 @@ import { InvariantError, LedgerError } from '../../../errors.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../../ports/ledger/ledger-store.js';
 import type { Log } from '../../../ports/log.js';
 import type { PolicySource } from '../../../ports/policy-source.js';
+import { registrationsInLedger } from '../../effects/ledger-registrations.js';
 import { finishRotations } from '../keys/rotate-ledger-key.js';
 import type { KeyFolder } from '../home-paths.js';
 import { PolicyCache } from '../../policy-cache.js';
@@ -32,6 +33,8 @@ interface RestoredLedger {
   readonly store: LedgerStore;
   readonly anchor: ExternalHeadStore;
   readonly policies: PolicySource;
+  /** Default: what the ledger has registered. */
+  readonly registrations?: Registrations | undefined;
   readonly log: Log;
   /** Of the restored ledger. Its key may have been rotated after the backup. */
   readonly keys: KeyFolder;
@@ -71,7 +74,8 @@ export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts)
     const lineage = (await readRestoreHistory(store)).restores + 1;
     const tree_id = restoreTreeId(lineage);
     const clock = systemClock();
-    const policyCache = new PolicyCache(policies, clock, createCatalogue(NO_REGISTRATIONS));
+    const registrations = ledger.registrations ?? (await registrationsInLedger(store));
+    const policyCache = new PolicyCache(policies, clock, createCatalogue(registrations));
     const { pins, machines, materials } = await policyCache.current();
     const open = {
       kind: 'open',

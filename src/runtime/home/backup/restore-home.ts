@@ -34,6 +34,7 @@ import type { LedgerVerdict } from '../../../ledger/verification/ledger-verdict.
 import type { ErasureSeal, ExternalHead, LogHead } from '../../../ports/ledger/ledger-store.js';
 import { headFile } from '../../../adapters/ledger/head-file.js';
 import type { Log } from '../../../ports/log.js';
+import type { Registrations } from '../../../contract/policy/catalogue.js';
 import type { PolicySource } from '../../../ports/policy-source.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../../ports/progress.js';
 import { countReads } from '../../ledger/count-reads.js';
@@ -66,6 +67,8 @@ export interface RestoreOptions {
   readonly replay?: boolean;
   /** The policy that the tree of the restore is opened under. */
   readonly policies: PolicySource;
+  /** What services register. @default what the restored ledger has registered */
+  readonly registrations?: Registrations;
   readonly actor: string;
   readonly log: Log;
   /** Receives how far the restore and its verification are. @default none */
@@ -243,7 +246,7 @@ interface SettleParts {
 }
 
 async function settleAndErase(
-  { policies, actor, log }: RestoreOptions,
+  { policies, registrations, actor, log }: RestoreOptions,
   paths: HomePaths,
   { manifest, sha256, lost, erased }: SettleParts,
 ): Promise<RecordedRestore> {
@@ -255,7 +258,7 @@ async function settleAndErase(
     if (lost !== null && lost.size <= manifest.size)
       await checkExternalHead(store, { read: () => Promise.resolve(lost) });
     const recorded = await recordRestore(
-      { store, anchor, policies, log, keys: paths },
+      { store, anchor, policies, registrations, log, keys: paths },
       { kept: keptOf(manifest), lost, backup_sha256: sha256, actor, erased: erased.map(({ case_id }) => case_id) },
     );
     const keys = new CaseKeys(paths.caseKeys, erasureSeal);
