@@ -29,6 +29,7 @@ import {
   ONE_AUTHORISATION,
   OPERATOR_RUNS,
   PAYLOAD_PREFIX,
+  RECORD_OUTPUTS,
   REPEATABLE_ACTIONS,
   REQUIRED_CASES,
   RESTORES,
@@ -164,6 +165,13 @@ export const FLAGS: readonly Flag[] = [
     what:
       'An agent run without the case that its lane requires is denied (S4-34). Before, it ran, and each of its actions ' +
       'was denied.',
+  },
+  {
+    number: RECORD_OUTPUTS,
+    what:
+      'The output of a run that has written a record is a reference to that record, with its kind and the proposal that ' +
+      'contains it (S4-61), and a report to a paused session is refused (S3). Before, the output was the result of the ' +
+      'write, which was the same for every record, and the report had no effect, and the answer did not say so.',
   },
   {
     number: EXACT_CALLS,

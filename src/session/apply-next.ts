@@ -33,6 +33,9 @@ export function applyNextCommand(state: SessionState, command: NextStepCommand, 
   const turn = new TurnBuilder(state, context);
   const repeated = findRepeatedAnswer(state, context, command);
   if (repeated !== null) return turn.buildUnchanged(repeated);
+  // The step stays outstanding, and its report counts after a resume.
+  if (state.status === 'paused' && context.report !== null && context.work.refuses_late_reports === true)
+    return turn.buildUnchanged(rejectionAnswer(state, 'INVALID_STATE_TRANSITION', ['last_step_result']));
   if (state.status !== 'running') return turn.buildUnchanged(notRunningAnswer(state));
   if (state.outstanding === null) {
     // No step is outstanding, so a report can only be an old one, or absent.

@@ -17,6 +17,7 @@ const HISTORIES = [
   ['conditions', 'f3365483d89e60b0a71979a7b937ba568a1c84c3bec4ece504daaca2628fa9a9'],
   ['counters', '121cd19c42b54165939d34a57613dea76394a1557b982eef7842f04fa5ea0637'],
   ['required-cases', '0d1db825164d784cc1ee8c5be2181952c0b489c915ae037e7f6315fb54ae68c9'],
+  ['record-outputs', 'd486af60fcc1e40ec943a7acac3661559195ec70f918c97ef87013977a3119ce'],
 ] as const;
 
 async function entriesIn(reader: LedgerReader): Promise<readonly Entry[]> {
@@ -138,6 +139,23 @@ describe('the golden history required-cases', () => {
       ['its own', 'allow', 'agent.lane_granted'],
       [null, 'deny', 'scope.missing.case_id'],
     ]);
+  });
+});
+
+describe('the golden history record-outputs', () => {
+  test('U-06 S4-61: contains what flag 24 changes', async () => {
+    const entries = await readGolden('record-outputs', entriesIn);
+    const outputs = entries.flatMap(({ type, body }) =>
+      type === 'audit_event' && body.action_type === 'db_write' ? [body.output_artifacts ?? []] : [],
+    );
+    const kinds = ['transcript', 'entity', 'fact'];
+    expect(outputs.map((refs) => refs.map(({ artifact_kind }) => artifact_kind))).toEqual(kinds.map((kind) => [kind]));
+    const ended = entries.flatMap(({ type, body }) =>
+      type === 'audit_event' && body.outcome_reason?.startsWith('completed') === true
+        ? [body.output_artifacts ?? []]
+        : [],
+    );
+    expect(ended.filter((refs) => refs.length === kinds.length)).toEqual([outputs.flat(), outputs.flat()]);
   });
 });
 

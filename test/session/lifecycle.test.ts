@@ -16,6 +16,7 @@ import type { SessionAnswer } from '../../src/contract/session/session-answer.js
 import { applyCommand, toSessionRole } from '../../src/session/apply-command.js';
 import { MINUTE_MS, type SessionState } from '../../src/session/session-state.js';
 import type { CommandContext } from '../../src/session/turn-builder.js';
+import { RECORD_OUTPUTS } from '../../machines/flags.js';
 import { make, phase, spec } from '../fixtures/spec.js';
 import { tableOf } from '../docs/tables.js';
 import {
@@ -324,6 +325,23 @@ describe('a failed session', () => {
       error: { code: 'SESSION_UNRECOVERABLE' },
       data: { status: 'failed', failure_reason: 'spec_not_found', loop_signal: 'failed' },
     });
+  });
+});
+
+describe('S3-06: a report to a session that was paused meanwhile', () => {
+  test.each(['success', 'failure', 'skipped'] as const)('%s: is refused, and counts after a resume', (outcome) => {
+    const d = new SessionDriver({ spec: TWO, flags: [RECORD_OUTPUTS] }).start();
+    d.next();
+    const late = d.report(outcome);
+    d.pause();
+    const before = d.session;
+    const answer = d.next(late);
+    expect(answer.error).toMatchObject({ code: 'INVALID_STATE_TRANSITION', details: ['last_step_result'] });
+    expect(answer).toMatchObject({ success: false, data: { status: 'paused', loop_signal: 'paused_needs_attention' } });
+    expect(d.session).toEqual(before);
+    expect(d.next()).toMatchObject({ success: true, data: { status: 'paused', next_step: { type: 'pause' } } });
+    d.resume();
+    expect(d.next(d.report('success'))).toMatchObject({ success: true, error: null });
   });
 });
 

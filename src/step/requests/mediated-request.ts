@@ -5,7 +5,7 @@ import type { ArtifactRef } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Effect } from '../../contract/run/effect.js';
 import type { RunCreated } from '../../contract/run/entry.js';
-import { REPEATABLE_ACTIONS } from '../../contract/policy/flags.js';
+import { RECORD_OUTPUTS, REPEATABLE_ACTIONS } from '../../contract/policy/flags.js';
 import { sha256 } from '../../contract/hash.js';
 import type { JsonObject } from '../../contract/json.js';
 import { retryContext, childContext, contextInLane, type RunContext } from '../../contract/run/run-context.js';
@@ -102,7 +102,10 @@ export function mediatedRequest(step: AuthorizationSubject, { run, retry, idempo
     in_commit: isInCommit(definition, args, catalogue),
     idempotent,
     inputs: [step.payload],
-    written: writtenArtifact(definition, args, run, step.payload),
+    written:
+      definition.name === 'WRITE_RECORD'
+        ? writtenRecord(args, run, step.payload, policy)
+        : writtenArtifact(definition, args, run, step.payload),
     retry,
     overlay: step.overlay,
   };
@@ -127,7 +130,45 @@ function writtenArtifact(
     artifact_kind: 'file_content',
     hash_sha256: hash,
     byte_size: Buffer.byteLength(content),
-    ...(run.case_id === null ? {} : { scope: 'case' as const, case_id: run.case_id }),
+    ...caseScopeOf(run),
     lineage: { derived_from: [payload.artifact_id], transformation: 'args.content' },
   };
 }
+
+/** The kinds of the records that the contract names (S4-61). Records of other tables have the name of their table. */
+const RECORD_KINDS: Readonly<Record<string, string>> = {
+  transcripts: 'transcript',
+  entities: 'entity',
+  facts: 'fact',
+};
+const KIND_CHARS_MAX = 80;
+
+/**
+ * A reference to a written record: the hash of its canonical JSON. The payload contains the record, so it is not stored
+ * again. Its id differs from that of an equal record of another table. Null in trees without flag 24.
+ */
+function writtenRecord(
+  { target, record }: JsonObject,
+  run: RunContext,
+  payload: ArtifactRef,
+  { flags, catalogue }: Policy,
+): ArtifactRef | null {
+  if (!flags.has(RECORD_OUTPUTS) || typeof target !== 'string' || record === undefined) return null;
+  const text = canonicalJson(record);
+  const known = Object.hasOwn(RECORD_KINDS, target) ? RECORD_KINDS[target] : undefined;
+  const { plane, confidentiality = [] } = catalogue.target(target) ?? {};
+  const marks = Object.fromEntries(confidentiality.map((flag) => [flag, true] as const));
+  return {
+    artifact_id: `record:${sha256(canonicalJson([target, record]))}`,
+    artifact_kind: known ?? target.slice(0, KIND_CHARS_MAX),
+    hash_sha256: sha256(text),
+    hash_source: 'normalized_json',
+    byte_size: Buffer.byteLength(text),
+    ...(plane === 'shared' ? { scope: 'shared' as const } : caseScopeOf(run)),
+    lineage: { derived_from: [payload.artifact_id], transformation: 'args.record' },
+    ...(confidentiality.length === 0 ? {} : { confidentiality: marks }),
+  };
+}
+
+const caseScopeOf = ({ case_id }: RunContext): Pick<ArtifactRef, 'scope' | 'case_id'> =>
+  case_id === null ? {} : { scope: 'case', case_id };
