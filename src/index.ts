@@ -70,6 +70,7 @@ export type {
   Ballot,
   BallotResult,
   ExportOptions,
+  CancellableRun,
   HighRiskRun,
   PromoteOptions,
   Resolution,

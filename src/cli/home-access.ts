@@ -16,6 +16,7 @@ import type { ProgressReporter } from '../ports/progress.js';
 import type { Telemetry } from '../ports/telemetry.js';
 import { contractFolder } from '../runtime/shipped-contract.js';
 import { countReads } from '../runtime/ledger/count-reads.js';
+import type { ExportOptions, HighRiskRun, PromoteOptions } from '../runtime/high-risk/high-risk-options.js';
 import { openEnvironment, openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../runtime/turnpike.js';
 import type { ConfiguredOptions } from '../runtime/configuration/turnpike-configuration.js';
 import type { CommandArguments } from './command.js';
@@ -37,17 +38,10 @@ const RETRY_MS = 100;
 /** The operations of a home, in this process or through its owner. */
 export interface HomeAccess extends Pick<
   Turnpike,
-  | 'promote'
-  | 'export'
-  | 'approve'
-  | 'readRequest'
-  | 'resolve'
-  | 'decide'
-  | 'report'
-  | 'erase'
-  | 'sessions'
-  | 'remoteAgents'
+  'approve' | 'readRequest' | 'resolve' | 'decide' | 'report' | 'erase' | 'sessions' | 'remoteAgents'
 > {
+  promote(options: PromoteOptions): Promise<HighRiskRun>;
+  export(options: ExportOptions): Promise<HighRiskRun>;
   /** Reopens a session of a coding agent. @throws UsageError if the process decides no calls of coding agents */
   reopenHooks(reopening: HookReopening): Promise<void>;
   /** Starts an agent run that is attached to this command. */

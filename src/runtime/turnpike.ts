@@ -39,7 +39,7 @@ import type {
   Ballot,
   BallotResult,
   ExportOptions,
-  HighRiskRun,
+  CancellableRun,
   PromoteOptions,
   Resolution,
 } from './high-risk/high-risk-options.js';
@@ -143,11 +143,11 @@ export interface Turnpike extends GovernedActs {
   /** The time (ISO 8601) of the next timer of a run's tree; null without one, and for an unknown run. */
   nextTimer(run_id: string): Promise<string | null>;
   /** Starts a promotion run (S4 §10.1) in a tree of its own. A run that policy denies is returned too. */
-  promote(options: PromoteOptions): Promise<HighRiskRun>;
+  promote(options: PromoteOptions): Promise<CancellableRun>;
   /** Starts an export run (S4 §10.2): a BagIt bag of everything that the ledger stores of a case. */
-  export(options: ExportOptions): Promise<HighRiskRun>;
+  export(options: ExportOptions): Promise<CancellableRun>;
   /** The promotion or export run of this id, if it has not ended. */
-  highRiskRun(run_id: string): Promise<HighRiskRun | null>;
+  highRiskRun(run_id: string): Promise<CancellableRun | null>;
   /** Sessions: agents that work through a spec, one step at a time (S3). */
   readonly sessions: Sessions;
   /** The gate for coding agents; null without the option `hooks`. */

@@ -27,15 +27,8 @@ import {
   inputKeysOf,
   toRecordedInputId,
 } from './notes.js';
-import { chooseCase } from './case-choice.js';
-import {
-  AGENT_DEFAULTS,
-  createStartAgentInput,
-  checkInputId,
-  checkTokens,
-  createOpenInput,
-  type SharingAgentOptions,
-} from './open-input.js';
+import { chooseCase } from './choose-case.js';
+import { createStartAgentInput, checkSubmitOptions, createOpenInput, type SharingAgentOptions } from './open-input.js';
 import { payloadBytes } from './payload-bytes.js';
 import {
   runClosedError,
@@ -91,8 +84,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     }
     const pinned = await this.#options.policyCache.current();
     const root = keyedRoot ?? this.#options.ids.draw('run_');
-    const { lane = AGENT_DEFAULTS.lane } = options;
-    const case_id = chooseCase(root, options.case, [lane], pinned.policy);
+    const case_id = chooseCase(root, options.case, [options.lane], pinned.policy);
     const { open, notes } = createOpenInput(root, { ...options, case_id }, pinned, this.#options.ids);
     const { refers, prompts } = createStartPrompts(options.prompts ?? [], open.case_id);
     const agent = { ...createStartAgentInput(root, options, pinned.policy), ...refers };
@@ -316,8 +308,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const { run_id, case_id } = live.run.context;
     const tree_id = rootRunIdOf(run_id);
     const exposure = live.run.exposure ?? 'decision';
-    checkInputId(run_id, inputId);
-    checkTokens(tokens);
+    checkSubmitOptions(run_id, options);
     if (this.#live.get(run_id) !== live) return null;
     live.proposals += 1;
     const input_id = toRecordedInputId(inputId, live.policy) ?? `${run_id}/p${live.proposals}`;

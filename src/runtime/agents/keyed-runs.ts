@@ -12,7 +12,7 @@ import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, AgentRun, RunEnding } from './agent-run.js';
 import type { Agents } from './agents.js';
-import { isInCase } from './case-choice.js';
+import { isInCase } from './choose-case.js';
 import { AGENT_DEFAULTS, asPerson, type SharingAgentOptions } from './open-input.js';
 import { runEndedError } from './run-errors.js';
 

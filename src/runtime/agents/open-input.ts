@@ -15,7 +15,7 @@ import { usageError } from '../../errors.js';
 import { NAME_PROBLEMS, personOf } from '../../identity/person.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Ids } from '../../ports/ids.js';
-import type { AgentOptions } from './agent-run.js';
+import type { AgentOptions, SubmitOptions } from './agent-run.js';
 import { createScopeNotes } from './notes.js';
 import type { PinnedPolicy } from '../policy-cache.js';
 
@@ -112,6 +112,12 @@ export function checkInputId(run_id: string, inputId: string | undefined): void 
   if (length >= 1 && length <= INPUT_ID_CHARS_MAX && inputId.isWellFormed() && !inputId.startsWith(`${run_id}/`))
     return;
   throw usageError(`inputId: 1 to ${INPUT_ID_CHARS_MAX} characters, not beginning with the run's own id and /`);
+}
+
+/** @throws UsageError for an invalid request id or number of tokens */
+export function checkSubmitOptions(run_id: string, { inputId, tokens }: SubmitOptions): void {
+  checkInputId(run_id, inputId);
+  checkTokens(tokens);
 }
 
 /** @throws UsageError for an invalid number of tokens */

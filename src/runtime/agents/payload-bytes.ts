@@ -9,9 +9,11 @@ export const PAYLOAD_BYTES_CEILING = 33_554_432;
 /**
  * The bytes of a raw payload, exactly as they are recorded (S0-17). A string with a lone surrogate has no UTF-8 form:
  * its surrogates become three bytes each, so that RECEIVE sees, and rejects, exactly what was sent.
- * @throws UsageError for more than 32 MiB
+ * @throws UsageError for more than 32 MiB, and for anything else than text and bytes
  */
 export function payloadBytes(raw: string | Uint8Array): Uint8Array {
+  const given: unknown = raw;
+  if (typeof given !== 'string' && !(given instanceof Uint8Array)) throw usageError('payload: a text or bytes');
   const bytes =
     typeof raw !== 'string' ? Uint8Array.from(raw) : raw.isWellFormed() ? Buffer.from(raw) : encodeWtf8(raw);
   if (bytes.byteLength > PAYLOAD_BYTES_CEILING) {

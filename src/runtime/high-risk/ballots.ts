@@ -13,6 +13,7 @@ import type { Tree } from '../../kernel/tree.js';
 import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
+import { requireMembers } from '../required-members.js';
 import { createNote, isPrintable } from '../agents/notes.js';
 import { validateActor, validateField, asPerson, checkInputId } from '../agents/open-input.js';
 import type { Ballot, BallotResult, Resolution } from './high-risk-options.js';
@@ -29,10 +30,9 @@ export interface AnswerEnvironment {
  * @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION for a run that accepts no votes now
  * @throws UsageError for an input id that another ballot has
  */
-export async function submitBallot(
-  environment: AnswerEnvironment,
-  { run, digests, decision, actor, role, person = actor, identity, inputId }: Ballot,
-): Promise<readonly BallotResult[]> {
+export async function submitBallot(environment: AnswerEnvironment, given: Ballot): Promise<readonly BallotResult[]> {
+  requireMembers(given, { run: 'text', digests: 'texts', decision: 'text', actor: 'text', role: 'text' });
+  const { run, digests, decision, actor, role, person = actor, identity, inputId } = given;
   checkInputId(run, inputId);
   if (inputId !== undefined && !isPrintable(inputId)) throw usageError('inputId: printable ASCII without spaces');
   const actorRef = { actor_type: 'human', actor_id: validateActor(actor) } as const;
@@ -65,10 +65,9 @@ const isOfCodingAgent = (tree: Tree | null, run: string): boolean =>
 const COUNTED_RULES = new Set(['approval.accepted', 'approval.granted', 'approval.rejected']);
 
 /** @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION for a run whose outcome is known */
-export async function resolveOutcome(
-  environment: AnswerEnvironment,
-  { run, outcome, actor, role, note = '' }: Resolution,
-): Promise<void> {
+export async function resolveOutcome(environment: AnswerEnvironment, resolution: Resolution): Promise<void> {
+  requireMembers(resolution, { run: 'text', outcome: 'text', actor: 'text', role: 'text' });
+  const { run, outcome, actor, role, note = '' } = resolution;
   const actorRef = { actor_type: 'human', actor_id: validateActor(actor) } as const;
   const input_id = environment.ids.draw('inp_');
   if (note.length > NOTE_CHARS_MAX) {

@@ -58,6 +58,15 @@ export interface HighRiskRun {
   readonly finished: Promise<RunEnding>;
 }
 
+/** A promotion or export that this process follows. */
+export interface CancellableRun extends HighRiskRun {
+  /**
+   * Cancels the run: at once while it waits for approval, else when its effect has ended.
+   * @throws RunError INVALID_STATE_TRANSITION if it has ended
+   */
+  cancel(reason: string): Promise<RunEnding>;
+}
+
 /** A person's vote on requests of one run. */
 export interface Ballot {
   readonly run: string;

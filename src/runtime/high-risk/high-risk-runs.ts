@@ -23,20 +23,22 @@ import type { Pace } from '../../ports/pace.js';
 import type { RunEnding } from '../agents/agent-run.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';
 import { findWithheldLanes } from '../evidence/withheld-lanes.js';
+import { requireMembers } from '../required-members.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { CaseHistory } from '../case/case-history.js';
 import { validateActor, validateField, asPerson, createOpenInput } from '../agents/open-input.js';
 import type { PinnedPolicy, PolicyCache } from '../policy-cache.js';
 import type { EngineTelemetry } from '../telemetry/engine-telemetry.js';
 import { resolveOutcome, validateRole, submitBallot, type AnswerEnvironment } from './ballots.js';
+import { cancelRun } from './cancel-run.js';
 import { findCarriedOver } from './content-search.js';
 import { locatorOf } from '../export/export-root.js';
 import { computeCaseLabel } from './case-label.js';
 import type {
   Ballot,
   BallotResult,
+  CancellableRun,
   ExportOptions,
-  HighRiskRun,
   PromoteOptions,
   Resolution,
   RunStarter,
@@ -84,7 +86,8 @@ export class HighRiskRuns {
     this.#engine = engine;
   }
 
-  async promote(options: PromoteOptions): Promise<HighRiskRun> {
+  async promote(options: PromoteOptions): Promise<CancellableRun> {
+    requireMembers(options, { actor: 'text', role: 'text', target: 'text', record: 'object' });
     const { catalogue } = this.#parts;
     const { target, record } = options;
     const definition = catalogue.target(target);
@@ -122,11 +125,12 @@ export class HighRiskRuns {
       inputs: sources,
       facts: { artifact_flags: [...flags], label: await caseLabelOf(store, history) },
       lane,
-      scope: { ...options.scope, promotion_ticket_id: options.ticket },
+      scope: { ...options.scope, ...ticketOf(options) },
     };
   }
 
-  export(options: ExportOptions): Promise<HighRiskRun> {
+  async export(options: ExportOptions): Promise<CancellableRun> {
+    requireMembers(options, { actor: 'text', role: 'text', reason: 'text', destination: 'text' });
     const lane = options.lane ?? LANES.export;
     return this.#startCurrent(options, lane, (history) => this.#exportOf(options, lane, history));
   }
@@ -175,7 +179,7 @@ export class HighRiskRuns {
   }
 
   /** A handle on a promotion or export that has not ended. */
-  async find(run_id: string): Promise<HighRiskRun | null> {
+  async find(run_id: string): Promise<CancellableRun | null> {
     const tree = await this.#attachedEngine.peek(rootRunIdOf(run_id));
     const run = tree?.pendingHighRiskRuns.find((context) => context.run_id === run_id);
     if (tree === null || run === undefined) return null;
@@ -218,7 +222,7 @@ export class HighRiskRuns {
     options: RunStarter,
     lane: string,
     compute: (history: CaseHistory | null) => Promise<RunStart>,
-  ): Promise<HighRiskRun> {
+  ): Promise<CancellableRun> {
     const case_id = await this.#caseOf(options, lane);
     if (case_id === null) return this.#start(options, await compute(null), null);
     for (let attempts = 1; ; attempts += 1) {
@@ -244,7 +248,7 @@ export class HighRiskRuns {
     throw usageError('case: a promotion and an export are made of one case, and none is given');
   }
 
-  async #start(options: RunStarter, start: RunStart, caseLabel: CaseLabelVersion | null): Promise<HighRiskRun> {
+  async #start(options: RunStarter, start: RunStart, caseLabel: CaseLabelVersion | null): Promise<CancellableRun> {
     const { policyCache, ids } = this.#parts;
     const pinned = await policyCache.current();
     const root = ids.draw('run_');
@@ -286,12 +290,16 @@ export class HighRiskRuns {
     this.#live.delete(run_id);
   }
 
-  async #track(run_id: string, correlation_id: string, finished: DeferredPromise<RunEnding>): Promise<HighRiskRun> {
+  async #track(run_id: string, correlation_id: string, finished: DeferredPromise<RunEnding>): Promise<CancellableRun> {
     const root_run_id = rootRunIdOf(run_id);
     const tree = await this.#attachedEngine.peek(root_run_id);
     if (tree?.isLive(run_id) === true) this.#live.set(run_id, finished);
     const digest = tree?.approvals(run_id)?.entries[0]?.digest ?? null;
-    return { run_id, root_run_id, correlation_id, digest, finished: finished.promise };
+    const cancel = async (reason: string): Promise<RunEnding> => {
+      await cancelRun(this.#attachedEngine, { run_id, root_run_id }, reason);
+      return finished.promise;
+    };
+    return { run_id, root_run_id, correlation_id, digest, finished: finished.promise, cancel };
   }
 
   /** The history of the case up to the last commit. The engine knows where its trees end. */
@@ -354,6 +362,13 @@ function createStartInput(
 
 const caseLabelOf = (store: LedgerStore, history: CaseHistory | null): Promise<Label> =>
   history === null ? Promise.resolve(EMPTY_LABEL) : computeCaseLabel(store, history);
+
+/** Without a ticket, policy denies the promotion, and an audit event says so (S4-71). */
+function ticketOf({ ticket }: { readonly ticket?: string }): Readonly<Record<string, string>> {
+  if (ticket === undefined) return {};
+  requireMembers({ ticket }, { ticket: 'text' });
+  return { promotion_ticket_id: ticket };
+}
 
 /** The request of an export is content of its case too, in the lane of the export. */
 function addOwnLane(lanes: ReadonlyMap<string, boolean>, own: Lane | undefined): ReadonlyMap<string, boolean> {

@@ -6,8 +6,12 @@ import { findPhoneNumbersInText, isSupportedCountry } from 'libphonenumber-js';
 const PART_CHARS = 8_192;
 const OVERLAP_CHARS = 64;
 
+/** The usual form of a number of North America, also of one that is not in use. */
+const WRITTEN_NUMBER = /(?<!\d)\(\d{3}\) ?\d{3}[-. ]\d{4}(?!\d)/;
+
 /** @param countries ISO 3166-1 codes of countries whose numbers are also found without the country prefix */
 export function hasPhoneNumber(text: string, countries: readonly string[]): boolean {
+  if (WRITTEN_NUMBER.test(text)) return true;
   const known = countries.filter((country) => isSupportedCountry(country));
   const plans = known.length === 0 ? [undefined] : known;
   for (let start = 0; start < text.length; start += PART_CHARS - OVERLAP_CHARS) {

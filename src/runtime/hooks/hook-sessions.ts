@@ -8,7 +8,7 @@ import { toRecordedScopeValue } from '../../contract/free-text.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { CLIENTS, type Client, type HookOrigin } from '../../hooks/hook-event.js';
 import type { Agents } from '../agents/agents.js';
-import { givenCaseOf } from '../agents/case-choice.js';
+import { givenCaseOf } from '../agents/choose-case.js';
 import { keyedRoot, startKeyedRun } from '../agents/keyed-runs.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 

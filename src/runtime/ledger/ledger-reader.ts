@@ -2,7 +2,7 @@ import { systemPace } from '../../adapters/system/system-pace.js';
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import type { Entry } from '../../contract/run/entry.js';
 import type { RunRecord } from '../../contract/run/run-record.js';
-import { LedgerError } from '../../errors.js';
+import { LedgerError, usageError } from '../../errors.js';
 import type { HistoryCache } from '../../ports/ledger/history-cache.js';
 import type {
   ExternalHead,
@@ -189,9 +189,13 @@ export class LedgerReader {
     return this.#approvals.find({ tree_id: rootRunIdOf(run_id), run_id, digest }, now, by);
   }
 
-  /** The entries of a tree in order; if `run_id` is not the root, only those of that run. */
-  async *entries(tree_id: string): AsyncIterable<Entry> {
-    for await (const stored of this.#store.tree(tree_id)) yield parseStoredEntry(stored);
+  /** The entries of a tree in order; if `run_id` is not the root, only those that name that run. */
+  async *entries(run_id: string): AsyncIterable<Entry> {
+    const tree_id = rootRunIdOf(run_id);
+    for await (const stored of this.#store.tree(tree_id)) {
+      const entry = parseStoredEntry(stored);
+      if (run_id === tree_id || ('run_id' in entry.body && entry.body.run_id === run_id)) yield entry;
+    }
   }
 
   /** The entries in log order, from `from_index` on; by default from the first one. */
@@ -331,6 +335,8 @@ function nullIfTampered(error: unknown): null {
 
 /** D11: the id of the root is the part before the first dot. */
 export function rootRunIdOf(run_id: string): string {
+  // Callers without types may pass any value.
+  if (typeof (run_id as unknown) !== 'string') throw usageError('run: it is not a text');
   const end = run_id.indexOf('.');
   return end === -1 ? run_id : run_id.slice(0, end);
 }

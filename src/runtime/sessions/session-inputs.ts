@@ -27,7 +27,7 @@ import {
   createOpenInput,
   type InputOf,
 } from '../agents/open-input.js';
-import { chooseCase } from '../agents/case-choice.js';
+import { chooseCase } from '../agents/choose-case.js';
 import type { PinnedPolicy } from '../policy-cache.js';
 import type { SessionCaller, StartSessionOptions } from './sessions.js';
 

@@ -4,7 +4,7 @@ import type { StepResponse } from '../../contract/run/response.js';
 import type { TraceCarrier } from '../../contract/trace-context.js';
 import type { AgentOptions } from '../../runtime/agents/agent-run.js';
 import type { FoundRun, KeyedRunOwner } from '../../runtime/agents/keyed-runs.js';
-import { isInCase } from '../../runtime/agents/case-choice.js';
+import { isInCase } from '../../runtime/agents/choose-case.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import type { FoundInput, InputPlace, RemoteAgent, RemoteAgents } from '../../runtime/agents/remote-agents.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';

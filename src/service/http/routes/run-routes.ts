@@ -134,7 +134,7 @@ export const RUN_ROUTES: readonly Route[] = [
   route({
     method: 'POST',
     path: '/api/v1/runs/{run_id}/cancel',
-    summary: 'Cancel the tree of an active agent run, children first',
+    summary: 'Cancel the tree of an agent, promotion or export run that has not ended, children first',
     rights: ['govern', 'act'],
     params: RunParams,
     body: CancelBody,
@@ -148,9 +148,9 @@ export const RUN_ROUTES: readonly Route[] = [
       if (principal.case !== null) checkTokenCase(principal, run?.case_id);
       if (run === null) throw new RefusalError('RUN_UNKNOWN');
       await checkIfMatch(run_id, headers['if-match'], turnpike);
-      const agent = await turnpike.agent(run_id);
-      if (agent === null) throw new RefusalError('INVALID_STATE_TRANSITION');
-      const { state, reason } = await agent.cancel(body.reason);
+      const active = (await turnpike.agent(run_id)) ?? (await turnpike.highRiskRun(run_id));
+      if (active === null) throw new RefusalError('INVALID_STATE_TRANSITION');
+      const { state, reason } = await active.cancel(body.reason);
       return { json: { state, reason } };
     },
   }),

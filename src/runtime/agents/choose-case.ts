@@ -6,7 +6,7 @@ import { CaseId } from '../../contract/shapes.js';
 import { usageError } from '../../errors.js';
 import type { Policy } from '../../policy/policy.js';
 import { isCaseRequired } from '../../policy/scope.js';
-import { validateField } from './open-input.js';
+import { AGENT_DEFAULTS, validateField } from './open-input.js';
 
 /** Followed by the id of the root run. No caller can name such a case for a new run. */
 const OWN_CASE = 'case-of-';
@@ -15,15 +15,17 @@ const RESERVED = /^case-of-(?:run|ses)_/;
 /**
  * The case of a new tree. Without one from the caller: null if a lane requires a case, so that policy denies the run
  * (S4-34); else a case of its own, so that no other caller reaches its files (S4-84).
+ * @param lanes those of its agents; undefined: the default lane
  * @throws UsageError for an invalid case, and for the own case of another run
  */
 export function chooseCase(
   root: string,
   given: string | undefined,
-  lanes: readonly string[],
+  lanes: readonly (string | undefined)[],
   { lanes: known }: Pick<Policy, 'lanes'>,
 ): string | null {
-  if (given === undefined) return lanes.some((lane) => isCaseRequired(known.get(lane))) ? null : ownCaseOf(root);
+  if (given === undefined)
+    return lanes.some((lane = AGENT_DEFAULTS.lane) => isCaseRequired(known.get(lane))) ? null : ownCaseOf(root);
   const case_id = validateField('case', CaseId, given);
   if (RESERVED.test(case_id)) throw usageError(`case: ${case_id} is the own case of a run: name another one`);
   return case_id;

@@ -7,7 +7,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { nanoidIds } from '../../../src/adapters/system/nanoid-ids.js';
 import type { Entry, RunCreated } from '../../../src/contract/run/entry.js';
 import type { AgentOptions } from '../../../src/runtime/agents/agent-run.js';
-import { chooseCase, givenCaseOf, isInCase } from '../../../src/runtime/agents/case-choice.js';
+import { chooseCase, givenCaseOf, isInCase } from '../../../src/runtime/agents/choose-case.js';
 import { Bench } from '../../fixtures/bench.js';
 import { service } from '../../fixtures/service.js';
 import { shippedPolicy } from '../../fixtures/shipped-policy.js';
