@@ -1,7 +1,7 @@
 // node test/agents/command-share.mjs FILE [POLICY]: how much of recorded calls a coding policy allows, after a build.
 //
-// FILE    one call a line: `{ tool, command, calls?, agent?, label?, source? }`. Paths are those of the source, so a project
-//         is the folder that most of its absolute paths begin with; it need not exist
+// FILE    one call a line: `{ tool, command, calls?, agent?, label?, source? }`. Paths are those of the source; the
+//         project is the one of the suite, and need not exist
 // POLICY  a folder with lanes.yaml, roles.yaml and actions.yaml; default: the coding template
 
 import { readFileSync } from 'node:fs';

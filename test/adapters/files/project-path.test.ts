@@ -1,4 +1,4 @@
-// Paths of a coding agent as the kernel follows them (0064). The oracle is the kernel: what looks inside must be inside.
+// Paths of a coding agent as the kernel follows them (0064). The oracle is the kernel: what looks inside is inside.
 
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
