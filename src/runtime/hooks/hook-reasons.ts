@@ -26,11 +26,11 @@ export const pendingReason = ({ run_id, step_index }: StepTrace): string =>
       'Go on with other work, and make the same call again later.',
   );
 
-/** What the call rules of the lane allow of a tool. */
+/** What the call rules of the lane allow of a tool without an approval. */
 function allowedBy(policy: Policy, lane_id: string, tool: string): string {
   const lane = policy.lanes.get(lane_id);
-  const rules = (lane?.calls ?? []).filter(({ tools, decision }) => decision !== 'deny' && tools.includes(tool));
-  if (rules.length === 0) return `Lane ${lane_id} allows no call of ${tool}.`;
+  const rules = (lane?.calls ?? []).filter(({ tools, decision }) => decision === 'allow' && tools.includes(tool));
+  if (rules.length === 0) return `Lane ${lane_id} allows no call of ${tool} without an approval.`;
   const allowed = rules.flatMap(({ commands = [], paths = [], hosts = [], names = [] }) => [
     ...commands,
     ...paths,
@@ -39,7 +39,7 @@ function allowedBy(policy: Policy, lane_id: string, tool: string): string {
   ]);
   return allowed.length === 0
     ? `Lane ${lane_id} allows ${tool} within other limits.`
-    : `Lane ${lane_id} allows ${tool} for: ${allowed.join(', ')}.`;
+    : `Lane ${lane_id} allows ${tool} for: ${allowed.join(', ')}, unless another rule denies a part.`;
 }
 
 /** A client that could act without asking. */

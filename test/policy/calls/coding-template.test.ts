@@ -104,3 +104,29 @@ test('0061: the lane lists every tool of coding agents, and its role alone has i
   expect(LANE.allowed_callers.roles).toEqual(['CODING_AGENT']);
   expect(policy.actions.has('CALL_TOOL')).toBe(true);
 });
+
+/** What switches the gate off, or what runs without a hook in the next session. */
+const GATE_FILES = [
+  ...['node_modules/turnpike/dist/src/cli/main.js', 'packages/a/node_modules/turnpike/package.json'],
+  ...['node_modules/.bin/turnpike', 'turnpike.yaml', 'other/policy/lanes.yaml', 'other/pins.json', 'my/policy/x.cedar'],
+  ...['.mcp.json', '.claude/settings.local.json', '.claude/commands/a.md', '.claude/skills/s/SKILL.md'],
+  ...[
+    '.claude/agents/a.md',
+    '.claude/hooks/h.sh',
+    '.codex/config.toml',
+    '.gemini/settings.json',
+    '.gemini/commands/a.toml',
+  ],
+  ...['.opencode/plugin/p.js', 'opencode.jsonc', '.cursor/mcp.json', '.cursor/rules/r.mdc', '.clinerules/hooks/h'],
+  ...['CLAUDE.md', 'docs/CLAUDE.local.md', 'AGENTS.md', 'AGENTS.override.md', 'GEMINI.md', '.git/hooks/post-commit'],
+];
+
+test.each(GATE_FILES)('what is part of the gate is not written: %s', (path) => {
+  for (const spelled of [path, path.toUpperCase(), path.toLowerCase()]) {
+    expect(decided('native.write', { path: spelled, content: contentOf('x') })).toMatch(/^deny (?:settings|secrets)$/);
+    const edits = [{ old: contentOf('a'), new: contentOf('b') }];
+    expect(decided('native.edit', { path: spelled, edits })).toMatch(/^deny (?:settings|secrets)$/);
+    expect(decided('native.patch', { paths: ['a.ts', spelled], patch: contentOf('x') })).toMatch(/^deny /);
+  }
+  expect(decided('native.shell', { command: contentOf(`cp a.ts ${path}`) })).toMatch(/^deny /);
+});

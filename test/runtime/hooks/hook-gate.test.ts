@@ -96,6 +96,8 @@ describe('U-08: a call of a coding agent', () => {
     const said = saidIn(await ask(bash('rm -rf /')));
     expect(said).toMatch(/^deny: .*rule call\.not_allowed, run run_[0-9a-f]{32}\.1, step 1\./);
     expect(said).toContain('git status');
+    // What needs an approval is not listed as allowed.
+    expect(said).not.toContain('git push');
   });
 
   test('is decided once: a repeated event gets the recorded decision', async () => {
