@@ -102,7 +102,7 @@ function snapshotParameters(snapshots: readonly SealedSnapshot[]): readonly unkn
   return [
     snapshots.map(({ append }) => append + 1),
     snapshots.map(({ snapshot }) => snapshot.seq),
-    snapshots.map(({ snapshot }) => snapshot.sha256),
+    snapshots.map(({ snapshot }) => snapshot.mac),
     snapshots.map(({ case_id }) => case_id),
     snapshots.map(({ key_no }) => key_no),
     bytes.at,

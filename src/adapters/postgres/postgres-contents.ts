@@ -82,7 +82,7 @@ export class PostgresContents {
     return {
       tree_id,
       seq: integerOf(row, 'seq', what),
-      sha256: textOf(row, 'sha256', what),
+      mac: textOf(row, 'sha256', what),
       text: opened.toString(),
     };
   }

@@ -285,8 +285,9 @@ export class SqliteWriter {
     return { integrated, blocks, marks: keys, indexed: this.#catchUp.advance(blocks.length + keys.length) };
   }
 
-  #writeSnapshot({ tree_id, seq, sha256, text }: StoredSnapshot): void {
-    this.#saveSnapshot.run(tree_id, seq, sha256, text);
+  /** The column has the name of what earlier versions stored in it. */
+  #writeSnapshot({ tree_id, seq, mac, text }: StoredSnapshot): void {
+    this.#saveSnapshot.run(tree_id, seq, mac, text);
   }
 
   #treeLength(tree_id: string): number {

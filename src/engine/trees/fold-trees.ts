@@ -3,12 +3,11 @@
 import { LedgerError } from '../../errors.js';
 import { Fold, type Difference } from '../../kernel/fold.js';
 import type { Decision } from '../../kernel/decision.js';
-import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
 import { isOfLaterVersion } from '../../kernel/pinned-policy.js';
 import type { Tree } from '../../kernel/tree.js';
 import { requireContent } from '../../ledger/require-content.js';
 import type { EntryWithContent, LedgerStore, StoredSnapshot, TreeEntry } from '../../ports/ledger/ledger-store.js';
-import { restoreFromSnapshot } from './snapshots.js';
+import { restoreFromSnapshot, type FoldOptions } from './snapshots.js';
 
 export interface FoldedTree {
   readonly tree: Tree;
@@ -23,10 +22,10 @@ export interface FoldedTree {
 export async function foldTree(
   store: LedgerStore,
   tree_id: string,
-  interpretation?: Interpretation,
+  options: FoldOptions = {},
   missed?: MissedDecisions,
 ): Promise<FoldedTree | null> {
-  const started = await startFold(store, tree_id, interpretation, missed?.since);
+  const started = await startFold(store, tree_id, options, missed?.since);
   try {
     for await (const storedEntry of store.histories([started.position])) {
       const decision = applyEntry(started.fold, storedEntry);
@@ -69,10 +68,10 @@ export async function foldOn(store: LedgerStore, tree: Tree): Promise<readonly D
 export async function foldTrees(
   store: LedgerStore,
   tree_ids: readonly string[],
-  interpretation?: Interpretation,
+  options: FoldOptions = {},
 ): Promise<readonly FoldedTree[]> {
   const started = new Map<string, StartedFold>();
-  for (const tree_id of tree_ids) started.set(tree_id, await startFold(store, tree_id, interpretation));
+  for (const tree_id of tree_ids) started.set(tree_id, await startFold(store, tree_id, options));
   const folded: FoldedTree[] = [];
   const abandon = (fold: StartedFold): void => {
     started.delete(fold.position.tree_id);
@@ -113,13 +112,13 @@ interface StartedFold {
 async function startFold(
   store: LedgerStore,
   tree_id: string,
-  interpretation?: Interpretation,
+  options: FoldOptions,
   since = Infinity,
 ): Promise<StartedFold> {
-  const found = await restoreFromSnapshot(store, tree_id, interpretation);
+  const found = await restoreFromSnapshot(store, tree_id, options);
   const restored = found !== null && found.snapshot.seq <= since ? found : null;
   if (restored === null) found?.tree.stop();
-  const fold = new Fold(restored?.tree ?? tree_id, interpretation);
+  const fold = new Fold(restored?.tree ?? tree_id, options.interpretation);
   return { fold, snapshot: restored?.snapshot ?? null, position: { tree_id, seq: fold.tree.head.seq } };
 }
 

@@ -1,21 +1,19 @@
 import type { Decision, Timer } from '../../kernel/decision.js';
-import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
 import { Tree } from '../../kernel/tree.js';
 import type { LedgerStore, StoredSnapshot, TreeRecoveryHint } from '../../ports/ledger/ledger-store.js';
 import type { Log } from '../../ports/log.js';
 import { isUnfoldable } from '../failures.js';
 import { foldOn, foldTree, foldTrees, type FoldedTree } from './fold-trees.js';
-import { nextSnapshotSeq, snapshotOf } from './snapshots.js';
+import { nextSnapshotSeq, snapshotOf, type FoldOptions } from './snapshots.js';
 import type { TickObserver } from '../tick/tick-observer.js';
 import type { LoadedTimers } from '../timers.js';
 import { nextRecoveryHint, NEW_TREE_RECOVERY_HINT, type KnownRecoveryHint } from './recovery-hint.js';
 
 export const LIVE_TREES_MAX = 1_024;
 
-export interface LiveTreesOptions {
+export interface LiveTreesOptions extends FoldOptions {
   /** Called with a tree before it is evicted. */
   readonly onEvict?: ((tree: Tree) => void) | undefined;
-  readonly interpretation?: Interpretation | undefined;
   /** The stored lengths of trees. Absent if no other worker extends them. */
   readonly treeLengths?: ((tree_ids: readonly string[]) => Promise<readonly number[]>) | undefined;
   readonly observer?: Pick<TickObserver, 'now' | 'onFolded'> | undefined;
@@ -67,7 +65,7 @@ export class LiveTrees {
     const loaded = this.getLoaded(tree_id);
     if (loaded !== null) return loaded;
     const since = this.#options.observer?.now() ?? 0;
-    const folded = await foldTree(this.#store, tree_id, this.#options.interpretation);
+    const folded = await foldTree(this.#store, tree_id, this.#options);
     if (folded === null) return null;
     this.#options.observer?.onFolded(1, since);
     return this.#addFolded(folded);
@@ -80,7 +78,7 @@ export class LiveTrees {
   async load(tree_ids: readonly string[]): Promise<void> {
     const missing = tree_ids.filter((tree_id) => !this.#trees.has(tree_id));
     const since = this.#options.observer?.now() ?? 0;
-    const found = await foldTrees(this.#store, missing, this.#options.interpretation);
+    const found = await foldTrees(this.#store, missing, this.#options);
     if (found.length > 0) this.#options.observer?.onFolded(found.length, since);
     for (const folded of found) this.#addFolded(folded);
   }
@@ -92,7 +90,7 @@ export class LiveTrees {
   async foldAgain(tree_id: string, since: number): Promise<readonly Decision[]> {
     this.drop(tree_id);
     const decisions: Decision[] = [];
-    const folded = await foldTree(this.#store, tree_id, this.#options.interpretation, { since, decisions });
+    const folded = await foldTree(this.#store, tree_id, this.#options, { since, decisions });
     if (folded !== null) this.#addFolded(folded);
     return decisions;
   }
@@ -168,8 +166,9 @@ export class LiveTrees {
 
   /** A snapshot if the tree has grown enough since its last one, to commit with its next entries; else null. */
   dueSnapshot(tree: Tree): StoredSnapshot | null {
-    if (tree.head.seq < (this.#due.get(tree.tree_id) ?? this.#snapshotEntries)) return null;
-    const snapshot = snapshotOf(tree);
+    const { key } = this.#options;
+    if (key === undefined || tree.head.seq < (this.#due.get(tree.tree_id) ?? this.#snapshotEntries)) return null;
+    const snapshot = snapshotOf(tree, key);
     this.#due.set(tree.tree_id, nextSnapshotSeq(snapshot, this.#snapshotEntries));
     return snapshot;
   }

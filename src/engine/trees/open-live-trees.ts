@@ -7,7 +7,7 @@ export function openLiveTrees(parts: EngineParts, treeLengths: LiveTreesOptions[
   const { store, liveTreesMax = LIVE_TREES_MAX, snapshotEntries = SNAPSHOT_ENTRIES, interpretation } = parts;
   return new LiveTrees(store, liveTreesMax, snapshotEntries, {
     onEvict: (tree) => parts.commitObserver?.onEvict(tree),
-    interpretation,
+    ...{ interpretation, key: parts.secrets },
     treeLengths,
     observer: parts.tickObserver,
   });

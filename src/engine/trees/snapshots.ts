@@ -1,11 +1,15 @@
 // Kernel snapshots (D16): the state of a long tree, so that loading it need not begin at its first entry. They are a
-// cache: a missing, damaged or foreign snapshot costs only time.
+// cache: a missing, damaged, foreign or forged snapshot costs only time. The database could be written by others, so each
+// snapshot is authenticated under a key that the database does not have, and names the entry before it. An older one of
+// the same tree is as good as the newest: folding goes on with the entries after it.
 
+import { timingSafeEqual } from 'node:crypto';
 import { sha256 } from '../../contract/hash.js';
 import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
 import { restoreTree, type Tree, type TreeSnapshot } from '../../kernel/tree.js';
 import { requireContent } from '../../ledger/require-content.js';
 import type { LedgerStore, StoredSnapshot, TreeEntry } from '../../ports/ledger/ledger-store.js';
+import type { Secrets } from '../../ports/secrets.js';
 
 /** Minimum entries between two snapshots of a tree: two dozen reads, which fold in a few milliseconds. */
 export const SNAPSHOT_ENTRIES = 192;
@@ -14,9 +18,20 @@ const SNAPSHOT_ENTRIES_MAX = 2_048;
 /** Larger snapshots cost more to write: each 1,024 characters add one entry to the distance. */
 const CHARS_PER_ENTRY = 1_024;
 
-export function snapshotOf(tree: Tree): StoredSnapshot {
+/** Computes the MACs of snapshots. */
+export type SnapshotKey = Pick<Secrets, 'computeMac'>;
+
+export function snapshotOf(tree: Tree, key: SnapshotKey): StoredSnapshot {
   const text = JSON.stringify(tree.snapshot());
-  return { tree_id: tree.tree_id, seq: tree.head.seq, text, sha256: sha256(text) };
+  return { tree_id: tree.tree_id, seq: tree.head.seq, text, mac: macOf(text, key).toString('hex') };
+}
+
+/** The text names its tree, its place and the hash of the entry before it. */
+const macOf = (text: string, key: SnapshotKey): Buffer => key.computeMac('tree_snapshot', [sha256(text)]);
+
+function isAuthentic({ text, mac }: StoredSnapshot, key: SnapshotKey): boolean {
+  const [expected, found] = [macOf(text, key), Buffer.from(mac, 'hex')];
+  return expected.length === found.length && timingSafeEqual(expected, found);
 }
 
 /** The seq of the tree at which the next snapshot is due. */
@@ -25,21 +40,30 @@ export function nextSnapshotSeq({ seq, text }: Pick<StoredSnapshot, 'seq' | 'tex
   return seq + distance;
 }
 
+/** How trees are folded. */
+export interface FoldOptions {
+  readonly interpretation?: Interpretation | undefined;
+  /** Without it, folds begin at the first entry. */
+  readonly key?: SnapshotKey | undefined;
+}
+
 /** A restored tree and its snapshot. */
 export interface RestoredTree {
   readonly tree: Tree;
   readonly snapshot: StoredSnapshot;
 }
 
-/** Restores a tree from its snapshot; null if no snapshot belongs to the recorded tree. */
+/** Restores a tree from its snapshot; null if no authentic snapshot belongs to the recorded tree. */
 export async function restoreFromSnapshot(
   store: LedgerStore,
   tree_id: string,
-  interpretation?: Interpretation,
+  { interpretation, key }: FoldOptions,
 ): Promise<RestoredTree | null> {
+  // Without the key, nothing shows who has made a snapshot.
+  if (key === undefined) return null;
   try {
     const stored = await store.snapshots.load(tree_id);
-    if (stored === null || sha256(stored.text) !== stored.sha256) return null;
+    if (stored === null || !isAuthentic(stored, key)) return null;
     const snapshot = JSON.parse(stored.text) as TreeSnapshot;
     const last = await readEntryAt(store, tree_id, stored.seq - 1);
     const first = await readEntryAt(store, tree_id, 0);

@@ -67,8 +67,8 @@ export interface StoredSnapshot {
   readonly tree_id: string;
   readonly seq: number;
   readonly text: string;
-  /** SHA-256 of the text. */
-  readonly sha256: string;
+  /** Authenticates the text under a key that the store does not have. The store only keeps it. */
+  readonly mac: string;
 }
 
 /** What one transaction writes: all of it or nothing. It has at most one append for each tree. */

@@ -34,7 +34,7 @@ afterAll(() => server?.stop());
     scribe = await scribeOf(store);
     const text = 'state of a tree';
     await scribe.write(store, [opening(A), ...CONTENTS.map((bytes) => answered(A, content('result', bytes)))], {
-      snapshots: [{ tree_id: A, seq: 1, text, sha256: sha256(text) }],
+      snapshots: [{ tree_id: A, seq: 1, text, mac: sha256(text) }],
     });
   });
   afterEach(async () => {

@@ -36,7 +36,7 @@ afterAll(() => server?.stop());
     await scribe.write(store, [opening(A), ...stepOf(A), answered(A, LARGE)], {
       proposals: [mark(1)],
       inputs: [{ tree_id: A, input_id: 'mine', seq: 1 }],
-      snapshots: [{ tree_id: A, seq: 1, text, sha256: sha256(text) }],
+      snapshots: [{ tree_id: A, seq: 1, text, mac: sha256(text) }],
     });
     return { store, scribe };
   };

@@ -3,6 +3,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import Database from 'better-sqlite3';
 import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.js';
 import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
 import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
@@ -10,9 +11,12 @@ import { createSqliteStore, openSqliteStore } from '../../../src/adapters/sqlite
 import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import { sha256 } from '../../../src/contract/hash.js';
 import type { Batch, LedgerStore, StoredSnapshot } from '../../../src/ports/ledger/ledger-store.js';
+import { keyFolder } from '../../../src/runtime/home/home-paths.js';
 import { openTurnpikeIn, type Turnpike } from '../../../src/runtime/turnpike.js';
 import { countedIds } from '../../fixtures/bench.js';
+import { sized } from '../../fixtures/campaign.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
+import { random } from '../../fixtures/random.js';
 import { FaultyStore } from '../../fixtures/faulty-store.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { proposal } from '../../fixtures/tree.js';
@@ -23,7 +27,7 @@ const EVERY = 16;
 let folder: string;
 beforeEach(() => {
   folder = tempFolder('snapshots');
-  mkdirSync(join(folder, 'sandbox'));
+  for (const part of ['sandbox', 'keys']) mkdirSync(join(folder, part), { mode: 0o700 });
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -45,10 +49,19 @@ class CountingStore extends FaultyStore {
   }
 }
 
-const open = async (store: LedgerStore, snapshotEntries = EVERY): Promise<Turnpike> =>
+const open = async (store: LedgerStore, snapshotEntries = EVERY, liveTreesMax = 1_024): Promise<Turnpike> =>
   openTurnpikeIn(
-    { home: null, store, anchor: memoryHeadStore(await store.head()), snapshotEntries },
-    { store, sandbox: join(folder, 'sandbox'), clock: new ManualClock(), ids: countedIds(), log: winstonLog('silent') },
+    {
+      home: null,
+      keys: keyFolder(join(folder, 'keys')),
+      store,
+      anchor: memoryHeadStore(await store.head()),
+      snapshotEntries,
+    },
+    {
+      ...{ store, sandbox: join(folder, 'sandbox'), clock: new ManualClock(), ids: countedIds() },
+      ...{ log: winstonLog('silent'), liveTreesMax },
+    },
   );
 
 /** A remote agent that outlives its callers: one process proposes and ends, and the next one continues. */
@@ -123,7 +136,8 @@ test('D16: loading a tree reads the entries after its snapshot; the next snapsho
 const agentOf = (state: MemoryState): string => `${[...state.snapshots.keys()][0] ?? ''}.1`;
 
 const BAD: Readonly<Record<string, (snapshot: StoredSnapshot) => StoredSnapshot>> = {
-  'whose text does not match its hash': (snapshot) => ({
+  'without its MAC': (snapshot) => ({ ...snapshot, mac: '' }),
+  'whose text does not match its MAC': (snapshot) => ({
     ...snapshot,
     text: snapshot.text.replace('"steps":', '"steps":9'),
   }),
@@ -140,11 +154,8 @@ const BAD: Readonly<Record<string, (snapshot: StoredSnapshot) => StoredSnapshot>
     seq: 9_999,
   }),
 };
-const sealed = (snapshot: StoredSnapshot, text: string): StoredSnapshot => ({
-  ...snapshot,
-  text,
-  sha256: sha256(text),
-});
+/** As one can who writes the database, and has no key. */
+const sealed = (snapshot: StoredSnapshot, text: string): StoredSnapshot => ({ ...snapshot, text, mac: sha256(text) });
 
 test.each(Object.keys(BAD))('D16: a snapshot %s is ignored: the tree is folded from its first entry', async (name) => {
   const state = new MemoryState();
@@ -167,6 +178,101 @@ test('D16: the SQLite store stores them, one per tree', async () => {
   let tree: { readonly tree_id: string } | null = null;
   for await (const each of store.trees()) tree = each;
   const snapshot = await store.snapshots.load(tree?.tree_id ?? '');
-  expect(snapshot?.sha256).toBe(sha256(snapshot?.text ?? ''));
+  expect(snapshot?.mac).toMatch(/^[0-9a-f]{64}$/);
   await store.close();
 });
+
+// The red team's attack: whoever can write the database gives a run what its ledger has not.
+
+/** Every place of a value in a JSON text, as its path. */
+function* leavesOf(value: unknown, path: readonly (string | number)[] = []): Generator<readonly (string | number)[]> {
+  if (typeof value !== 'object' || value === null) yield path;
+  else for (const [key, inner] of Object.entries(value)) yield* leavesOf(inner, [...path, key]);
+}
+
+/** The text with one value changed. */
+function withChange(text: string, draw: () => number): string {
+  const root = JSON.parse(text) as Record<string, unknown>;
+  const leaves = [...leavesOf(root)].filter(([first]) => !['tree_id', 'seq', 'prev'].includes(String(first)));
+  const path = leaves[Math.floor(draw() * leaves.length)] ?? [];
+  const parent = path
+    .slice(0, -1)
+    .reduce<Record<string, unknown>>((at, key) => at[key] as Record<string, unknown>, root);
+  const key = path.at(-1) ?? '';
+  const value = parent[key];
+  if (typeof value === 'number') parent[key] = value + 1;
+  else if (typeof value === 'boolean') parent[key] = !value;
+  else parent[key] = typeof value === 'string' ? `${value}1` : 1;
+  return JSON.stringify(root);
+}
+
+const FORGERIES = sized(6, 100);
+
+/** A store, and how one who writes its database changes the rows of snapshots. */
+interface ForgedStore {
+  open(): LedgerStore;
+  forge(change: (snapshot: StoredSnapshot) => StoredSnapshot): void;
+}
+
+function memoryPlace(): ForgedStore {
+  const state = new MemoryState();
+  return {
+    open: () => memoryStore({ state }),
+    forge: (change) => {
+      for (const [tree_id, snapshot] of state.snapshots) state.snapshots.set(tree_id, change(snapshot));
+    },
+  };
+}
+
+function sqlitePlace(number: number): ForgedStore {
+  const at = { file: join(folder, `forged-${number}.db`), artifactsDir: join(folder, `artifacts-${number}`) };
+  void createSqliteStore(at).close();
+  return {
+    open: () => openSqliteStore(at),
+    forge: (change) => {
+      const db = new Database(at.file);
+      for (const row of db.prepare('SELECT tree_id, seq, text, sha256 AS mac FROM snapshots').all()) {
+        const { tree_id, seq, text, mac } = change(row as StoredSnapshot);
+        db.prepare('UPDATE snapshots SET seq = ?, text = ?, sha256 = ? WHERE tree_id = ?').run(seq, text, mac, tree_id);
+      }
+      db.close();
+    },
+  };
+}
+
+test.each([
+  ['memory', memoryPlace],
+  ['SQLite', sqlitePlace],
+] as const)(
+  'D16: no forged row of a snapshot changes a decision, at a start and while the gate runs, %s',
+  async (_kind, place) => {
+    const draw = random(16);
+    for (let forgery = 0; forgery < FORGERIES; forgery += 1) {
+      const forged = place(forgery);
+      let older: StoredSnapshot | null = null;
+      const change = (snapshot: StoredSnapshot): StoredSnapshot => {
+        const kept = (older ??= snapshot);
+        // An older row that was valid, or one with another value and a hash of its own.
+        return forgery % 4 === 0 ? kept : sealed(snapshot, withChange(snapshot.text, draw));
+      };
+      // Every other gate has no tree in memory, so that it restores one for each step.
+      const liveTreesMax = forgery % 2 === 0 ? 0 : 1_024;
+      const list = (turnpike: Turnpike, run_id: string) =>
+        turnpike.submit(run_id, JSON.stringify(proposal('LIST_FILES', { path: '/sandbox/' })));
+      const turnpike = await open(forged.open(), EVERY, liveTreesMax);
+      const { run_id } = await turnpike.startAgent({ link: 'remote' });
+      for (let step = 0; step < STEPS / 2; step += 1) {
+        expect(await list(turnpike, run_id)).toMatchObject({ outcome: 'SUCCESS' });
+        if (step > STEPS / 4) forged.forge(change);
+      }
+      await turnpike.close();
+      forged.forge(change);
+      const next = await open(forged.open(), EVERY, liveTreesMax);
+      expect(await list(next, run_id)).toMatchObject({ outcome: 'SUCCESS' });
+      // The replay folds the entries alone.
+      expect(await next.replay()).toMatchObject({ ok: true });
+      await next.close();
+    }
+  },
+  600_000,
+);
