@@ -1,6 +1,7 @@
 import { LedgerError } from '../../errors.js';
 import type { InputMark, LedgerStore, MarkKey, ProposalKey, ProposalMark } from '../../ports/ledger/ledger-store.js';
 import type { Tree } from '../../kernel/tree.js';
+import { checkedMarks } from '../trees/checked-marks.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import type { QueuedInput } from './input-outcome.js';
 
@@ -16,7 +17,7 @@ interface MarkQuery {
  * for trees that must be folded first to find the ids of their proposals.
  */
 export class MarkLookup {
-  readonly #store: Pick<LedgerStore, 'marks'>;
+  readonly #store: Pick<LedgerStore, 'marks' | 'tree'>;
   readonly #trees: LiveTrees;
   readonly #inputs = new Map<QueuedInput, InputMark>();
   /** Null for an invalid proposal, which has no id. */
@@ -25,7 +26,7 @@ export class MarkLookup {
   /** Errors that prevented the lookup of an input's marks. */
   readonly #failed = new Map<QueuedInput, unknown>();
 
-  constructor(store: Pick<LedgerStore, 'marks'>, trees: LiveTrees) {
+  constructor(store: Pick<LedgerStore, 'marks' | 'tree'>, trees: LiveTrees) {
     this.#store = store;
     this.#trees = trees;
   }
@@ -118,7 +119,10 @@ export class MarkLookup {
 
   async #find(queries: readonly MarkQuery[]): Promise<void> {
     if (queries.length === 0) return;
-    const marks = await this.#store.marks(queries.map(({ key }) => key));
+    const marks = await checkedMarks(
+      this.#store,
+      queries.map(({ key }) => key),
+    );
     for (const [index, { onFound }] of queries.entries()) onFound(marks[index] ?? null);
   }
 }

@@ -1,7 +1,7 @@
 // Kernel snapshots (D16): the state of a long tree, so that loading it need not begin at its first entry. They are a
-// cache: a missing, damaged, foreign or forged snapshot costs only time. The database could be written by others, so each
-// snapshot is authenticated under a key that the database does not have, and names the entry before it. An older one of
-// the same tree is as good as the newest: folding goes on with the entries after it.
+// cache: a missing, damaged, foreign or forged snapshot costs only time. The database could be written by others, so
+// each snapshot is authenticated under a key that the database does not have, and names the entry before it. An older
+// one of the same tree is as good as the newest: folding goes on with the entries after it.
 
 import { timingSafeEqual } from 'node:crypto';
 import { sha256 } from '../../contract/hash.js';

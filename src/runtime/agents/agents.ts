@@ -4,6 +4,7 @@ import type { RunTermination, Reply } from '../../../machines/emission.js';
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import type { StepResponse } from '../../contract/run/response.js';
 import type { SubmissionResult, EngineListener, NewInput, TreeEngine } from '../../engine/tree-engine.js';
+import { checkedMarks } from '../../engine/trees/checked-marks.js';
 import type { CompletedStep } from '../../engine/trees/completed-step.js';
 import { IntegrationError, InvariantError, LedgerError, RunError } from '../../errors.js';
 import type { KnownRun, Tree } from '../../kernel/tree.js';
@@ -320,14 +321,8 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     reply.promise.catch(() => undefined);
     this.#options.telemetry.startStep(live.run.context, trace);
     try {
-      const input: NewInput = {
-        kind: 'proposal',
-        run_id,
-        input_id,
-        payload,
-        tokens: tokens ?? null,
-        ...promptNote.refers,
-      };
+      const request = { kind: 'proposal', run_id, input_id, payload, tokens: tokens ?? null } as const;
+      const input: NewInput = { ...request, ...promptNote.refers };
       const materials = [content, ...promptNote.materials];
       const { refused, repeat_of } = await this.#submit(tree_id, input, materials, inputId !== undefined);
       if (repeat_of !== null) return await this.#recall(run_id, repeat_of, bytes, options);
@@ -352,7 +347,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   }
 
   async #findMark(run_id: string, inputId: string | undefined): Promise<{ readonly seq: number } | null> {
-    return (await this.#options.store.marks(inputKeysOf(rootRunIdOf(run_id), inputId))).find(Boolean) ?? null;
+    return (await checkedMarks(this.#options.store, inputKeysOf(rootRunIdOf(run_id), inputId))).find(Boolean) ?? null;
   }
 
   /** The response to the proposal at `seq`, once its step has ended. @throws RunError IDEMPOTENCY_CONFLICT */

@@ -57,7 +57,7 @@ export function contentContract(bench: Bench): void {
       answered(A, large),
       answered(A, content('result', 'gone', 'case-2')),
     ];
-    const snapshot = { tree_id: A, seq: 4, text: 'holds it too', sha256: sha256('') };
+    const snapshot = { tree_id: A, seq: 4, text: 'holds it too', mac: sha256('') };
     await bench.scribe.write(bench.store, drafts, { snapshots: [snapshot] });
     expect(await bench.store.snapshots.load(A)).toEqual(snapshot);
     const erasure = { case_id: 'case-1', tree_ids: [A], at: '2026-01-01T00:00:00.000Z', by: 'somebody' };

@@ -250,7 +250,7 @@ afterAll(() => server?.stop());
       const { store } = await lay();
       await tamper(`UPDATE snapshots SET bytes = 'forged'`);
       const found = await store.snapshots.load(A);
-      expect(found === null ? null : sha256(found.text) === found.sha256).not.toBe(true);
+      expect(found === null ? null : sha256(found.text) === found.mac).not.toBe(true);
     });
   });
 

@@ -260,7 +260,7 @@ test.each([
       const list = (turnpike: Turnpike, run_id: string) =>
         turnpike.submit(run_id, JSON.stringify(proposal('LIST_FILES', { path: '/sandbox/' })));
       const turnpike = await open(forged.open(), EVERY, liveTreesMax);
-      const { run_id } = await turnpike.startAgent({ link: 'remote' });
+      const { run_id } = await turnpike.startAgent({ link: 'remote', case: 'case-local' });
       for (let step = 0; step < STEPS / 2; step += 1) {
         expect(await list(turnpike, run_id)).toMatchObject({ outcome: 'SUCCESS' });
         if (step > STEPS / 4) forged.forge(change);

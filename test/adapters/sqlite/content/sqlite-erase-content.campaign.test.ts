@@ -46,7 +46,7 @@ describe('D14: an erasure in a SQLite ledger', () => {
   };
 
   test('changes nothing while a reader blocks the truncation of the WAL, and can be repeated', async () => {
-    const snapshot = { tree_id: A, seq: 3, text: SECRET, sha256: sha256(SECRET) };
+    const snapshot = { tree_id: A, seq: 3, text: SECRET, mac: sha256(SECRET) };
     await scribe.write(store, [audited(A)], { snapshots: [snapshot] });
     const reader = new Database(at.file, { readonly: true });
     reader.exec('BEGIN');

@@ -1,0 +1,60 @@
+// Marks decide which request is a repeat, and which step answers it. They are rows beside the entries, so each mark
+// that is found is compared with the entry that it names.
+
+import { LedgerError } from '../../errors.js';
+import type {
+  InputMark,
+  LedgerStore,
+  MarkKey,
+  MarkOf,
+  ProposalMark,
+  TreeEntry,
+} from '../../ports/ledger/ledger-store.js';
+
+/** What a mark says of its entry. */
+interface MarkedInput {
+  readonly kind?: unknown;
+  readonly input_id?: unknown;
+  readonly run_id?: unknown;
+  readonly payload?: { readonly hash_sha256?: unknown };
+}
+
+/** As `LedgerStore.marks`. @throws LedgerError LEDGER_TAMPERED for a mark that differs from its entry */
+export async function checkedMarks<Key extends MarkKey>(
+  store: Pick<LedgerStore, 'marks' | 'tree'>,
+  keys: readonly Key[],
+): Promise<readonly (MarkOf<Key> | null)[]> {
+  const marks = await store.marks(keys);
+  for (const mark of marks) if (mark !== null) await checkMark(store, mark);
+  return marks;
+}
+
+async function checkMark(store: Pick<LedgerStore, 'tree'>, mark: InputMark | ProposalMark): Promise<void> {
+  const tree_id = 'input_id' in mark ? mark.tree_id : (mark.root_run_id.split('.', 1)[0] ?? '');
+  const entry = await readEntry(store, tree_id, mark.seq);
+  if (entry === 'archived') return;
+  const input = entry === null || entry.type !== 'input' ? {} : bodyOf(entry);
+  if ('input_id' in mark ? input.input_id === mark.input_id : isProposalOf(input, mark)) return;
+  const message = `a mark of ${tree_id} names entry ${mark.seq}, which is of another request: run \`turnpike ledger verify\``;
+  throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+}
+
+const isProposalOf = ({ kind, run_id, payload }: MarkedInput, mark: ProposalMark): boolean =>
+  kind === 'proposal' && run_id === mark.run_id && payload?.hash_sha256 === mark.payload_sha256;
+
+const bodyOf = ({ text }: TreeEntry): MarkedInput => (JSON.parse(text) as { readonly body: MarkedInput }).body;
+
+/** The marks of archived trees stay, and their entries are in files. */
+async function readEntry(
+  store: Pick<LedgerStore, 'tree'>,
+  tree_id: string,
+  seq: number,
+): Promise<TreeEntry | 'archived' | null> {
+  try {
+    for await (const entry of store.tree(tree_id, seq)) return entry;
+    return null;
+  } catch (error) {
+    if (error instanceof LedgerError && error.code === 'LEDGER_ARCHIVED') return 'archived';
+    throw error;
+  }
+}
