@@ -1,4 +1,4 @@
-// Marks decide which request is a repeat, and which step answers it. They are rows beside the entries, so each mark
+// Marks decide which request is a repeat, and which step answers it. They are rows next to the entries, so each mark
 // that is found is compared with the entry that it names.
 
 import { LedgerError } from '../../errors.js';

@@ -182,7 +182,7 @@ test('D16: the SQLite store stores them, one per tree', async () => {
   await store.close();
 });
 
-// The red team's attack: whoever can write the database gives a run what its ledger has not.
+// An attacker who can write the database tries to give a run what its ledger does not have.
 
 /** Every place of a value in a JSON text, as its path. */
 function* leavesOf(value: unknown, path: readonly (string | number)[] = []): Generator<readonly (string | number)[]> {
