@@ -131,6 +131,13 @@ describe('S4-73: a lane configures the search', () => {
     expect(found('Ring 030 901820 first.', { countries: ['DE'] })).toEqual(['phone']);
   });
 
+  test('the written form of a phone number is found, also of one that is not in use', () => {
+    for (const text of ['(555) 123-4567', '(555)123.4567', 'Ring (555) 123 4567 first.']) {
+      expect(found(text)).toEqual(['phone']);
+    }
+    for (const text of ['(555) 123-45678', '(5555) 123-4567', 'Section (555) 12-4567']) expect(found(text)).toEqual([]);
+  });
+
   test('a record with too much text counts as embedded text', () => {
     expect(found('a '.repeat(RECORD_CHARS_MAX / 2))).toEqual(['passage']);
   });
