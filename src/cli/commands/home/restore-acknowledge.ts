@@ -1,11 +1,24 @@
 import { acknowledgeRestores, openEngine, unconfirmedGrants } from '../../../runtime/home/backup/record-restore.js';
 import { openHead, openHome, type HomePaths, type HomeStores } from '../../../runtime/home/home.js';
 import { lockFolder } from '../../../adapters/sqlite/writer-lock.js';
-import type { CliCommand } from '../../command.js';
+import type { CliCommand, CommandArguments } from '../../command.js';
 import type { Io } from '../../io.js';
-import type { RestoredGrants } from '../../../runtime/home/backup/restored-grants.js';
-import { homeOf } from '../../options/folders.js';
-import { PERSON_OPTIONS, requireOption } from '../../options/person-options.js';
+import {
+  checkConfirmed,
+  type ConfirmedGrants,
+  type RestoredGrants,
+} from '../../../runtime/home/backup/restored-grants.js';
+import { policySource } from '../../../adapters/policy/policy-source.js';
+import { nanoidIds } from '../../../adapters/system/nanoid-ids.js';
+import { systemClock } from '../../../adapters/system/system-clock.js';
+import { createCatalogue } from '../../../contract/policy/catalogue.js';
+import { readRestoreHistory } from '../../../engine/suspension.js';
+import type { TreeEngine } from '../../../engine/tree-engine.js';
+import { registrationsInLedger } from '../../../runtime/effects/ledger-registrations.js';
+import { executeGoverned, type Operator } from '../../../runtime/operator/operator-acts.js';
+import { PolicyCache } from '../../../runtime/policy-cache.js';
+import { configuredRegistrations, findContractFolder, homeOf } from '../../options/folders.js';
+import { OPERATOR_OPTIONS, parseOperator } from '../../options/person-options.js';
 import { findSharedHome, openSharedStore, STORE_OPTION, type SharedHome } from '../../store/shared-home.js';
 import { commandUsageError } from '../../arguments.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
@@ -17,7 +30,7 @@ export const restoreAcknowledge: CliCommand = {
   summary: 'Acknowledge a restore: effects are executed again',
   operands: { usage: '', min: 0, max: 0 },
   options: [
-    ...PERSON_OPTIONS.filter(({ name }) => name === 'actor'),
+    ...OPERATOR_OPTIONS,
     { name: 'yes', help: 'confirm: the effects that may have happened after the backup were checked' },
     { name: 'approval', value: 'DIGEST', multiple: true, help: 'confirm a restored approval: it may be used' },
     { name: 'counter', value: 'NAME', multiple: true, help: 'confirm a restored counter: what it allows may happen' },
@@ -27,10 +40,11 @@ export const restoreAcknowledge: CliCommand = {
     'First find out what happened after the backup: in the systems that tools and records reach, and in the sandbox. A',
     'caller that repeats a request of the lost entries executes it again, because the ledger does not know its',
     'idempotency key any more. No other process may have the home directory open. The command shows each approval that',
-    'was restored unused and each counter with its restored values, and does nothing until each is confirmed.',
+    'was restored unused and each counter with its restored values, and does nothing until each is confirmed. Policy',
+    'decides too: conditions of the action "restore", an approval for restore, and the lanes that list ledger.restore.',
   ],
   async run(args, io) {
-    const actor = requireOption(restoreAcknowledge, args, 'actor');
+    const operator = parseOperator(restoreAcknowledge, args);
     if (!args.flag('yes'))
       throw commandUsageError(restoreAcknowledge, 'effects can happen a second time after this: confirm with --yes');
     const confirmed = { approvals: [...args.list('approval')], counters: [...args.list('counter')] };
@@ -40,8 +54,10 @@ export const restoreAcknowledge: CliCommand = {
     const engine = openEngine(ledger.store, ledger.anchor, io.log);
     try {
       await engine.start();
-      await showGrants(await unconfirmedGrants(ledger.store), io);
-      const trees = await acknowledgeRestores(engine, ledger.store, actor, confirmed);
+      const grants = await unconfirmedGrants(ledger.store);
+      await showGrants(grants, io);
+      if (grants !== null) checkConfirmed(grants, confirmed);
+      const trees = await acknowledge(ledger, engine, { operator, confirmed }, { args, io });
       const text =
         trees.length === 0
           ? 'no restore waits to be acknowledged'
@@ -56,6 +72,25 @@ export const restoreAcknowledge: CliCommand = {
     }
   },
 };
+
+/** Policy decides first, whether the ledger may execute effects again. */
+async function acknowledge(
+  { store }: OpenedLedger,
+  engine: TreeEngine,
+  { operator, confirmed }: { readonly operator: Operator; readonly confirmed: ConfirmedGrants },
+  { args, io }: { readonly args: CommandArguments; readonly io: Io },
+): Promise<readonly string[]> {
+  const { unacknowledged } = await readRestoreHistory(store);
+  if (unacknowledged === null) return [];
+  const registrations = (await configuredRegistrations(args, io)) ?? (await registrationsInLedger(store));
+  const source = policySource(findContractFolder(args, io).path);
+  const policyCache = new PolicyCache(source, systemClock(), createCatalogue(registrations));
+  const details = { restore: unacknowledged, approvals: confirmed.approvals, counters: confirmed.counters };
+  const request = { action: 'RESTORE_LEDGER', cases: [], details } as const;
+  return executeGoverned({ engine, store, policyCache, ids: nanoidIds() }, operator, request, () =>
+    acknowledgeRestores(engine, store, operator.actor, confirmed),
+  );
+}
 
 /** On the error output: the result is for programs. */
 async function showGrants(grants: RestoredGrants | null, { stderr }: Io): Promise<void> {
