@@ -2,7 +2,7 @@
 // Incremental: build/mutation/incremental.json has the results of unchanged code and tests.
 
 export default {
-  mutate: ['src/step/**/*.ts', 'src/policy/**/*.ts', 'machines/**/*.ts'],
+  mutate: ['src/contract/json/**/*.ts', 'src/step/**/*.ts', 'src/policy/**/*.ts', 'machines/**/*.ts'],
   testRunner: 'bundle',
   plugins: ['./test/mutation/runner.mjs'],
   coverageAnalysis: 'perTest',

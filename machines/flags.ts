@@ -14,6 +14,7 @@ import {
   CASE_KEY_ROTATIONS,
   COMPARED_LOOKS,
   COMPARED_PERSONS,
+  COMPARED_PRINCIPALS,
   CONDITIONS,
   EXACT_CALLS,
   EXACT_NUMBERS,
@@ -172,6 +173,14 @@ export const FLAGS: readonly Flag[] = [
       'The output of a run that has written a record is a reference to that record, with its kind and the proposal that ' +
       'contains it (S4-61), and a report to a paused session is refused (S3). Before, the output was the result of the ' +
       'write, which was the same for every record, and the report had no effect, and the answer did not say so.',
+  },
+  {
+    number: COMPARED_PRINCIPALS,
+    what:
+      'Conditions and counters over an actor compare persons as votes do (C87), decision points get the person, and one ' +
+      'is asked about each path of an action. A condition fails that reads a scope value of which only the hash is ' +
+      'recorded. Before, the name was compared as written, and decision points were asked about the first path. A tree ' +
+      'without conditions and decision points does not have this flag.',
   },
   {
     number: EXACT_CALLS,

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { parseOwnJson } from '../contract/json/own-json.js';
 import type { Chart } from '../contract/inspection/inspection.js';
 
 /** The charts of this version's machines, by hash, with the layouts that the build computed. Empty before a build. */
@@ -6,6 +7,6 @@ export function readShippedCharts(): ReadonlyMap<string, Chart> {
   const candidates = ['../../charts.json', '../../dist/charts.json'].map((path) => new URL(path, import.meta.url));
   const found = candidates.find((url) => existsSync(url));
   if (found === undefined) return new Map();
-  const charts = JSON.parse(readFileSync(found, 'utf8')) as readonly Chart[];
+  const charts = parseOwnJson(readFileSync(found, 'utf8')) as readonly Chart[];
   return new Map(charts.map((chart) => [chart.hash, chart]));
 }

@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 import { usageError } from '../errors.js';
-import { scanJson } from '../step/scan-json.js';
+import { scanJson } from '../contract/json/scan-json.js';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';

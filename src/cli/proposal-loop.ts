@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { parseOwnJson } from '../contract/json/own-json.js';
 import { RunError } from '../errors.js';
 import type { AgentRun, RunEnding } from '../runtime/agents/agent-run.js';
 import { OutputClosedError, type Io } from './io.js';
@@ -120,7 +121,7 @@ export class ProposalLoop {
 
 /** Responses come from this platform, so they parse as JSON. */
 function outcomeOf(response: string): string {
-  const { outcome, decision } = JSON.parse(response) as { readonly outcome?: string; readonly decision?: string };
+  const { outcome, decision } = parseOwnJson(response) as { readonly outcome?: string; readonly decision?: string };
   return outcome ?? decision ?? 'unknown';
 }
 

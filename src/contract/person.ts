@@ -6,6 +6,9 @@ import { COMPARED_LOOKS } from './policy/flags.js';
 import { Actor, closed } from './shapes.js';
 
 const ComparableName = Type.String({ minLength: 1, maxLength: 4_096 });
+/** More spellings of one name than a policy needs. */
+export const POLICY_NAMES_MAX = 64;
+const PolicyNames = Type.Array(ComparableName, { minItems: 1, maxItems: POLICY_NAMES_MAX });
 
 /** A name in the form in which it is compared. Computed outside the kernel, from the tables of one Unicode version. */
 export const Person = Type.Object(
@@ -19,6 +22,10 @@ export const Person = Type.Object(
      * separated by spaces. Absent in trees without behaviour flag 13.
      */
     looks: Type.Optional(Type.Array(ComparableName, { minItems: 1, maxItems: 1_024 })),
+    /** Names that policy gives to actors, as it writes them: those that are this person. */
+    same_as: Type.Optional(PolicyNames),
+    /** The same: those that look like this person, or like its actor. */
+    alike_to: Type.Optional(PolicyNames),
     /** Persons of different tables cannot be compared. */
     tables: Type.String({ pattern: '^unicode-[0-9]{1,3}\\.[0-9]{1,3}\\.[0-9]{1,3}$' }),
   },
@@ -43,6 +50,23 @@ export function compareNames(a: Person | null | undefined, b: Person | null | un
   if (a.looks === undefined && b.looks === undefined) return 'other';
   if (a.looks === undefined || b.looks === undefined) return 'unknown';
   return haveCommonLook(a.looks, b.looks) ? 'alike' : 'other';
+}
+
+/**
+ * One text for all names that look alike, by which a person is counted. A letter that looks like a Latin one in either
+ * case is that letter, and `i` is `l`, as a capital `I` looks.
+ * @returns null for a name that can be read as several names of Latin letters, or whose looks are not known
+ */
+export function lookOf({ looks }: Person): string | null {
+  let look = '';
+  for (const part of looks ?? []) {
+    const readings = [...new Set(part.split(' ').map((text) => text.replaceAll('i', 'l')))];
+    const latin = readings.filter((text) => /^[!-~]*$/.test(text));
+    const [first = ''] = latin.length === 0 ? readings : latin;
+    if (latin.length > 1) return null;
+    look += first;
+  }
+  return look === '' ? null : look;
 }
 
 /** A person as trees without behaviour flag 13 compare it. */

@@ -4,6 +4,7 @@ import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
 import { quoteForMessage, toPrintable } from './finding-text.js';
+import { suggestion } from './policy/near-names.js';
 import { describeTextRule } from './text-rule.js';
 import {
   ENTRY_BODIES,
@@ -64,7 +65,7 @@ export function findSchemaMistakes(schema: TSchema, value: unknown, at = ''): re
   if (isInstance(schema, value)) return [];
   const reported = compiledSchemaOf(schema)
     .Errors(value)
-    .flatMap((error) => toSchemaMistakes(error, at));
+    .flatMap((error) => toSchemaMistakes(error, at, schema));
   const mistakes =
     reported.length > 0
       ? reported
@@ -73,18 +74,47 @@ export function findSchemaMistakes(schema: TSchema, value: unknown, at = ''): re
   return [...new Map(mistakes.map((mistake) => [mistake.message, mistake])).values()];
 }
 
+/** The names of the way to a value, and its own. */
+function splitPointer(pointer: string): readonly [readonly string[], string] {
+  const names = pointer.split('/').map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+  return [names.slice(1, -1), names.at(-1) ?? ''];
+}
+
+/** The keys that an object at this place of the schema can have. */
+function keysAt(schema: unknown, [name, ...rest]: readonly string[]): readonly string[] {
+  const {
+    properties = {},
+    items,
+    anyOf = [],
+  } = (schema ?? {}) as {
+    readonly properties?: Readonly<Record<string, unknown>>;
+    readonly items?: unknown;
+    readonly anyOf?: readonly unknown[];
+  };
+  const here = [name, ...rest].filter((each) => each !== undefined);
+  const branches = anyOf.flatMap((branch) => keysAt(branch, here));
+  if (name === undefined) return [...Object.keys(properties), ...branches];
+  const inner = Object.hasOwn(properties, name) ? properties[name] : /^\d+$/.test(name) ? items : undefined;
+  return [...(inner === undefined ? [] : keysAt(inner, rest)), ...branches];
+}
+
 const nameOfPointer = (pointer: string): string => (pointer === '' ? 'the file' : toPrintable(pointer));
 
 function toSchemaMistakes(
   { keyword, instancePath, params, message }: TLocalizedValidationError,
   at: string,
+  schema: TSchema,
 ): SchemaMistake[] {
   const pointer = at + instancePath;
   const where = nameOfPointer(pointer);
   // The validator reports an unknown key twice: at the key and at its object. Only the first is reported here, because
   // the number of mistakes in the result is limited and both could otherwise use it up.
   if (keyword === 'additionalProperties') return [];
-  if (keyword === 'boolean') return [{ pointer, rule: 'schema.unknown_key', message: `${where} is not known` }];
+  if (keyword === 'boolean') {
+    const [parent, key] = splitPointer(instancePath);
+    const message = `${where} is not known${suggestion(key, keysAt(schema, parent))}`;
+    return [{ pointer, rule: 'schema.unknown_key', message }];
+  }
   if (keyword === 'required') {
     return params.requiredProperties.map((key) => {
       return { pointer, rule: 'schema.missing_key', message: `${where} has no ${quoteForMessage(key)}` };

@@ -1,7 +1,15 @@
 // The policy of a tree, built from the bytes that the tree has pinned. Parsing a policy and building its machines costs
 // more than a step, so both are cached by content hash.
 
-import { CONDITIONS, EXACT_NUMBERS, FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
+import {
+  COMPARED_PRINCIPALS,
+  CONDITIONS,
+  EXACT_NUMBERS,
+  FLAGS,
+  flagsOf,
+  NO_FLAGS,
+  type Flags,
+} from '../../machines/flags.js';
 import { createMachines, machineDefinitions, type Machines } from '../../machines/index.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import { createCatalogue, NO_REGISTRATIONS, parseRegistrations, type Catalogue } from '../contract/policy/catalogue.js';
@@ -13,7 +21,7 @@ import { InvariantError, PolicyError } from '../errors.js';
 import { engineVersion } from '../policy/conditions/cedar.js';
 import { loadPolicy } from '../policy/files/check-policy.js';
 import type { Policy } from '../policy/policy.js';
-import { scanJson } from '../step/scan-json.js';
+import { scanJson } from '../contract/json/scan-json.js';
 
 /** Few policies are in use at the same time: the current one, and those of older trees. */
 const POLICIES_MAX = 64;
@@ -61,9 +69,14 @@ export const definitionsOf = (policy: Policy): string =>
     policy.conditions === undefined ? null : engineVersion(),
   );
 
-/** The behaviour flags of a new tree. Without conditions, it is as readable for a version that knows none. */
-export const newTreeFlags = ({ conditions }: Pick<Policy, 'conditions'>): Flags =>
-  flagsOf(conditions === undefined ? FLAGS.filter(({ number }) => number !== CONDITIONS) : FLAGS);
+/** The behaviour flags of a new tree. A version without a flag can read the trees that it is not about. */
+export const newTreeFlags = ({ conditions, decision_points }: Pick<Policy, 'conditions' | 'decision_points'>): Flags =>
+  flagsOf(
+    FLAGS.filter(({ number }) => {
+      if (number === CONDITIONS) return conditions !== undefined;
+      return number !== COMPARED_PRINCIPALS || conditions !== undefined || decision_points !== undefined;
+    }),
+  );
 
 /** The policies and machine definitions of an opening input, which are the first of its materials. */
 export const pinnedArtifacts = <T>({ policies }: Pick<OpenInput, 'policies'>, materials: readonly T[]): readonly T[] =>

@@ -7,7 +7,7 @@ import type { Catalogue } from '../contract/policy/catalogue.js';
 import type { Lane } from '../contract/policy/lanes.js';
 import type { Conditions } from './conditions/conditions.js';
 import type { Counters } from './counters/counters.js';
-import type { Role } from '../contract/policy/roles.js';
+import type { Group, Role } from '../contract/policy/roles.js';
 
 /** The pinned policy of one tree, parsed and indexed. Pure data: every decision is a function of it. */
 export interface Policy {
@@ -33,6 +33,8 @@ export interface Policy {
   readonly conditions?: Conditions;
   /** Absent: the policy has no counters. Only conditions read them. */
   readonly counters?: Counters;
+  /** The groups of persons that conditions name. Absent: none. */
+  readonly groups?: readonly Group[];
   /** The numbers of the behaviour flags that the tree was opened with (machines/flags.ts). */
   readonly flags: ReadonlySet<number>;
 }

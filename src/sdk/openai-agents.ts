@@ -1,6 +1,7 @@
 // Function tools of the OpenAI Agents SDK (package `@openai/agents`, from 0.20) under policy (0066). The SDK is not
 // imported: its tools are plain objects.
 
+import { readJson } from '../contract/json/read-json.js';
 import type { Json, JsonObject } from '../contract/json.js';
 import { GovernedCallError, usageError } from '../errors.js';
 import type { Tool } from '../runtime/effects/define-effects.js';
@@ -121,10 +122,4 @@ function governedTool(tool: FunctionToolLike, registered: RegisteredTool, calls:
 }
 
 /** Text that is not JSON is proposed as it is, so that it is refused and recorded. */
-function parseInput(text: string): Json {
-  try {
-    return JSON.parse(text) as Json;
-  } catch {
-    return text;
-  }
-}
+const parseInput = (text: string): Json => readJson(text) ?? text;

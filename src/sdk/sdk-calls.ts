@@ -3,6 +3,7 @@
 // executes nothing again (0066). Some model services number the calls of each answer (`call_0`), so an id alone does
 // not identify a call (0078).
 
+import { parseOwnJson } from '../contract/json/own-json.js';
 import { canonicalJson } from '../contract/canonical-json.js';
 import { sha256 } from '../contract/hash.js';
 import type { Json, JsonObject } from '../contract/json.js';
@@ -131,7 +132,7 @@ export class SdkCalls {
   /** The response, which is the recorded one for a repeated request; null if the run has ended. */
   async #respond(payload: Uint8Array, key: string): Promise<StepResponse | null> {
     try {
-      return JSON.parse(await this.#of.run.respond(payload, { inputId: `sdk:${key}` })) as StepResponse;
+      return parseOwnJson(await this.#of.run.respond(payload, { inputId: `sdk:${key}` })) as StepResponse;
     } catch (error) {
       if (error instanceof RunError && error.code === 'RUN_ENDED') return null;
       throw error;

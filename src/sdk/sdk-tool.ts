@@ -2,6 +2,7 @@
 // function is the code behind it, and only the gateway reaches it.
 
 import type { TObject } from 'typebox';
+import { parseOwnJson } from '../contract/json/own-json.js';
 import { canonicalJson } from '../contract/canonical-json.js';
 import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
 import { ActionNotExecutedError, InvariantError, usageError } from '../errors.js';
@@ -158,7 +159,7 @@ const OUTPUT = {
 /** The output of a tool in a recorded result. */
 export const outputIn = (result: JsonObject | null): Json => {
   const text = result?.['json'];
-  return typeof text === 'string' ? (JSON.parse(text) as Json) : null;
+  return typeof text === 'string' ? (parseOwnJson(text) as Json) : null;
 };
 
 /** The input as the tool's function expects it. The function is not called with any other. */

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { parseOwnJson } from '../contract/json/own-json.js';
 import { isJsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
 
@@ -6,7 +7,7 @@ import { InvariantError } from '../errors.js';
 export function readPackageVersion(): string {
   const candidates = ['../../package.json', '../../../package.json'].map((path) => new URL(path, import.meta.url));
   const found = candidates.find((url) => existsSync(url));
-  const manifest: unknown = found === undefined ? null : JSON.parse(readFileSync(found, 'utf8'));
+  const manifest: unknown = found === undefined ? null : parseOwnJson(readFileSync(found, 'utf8'));
   const number = isJsonObject(manifest) ? manifest['version'] : undefined;
   if (typeof number !== 'string') throw new InvariantError('the package has no version');
   return number;

@@ -2,7 +2,7 @@ import { EXACT_NUMBERS } from '../contract/policy/flags.js';
 import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import type { Json } from '../contract/json.js';
 import type { Policy } from '../policy/policy.js';
-import { scanJson, type NumberMode } from './scan-json.js';
+import { scanJson, type NumberMode } from '../contract/json/scan-json.js';
 
 /** Everything that the result of a parse depends on: the key of the cache. */
 interface ParseRequest {

@@ -62,6 +62,7 @@ test('U-06: the flags have ascending numbers, and the texts with which they were
     [22, 'ac0aeea6f79bc5d9'],
     [23, 'a3d526fdc030f644'],
     [24, 'b3cfaca975dd2c68'],
+    [25, 'd5eccc8b74277dfd'],
     [27, '6bf2e700706f55d4'],
     [29, '16fee6a5f22c3996'],
     [30, 'fd50d41d59cb2df9'],

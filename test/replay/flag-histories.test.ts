@@ -18,6 +18,7 @@ const HISTORIES = [
   ['counters', '121cd19c42b54165939d34a57613dea76394a1557b982eef7842f04fa5ea0637'],
   ['required-cases', '0d1db825164d784cc1ee8c5be2181952c0b489c915ae037e7f6315fb54ae68c9'],
   ['record-outputs', 'd486af60fcc1e40ec943a7acac3661559195ec70f918c97ef87013977a3119ce'],
+  ['principals', 'cc84962c0b902632265e0217c815a56197b99e8bd185114825d175ff6f83454a'],
 ] as const;
 
 async function entriesIn(reader: LedgerReader): Promise<readonly Entry[]> {
@@ -265,5 +266,28 @@ describe('the golden history exact-calls', () => {
       ...[null, 'call.not_allowed', null, null, 'call.denied.outside', 'call.denied.outside', null],
       ...['call.unreadable', 'call.unreadable', null, 'call.denied.secrets', null, 'call.unreadable', null],
     ]);
+  });
+});
+
+describe('the golden history principals', () => {
+  test('U-06: contains what flag 25 changes', async () => {
+    const entries = await readGolden('principals', entriesIn);
+    const traces = entries.flatMap(({ type, body }) => (type === 'step_trace' ? [body] : []));
+    const runs = [...new Set(traces.map(({ run_id }) => run_id))];
+    const rules = runs.map((run_id) => traces.filter((trace) => trace.run_id === run_id).map(({ rule_id }) => rule_id));
+    const moved = ['decision_point.denied', 'execute.file_not_found'];
+    expect(rules).toEqual([
+      // anna; `Anna `; a robot of anna; a name that looks like anna; berta.
+      ['named', null, null, 'decision_point.denied', null],
+      ['named', 'twice', 'twice', ...moved],
+      ['named', 'twice', 'twice', ...moved],
+      ['named', 'group', 'twice', ...moved],
+      [null, null, 'twice', ...moved],
+    ]);
+    // Each answer is about one of two paths.
+    const answers = entries.flatMap(({ type, body }) =>
+      type === 'input' && body.kind === 'facts' ? [(body.decisions ?? []).map(({ answer }) => answer)] : [],
+    );
+    expect(answers.filter((each) => each.length === 2)).toContainEqual(['permit', 'deny']);
   });
 });

@@ -4,6 +4,7 @@
 import { execFile } from 'node:child_process';
 import { readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, delimiter, dirname, isAbsolute, join } from 'node:path';
+import { readJson } from '../../contract/json/read-json.js';
 import { readRegularSync } from '../files/open-file.js';
 
 /** The programs of a client, and the packages that have them. A package of one platform has a longer name. */
@@ -81,7 +82,7 @@ function versionOfPackage(program: string, { packages }: ClientPrograms): string
   for (let level = 0; level < FOLDERS_MAX; level += 1, folder = dirname(folder)) {
     try {
       const text = readRegularSync(join(folder, 'package.json'), PACKAGE_BYTES_MAX).toString('utf8');
-      const { name, version } = JSON.parse(text) as Readonly<Record<string, unknown>>;
+      const { name, version } = readJson(text) as Readonly<Record<string, unknown>>;
       const isNamed = packages.some((known) => name === known || String(name).startsWith(`${known}-`));
       return isNamed && typeof version === 'string' ? (VERSION.exec(version)?.[0] ?? null) : null;
     } catch {

@@ -2,6 +2,7 @@
 
 import { lstatSync, mkdirSync, readdirSync, realpathSync, rmdirSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { readJson } from '../../contract/json/read-json.js';
 import { sha256 } from '../../contract/hash.js';
 import { usageError } from '../../errors.js';
 import { replaceFile } from '../files/small-file.js';
@@ -37,16 +38,12 @@ export function readInstalled(path: string, root: string): InstalledFile | null 
 type State = Omit<InstalledFile, 'before'> & { readonly before_sha256: string | null };
 
 function parseState(text: string | null): State | null {
-  try {
-    const value = JSON.parse(text ?? '') as Partial<Readonly<Record<keyof State, unknown>>> | null;
-    const { before_sha256 = 0, written_sha256, after_sha256, folder = 0 } = value ?? {};
-    const isText = (one: unknown): one is string => typeof one === 'string';
-    if (!isText(written_sha256) || !isText(after_sha256)) return null;
-    if (!(before_sha256 === null || isText(before_sha256)) || !(folder === null || isText(folder))) return null;
-    return { before_sha256, written_sha256, after_sha256, folder };
-  } catch {
-    return null;
-  }
+  const value = (readJson(text ?? '') ?? null) as Partial<Readonly<Record<keyof State, unknown>>> | null;
+  const { before_sha256 = 0, written_sha256, after_sha256, folder = 0 } = value ?? {};
+  const isText = (one: unknown): one is string => typeof one === 'string';
+  if (!isText(written_sha256) || !isText(after_sha256)) return null;
+  if (!(before_sha256 === null || isText(before_sha256)) || !(folder === null || isText(folder))) return null;
+  return { before_sha256, written_sha256, after_sha256, folder };
 }
 
 /** A file that an installation writes. */

@@ -3,6 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readJson } from '../../contract/json/read-json.js';
 
 /** A hook as Codex sees it. */
 export interface CodexHook {
@@ -120,13 +121,7 @@ class AppServer {
   }
 }
 
-function parseAnswer(line: string): Answer | null {
-  try {
-    return JSON.parse(line) as Answer | null;
-  } catch {
-    return null;
-  }
-}
+const parseAnswer = (line: string): Answer | null => (readJson(line) ?? null) as Answer | null;
 
 /** The hooks of an answer to `hooks/list`. */
 function hooksIn(answer: unknown): readonly CodexHook[] {

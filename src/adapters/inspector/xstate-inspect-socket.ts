@@ -4,6 +4,8 @@
 import { WebSocketServer, type WebSocket } from 'ws';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { isJsonObject } from '../../contract/json.js';
+import { readJson } from '../../contract/json/read-json.js';
 import type { InspectionHub } from './inspection-hub.js';
 
 const VIEWERS_MAX = 16;
@@ -55,9 +57,6 @@ function serveViewer(viewer: WebSocket, hub: InspectionHub): void {
 }
 
 function isInspecting(text: string): boolean {
-  try {
-    return (JSON.parse(text) as { readonly type?: unknown } | null)?.type === 'xstate.inspecting';
-  } catch {
-    return false;
-  }
+  const message = readJson(text);
+  return isJsonObject(message) && message['type'] === 'xstate.inspecting';
 }

@@ -6,6 +6,7 @@
 //   L2. A record is durable before the key is destroyed.
 
 import { existsSync } from 'node:fs';
+import { readJson } from '../../contract/json/read-json.js';
 import { sha256 } from '../../contract/hash.js';
 import type { ErasureSeal } from '../../ports/ledger/ledger-store.js';
 import { readSmallFile, replaceFile } from '../files/small-file.js';
@@ -61,12 +62,8 @@ function parseErasureList(text: string, seal: ErasureSeal, path: string): Erasur
 }
 
 function noteIn(line: string): string {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === 'string' ? value : '';
-  } catch {
-    return '';
-  }
+  const value = readJson(line);
+  return typeof value === 'string' ? value : '';
 }
 
 /** Adds erasures that the list does not have yet, durably. @throws LedgerError LEDGER_TAMPERED, LEDGER_LOCKED */

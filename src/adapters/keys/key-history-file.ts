@@ -1,6 +1,7 @@
 // The key history of a log as a file: one line for each rotation, which is its note as a JSON string. It contains no
 // secret. What the notes say is checked elsewhere (src/ledger/proof/key-history.ts).
 
+import { readJson } from '../../contract/json/read-json.js';
 import { PolicyError } from '../../errors.js';
 import { readSmallFile, replaceFile } from '../files/small-file.js';
 
@@ -23,12 +24,8 @@ export const writeHistoryFile = (path: string, notes: readonly string[]): void =
   replaceFile(path, [HEADER, ...notes.map((note) => JSON.stringify(note)), ''].join('\n'), 0o644);
 
 function noteIn(line: string): string | null {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === 'string' ? value : null;
-  } catch {
-    return null;
-  }
+  const value = readJson(line);
+  return typeof value === 'string' ? value : null;
 }
 
 const fail = (path: string): never => {

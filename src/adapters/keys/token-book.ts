@@ -1,6 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { quoteForMessage } from '../../contract/finding-text.js';
+import { readJson } from '../../contract/json/read-json.js';
 import { CaseId, Identifier } from '../../contract/shapes.js';
 import { findTextProblem } from '../../contract/text-rule.js';
 import { CROSS_CASE_RIGHTS, RIGHTS, TOKENS_MAX, TokenList, TokenRecord, type Right } from '../../contract/token.js';
@@ -166,7 +167,7 @@ export class TokenFile implements TokenBook {
   list(): readonly TokenRecord[] {
     const bytes = readSmallFile(this.#path, { bytesMax: BYTES_MAX, forbiddenMode: FORBIDDEN });
     if (bytes === null) return [];
-    const value = parseJson(bytes);
+    const value = readJson(bytes);
     if (!isConforming(TokenList, value)) {
       throw new UsageError({
         code: 'USAGE',
@@ -233,13 +234,5 @@ function stampOf(path: string): string {
     return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
   } catch (error) {
     return errorCode(error);
-  }
-}
-
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch {
-    return null;
   }
 }

@@ -1,5 +1,6 @@
 // Fetches a JSON document of another service, within limits: of its size, of the time, and of where it comes from.
 
+import { readJson } from '../../contract/json/read-json.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { isSafeUrl } from '../../contract/safe-url.js';
 
@@ -48,10 +49,11 @@ export async function fetchJson(
     }
     const bytes = await readBounded(response, bytesMax);
     if (bytes === null) return { failed: `its answer is longer than ${bytesMax} bytes` };
-    const json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as Json;
+    const json = readJson(bytes);
+    if (json === undefined) return { failed: 'its answer is not JSON, or has a member twice' };
     return isJsonObject(json) ? { json } : { failed: 'its answer is not a JSON object' };
   } catch (error) {
-    return { failed: error instanceof SyntaxError ? 'its answer is not JSON' : describeFailure(error) };
+    return { failed: describeFailure(error) };
   }
 }
 

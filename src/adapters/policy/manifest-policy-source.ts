@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { Check } from 'typebox/value';
+import { readJson } from '../../contract/json/read-json.js';
 import { sha256 } from '../../contract/hash.js';
 import {
   PinManifest,
@@ -95,12 +96,8 @@ const invalidManifestError = (path: string, why: string, cause?: unknown): Polic
   new PolicyError({ code: 'POLICY_INVALID', message: `${path} ${why}`, cause });
 
 function parseManifest(path: string, bytes: Uint8Array): PinManifest {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (cause) {
-    throw invalidManifestError(path, 'is not JSON', cause);
-  }
+  const value = readJson(bytes);
+  if (value === undefined) throw invalidManifestError(path, 'is not JSON');
   if (Check(PinManifest, value)) return value;
   throw invalidManifestError(path, 'is not a pin manifest; write a new one with `turnpike policy pin`');
 }

@@ -7,6 +7,7 @@
 
 import { lstatSync, type BigIntStats } from 'node:fs';
 import { join } from 'node:path';
+import { readJson } from '../../contract/json/read-json.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
 import {
@@ -62,14 +63,9 @@ export function signOverlay(overlay: Overlay, key: SigningKey): string {
 /** Verifies the text of an overlay file. @throws PolicyError POLICY_INVALID unless this key signed exactly this text */
 export function verifyOverlay(bytes: Uint8Array, key: VerifyingKey): Overlay {
   if (bytes.byteLength > OVERLAY_BYTES_MAX) throw invalidOverlayError('is too large');
-  let value: unknown;
-  let text: string;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw invalidOverlayError('is not JSON', cause);
-  }
+  const value = readJson(bytes);
+  if (value === undefined) throw invalidOverlayError('is not JSON');
+  const text = Buffer.from(bytes).toString('utf8');
   if (!isSignedOverlay(value)) throw invalidOverlayError('does not match the overlay schema');
   const { overlay, key_id, signature } = value;
   const canonical = canonicalOf(overlay);

@@ -6,6 +6,7 @@
 //       fails on the primary key.
 //   E3. So a committed `void` note proves that the write has not happened.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { EffectResult } from '../../contract/run/effect.js';
 import { isJsonObject } from '../../contract/json.js';
 import type { RecordWrite } from '../../ports/effects/records.js';
@@ -69,7 +70,7 @@ function resultOfNote(note: SqlResult['rows'][number] | undefined, request_hash:
 
 function parseResult(text: unknown): EffectResult {
   try {
-    const result: unknown = typeof text === 'string' ? JSON.parse(text) : null;
+    const result: unknown = typeof text === 'string' ? parseOwnJson(text) : null;
     return isJsonObject(result) ? doneRecordResult(result) : UNKNOWN_RECORD_RESULT;
   } catch {
     return UNKNOWN_RECORD_RESULT;

@@ -1,5 +1,6 @@
 // Converts values to columns and back. A value that would not come back unchanged is refused in both directions.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Json } from '../../contract/json.js';
 import { RecordRefusedError } from './sql-errors.js';
@@ -56,7 +57,7 @@ const memberReaders: Readonly<Record<Column['kind'], (value: unknown) => Json | 
   json: (value) => {
     if (typeof value !== 'string') return undefined;
     try {
-      const parsed = JSON.parse(value) as Json;
+      const parsed = parseOwnJson(value) as Json;
       return hasExactNumbers(parsed) ? parsed : undefined;
     } catch {
       return undefined;

@@ -3,6 +3,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import Type, { type Static, type TSchema } from 'typebox';
+import { readJson } from '../../contract/json/read-json.js';
 import { ApprovalBallot } from '../../contract/run/approval.js';
 import { closed, Identifier, Nullable, OneOf, RunId, Sha256, Timestamp } from '../../contract/shapes.js';
 import { isInstance } from '../../contract/validators.js';
@@ -88,11 +89,7 @@ export type LookResult = Static<typeof LookResult>;
 
 /** @returns the message, or null if it is too long, not JSON or not of this schema */
 export function parseMessage<T extends TSchema>(schema: T, bytes: Uint8Array): Static<T> | null {
-  if (bytes.byteLength > MESSAGE_BYTES_MAX || !isUtf8(bytes)) return null;
-  try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
-    return isInstance(schema, value) ? value : null;
-  } catch {
-    return null;
-  }
+  if (bytes.byteLength > MESSAGE_BYTES_MAX) return null;
+  const value = readJson(bytes);
+  return isInstance(schema, value) ? value : null;
 }

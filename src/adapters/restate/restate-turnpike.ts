@@ -5,6 +5,7 @@ import { LedgerError, RunError } from '../../errors.js';
 import { readReferenced, type ContentExchange } from './content-exchange.js';
 import { refusal } from './restate-errors.js';
 import type { CancelMessage, SubmitMessage, SubmitResult, VoteMessage } from './restate-messages.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { sha256 } from '../../contract/hash.js';
 
 interface RunEnd {
@@ -120,7 +121,7 @@ async function respond(
 }
 
 function outcomeOf(response: string): string {
-  const { outcome, decision } = JSON.parse(response) as { readonly outcome?: string; readonly decision?: string };
+  const { outcome, decision } = parseOwnJson(response) as { readonly outcome?: string; readonly decision?: string };
   return outcome ?? decision ?? '';
 }
 

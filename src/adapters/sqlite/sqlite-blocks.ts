@@ -2,6 +2,7 @@
 // block, so that a step is one row and not nine.
 
 import { isUtf8 } from 'node:buffer';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { StoredEntry, TreeAppend } from '../../ports/ledger/ledger-store.js';
 import { tamperedError } from '../ledger/store-errors.js';
 
@@ -182,7 +183,7 @@ function numbersIn(
   choose: (byPlace: Readonly<Record<number, unknown>>) => unknown,
 ): readonly number[] {
   try {
-    const numbers = choose(JSON.parse(artifacts) as Readonly<Record<number, unknown>>);
+    const numbers = choose(parseOwnJson(artifacts) as Readonly<Record<number, unknown>>);
     if (Array.isArray(numbers) && numbers.every((number) => Number.isSafeInteger(number))) return numbers as number[];
   } catch {
     // Falls through to the error below: this store did not write such a text.

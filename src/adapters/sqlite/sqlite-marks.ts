@@ -1,5 +1,6 @@
 // Marks as rows: all marks of one batch are one row, and the index has one name for each mark.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { Batch, InputKey, InputMark, ProposalKey, ProposalMark } from '../../ports/ledger/ledger-store.js';
 import { duplicateMarkError, tamperedError } from '../ledger/store-errors.js';
 
@@ -107,7 +108,7 @@ type InputRow = [string, string, number];
 /** @throws LedgerError LEDGER_TAMPERED if the text is not a valid row of marks */
 export function readMarks(mark_no: number, text: string): BatchMarks {
   try {
-    const [proposals, inputs, ended] = JSON.parse(text) as [ProposalRow[], InputRow[], string[]];
+    const [proposals, inputs, ended] = parseOwnJson(text) as [ProposalRow[], InputRow[], string[]];
     if (hasShape(SHAPES[0], proposals) && hasShape(SHAPES[1], inputs) && ended.every((id) => typeof id === 'string')) {
       return { proposals: proposals.map(proposalOf), inputs: inputs.map(inputOf), ended };
     }

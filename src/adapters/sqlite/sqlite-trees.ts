@@ -2,6 +2,7 @@
 // when a batch has a recovery hint for it. A ledger of an older format has no such table: its first writer fills it,
 // and a reader reads the first entry of every tree instead.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { isJsonObject } from '../../contract/json.js';
 import type { OpenTree, TreeAppend, TreeSummary } from '../../ports/ledger/ledger-store.js';
 import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
@@ -136,7 +137,7 @@ const toOpenTree = ({ tree_id, unfinished, wake_at }: TreeStateRow): OpenTree =>
 /** The case that the first entry of a tree names. `ledger verify` reports a changed entry; here it reads as null. */
 function readCaseId(text: string): string | null {
   try {
-    const entry: unknown = JSON.parse(text);
+    const entry: unknown = parseOwnJson(text);
     const body = isJsonObject(entry) ? entry['body'] : null;
     const case_id = isJsonObject(body) ? body['case_id'] : null;
     return typeof case_id === 'string' ? case_id : null;

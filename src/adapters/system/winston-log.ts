@@ -1,4 +1,5 @@
 import { createLogger, format, transports } from 'winston';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { Log } from '../../ports/log.js';
 
 // winston's JSON does not escape C1 controls, bidirectional overrides and line separators, which terminals interpret.
@@ -49,7 +50,7 @@ function toEncodable(value: unknown): unknown {
       value instanceof Error ? errorFields(value) : truncateText(value),
       jsonMember,
     ) as unknown;
-    return typeof text === 'string' ? JSON.parse(text) : undefined;
+    return typeof text === 'string' ? parseOwnJson(text) : undefined;
   } catch {
     return UNREADABLE;
   }

@@ -1,3 +1,4 @@
+import { parseOwnJson } from '../../contract/json/own-json.js';
 // Help and version without loading the commands: the build has prepared the texts. A person who looks up an option
 // should not wait for everything else.
 
@@ -15,7 +16,7 @@ export interface PreparedTexts {
 /** The file of the build, next to the code; null in a checkout. */
 export function readPreparedTexts(): PreparedTexts | null {
   const path = fileURLToPath(new URL('../../help.json', import.meta.url));
-  return existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as PreparedTexts) : null;
+  return existsSync(path) ? (parseOwnJson(readFileSync(path, 'utf8')) as PreparedTexts) : null;
 }
 
 /** The output of `help` and `version`; null for other arguments, and for a command that does not exist. */

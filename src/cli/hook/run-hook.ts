@@ -6,6 +6,8 @@
 import { createConnection } from 'node:net';
 import { join, resolve } from 'node:path';
 import { userInfo } from 'node:os';
+import { isJsonObject } from '../../contract/json.js';
+import { readJson } from '../../contract/json/read-json.js';
 import { hookArguments, type HookArguments } from './hook-arguments.js';
 
 /** The longest event of a client, in bytes. */
@@ -92,11 +94,9 @@ function ask(given: HookArguments, event: string, check: object | null): Promise
       const line = text.indexOf('\n');
       if (line < 0 && text.length <= ANSWER_BYTES_MAX) return;
       socket.destroy();
-      try {
-        done(JSON.parse(text.slice(0, line)) as HookAnswerMessage);
-      } catch {
-        refuse(new Error('the service has answered with something else'));
-      }
+      const answer = readJson(text.slice(0, line));
+      if (isJsonObject(answer)) done(answer as unknown as HookAnswerMessage);
+      else refuse(new Error('the service has answered with something else'));
     });
     socket.on('close', () => refuse(new Error('the service has closed the connection')));
     socket.on('error', () =>

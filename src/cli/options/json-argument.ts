@@ -3,7 +3,7 @@
 import { usageError } from '../../errors.js';
 import { isUtf8 } from 'node:buffer';
 import type { Json } from '../../contract/json.js';
-import { scanJson } from '../../step/scan-json.js';
+import { scanJson } from '../../contract/json/scan-json.js';
 import { type Io } from '../io.js';
 import { filePayloads } from '../payloads.js';
 

@@ -1,6 +1,7 @@
 // Finds machine definitions by name: a recorded hash, a run, a file, or the present definitions.
 
 import { usageError } from '../../errors.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { JsonObject } from '../../contract/json.js';
 import { definitionsOf, newTreeFlags } from '../../kernel/pinned-policy.js';
 import { isDefinitions } from '../../replay/walk-machine.js';
@@ -23,7 +24,7 @@ async function readDefinitions(name: string, args: CommandArguments, io: Io): Pr
   if (name === 'current') {
     const checked = requireValidPolicy((await loadContract(findContractFolder(args, io), io)).check);
     // Some states exist only under their flag.
-    return JSON.parse(definitionsOf({ ...checked, flags: newTreeFlags(checked) }));
+    return parseOwnJson(definitionsOf({ ...checked, flags: newTreeFlags(checked) }));
   }
   const isHash = HASH_PREFIX.test(name);
   if (!isHash && !/^(?:run|ses)_/u.test(name)) return readJsonFile(name, 'machines diff', io);
@@ -31,7 +32,7 @@ async function readDefinitions(name: string, args: CommandArguments, io: Io): Pr
     const hash = isHash ? await findHashByPrefix(name, reader) : await machinesHashOfRun(name, reader);
     const bytes = await reader.systemArtifact(hash);
     if (bytes === null) throw usageError(`the definitions ${hash} of ${name} are not in this ledger`);
-    return JSON.parse(Buffer.from(bytes).toString()) as unknown;
+    return parseOwnJson(Buffer.from(bytes).toString()) as unknown;
   });
 }
 
@@ -54,8 +55,8 @@ async function findHashByPrefix(prefix: string, reader: LedgerReader): Promise<s
 }
 
 const pinnedHashOf = (opening: string): string | null =>
-  (JSON.parse(opening) as { readonly body?: { readonly machines?: { readonly hash_sha256?: string } } }).body?.machines
-    ?.hash_sha256 ?? null;
+  (parseOwnJson(opening) as { readonly body?: { readonly machines?: { readonly hash_sha256?: string } } }).body
+    ?.machines?.hash_sha256 ?? null;
 
 function throwUnknown(name: string): never {
   throw usageError(`this ledger has no machine definitions of ${name}`);

@@ -3,8 +3,10 @@
 import Type, { type Static } from 'typebox';
 import { closed, OneOf, Sha256 } from '../shapes.js';
 
-/** Maximum number of decision points of a policy, and of answers for one step. */
+/** Maximum number of decision points of a policy. */
 export const DECISION_POINTS_MAX = 8;
+/** Maximum number of answers for one step: each decision point is asked about each path, of which there are two. */
+export const DECISION_ANSWERS_MAX = 2 * DECISION_POINTS_MAX;
 
 const Name = Type.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' });
 

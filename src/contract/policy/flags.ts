@@ -24,6 +24,7 @@ export const CASE_KEY_ROTATIONS = 21;
 export const CONDITIONS = 22;
 export const REQUIRED_CASES = 23;
 export const RECORD_OUTPUTS = 24;
+export const COMPARED_PRINCIPALS = 25;
 export const EXACT_CALLS = 27;
 export const LOST_ENTRIES = 29;
 export const OPERATOR_RUNS = 30;

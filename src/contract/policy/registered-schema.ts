@@ -22,7 +22,7 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   enum: (value) => Array.isArray(value) && value.length > 0 && value.every(isScalar),
   const: isScalar,
   pattern: isPattern,
-  // Values of these formats are dates and durations for conditions.
+  // Values of these formats are dates, durations and addresses for conditions.
   format: (value) => typeof value === 'string' && FORMATS.includes(value),
   minLength: isCount,
   maxLength: isCount,
@@ -33,7 +33,7 @@ const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   minItems: isCount,
   maxItems: isCount,
 };
-const FORMATS = ['date', 'date-time', 'duration'];
+const FORMATS = ['date', 'date-time', 'duration', 'email'];
 const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
 
 export type RegisteredSchema = Readonly<Record<string, unknown>>;

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { policyHeader } from './policy-header.js';
-import { closed, Identifier, OneOf } from '../shapes.js';
+import { Actor, closed, Identifier, OneOf } from '../shapes.js';
 
 /** The actors that have a role and the lanes they may use. The lane must list the role as well (C55). */
 export const Role = Type.Object(
@@ -14,9 +14,20 @@ export const Role = Type.Object(
 );
 export type Role = Static<typeof Role>;
 
+/** Persons that conditions name together: `principal in Group::"finance"`. Also the actors that they are known as. */
+export const Group = Type.Object(
+  { group: Identifier, persons: Type.Array(Actor.properties.actor_id, { minItems: 1, maxItems: 256 }) },
+  closed,
+);
+export type Group = Static<typeof Group>;
+
 /** The schema of `roles.yaml`: 1 to 256 roles. */
 export const RolesPolicy = Type.Object(
-  { ...policyHeader, roles: Type.Array(Role, { minItems: 1, maxItems: 256 }) },
+  {
+    ...policyHeader,
+    roles: Type.Array(Role, { minItems: 1, maxItems: 256 }),
+    groups: Type.Optional(Type.Array(Group, { maxItems: 64 })),
+  },
   closed,
 );
 /** A roles policy that conforms to the schema `RolesPolicy`. */

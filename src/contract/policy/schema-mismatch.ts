@@ -74,6 +74,7 @@ const FORMAT_WORDS: Readonly<Record<string, string>> = {
   date: 'a date, such as 2026-01-05',
   'date-time': 'a date and time, such as 2026-01-05T10:00:00Z',
   duration: 'a duration, such as P1DT2H',
+  email: 'one address, such as anna@a.example',
 };
 
 function brokenConstraint(schema: RegisteredSchema, value: unknown): string | null {

@@ -10,7 +10,7 @@ import { PinnedPolicies } from './pinned-policies.js';
 import { namedActorProperties } from '../person.js';
 import { EXPOSURES } from './response.js';
 import { COUNTERS_MAX, CounterFact } from '../policy/counters/counters.js';
-import { DECISION_POINTS_MAX, DecisionFact } from '../policy/decision-points.js';
+import { DECISION_ANSWERS_MAX, DecisionFact } from '../policy/decision-points.js';
 import { SandboxAmount, SandboxFacts } from './effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../fault.js';
 import { ReportOrigin } from './report-origin.js';
@@ -163,7 +163,7 @@ export const FactsInput = Type.Object(
     /** The counters on which the decision depends, or that count the step. Absent: none. */
     counters: Type.Optional(Type.Array(CounterFact, { minItems: 1, maxItems: COUNTERS_MAX })),
     /** What decision points answered. Absent: none was asked. */
-    decisions: Type.Optional(Type.Array(DecisionFact, { minItems: 1, maxItems: DECISION_POINTS_MAX })),
+    decisions: Type.Optional(Type.Array(DecisionFact, { minItems: 1, maxItems: DECISION_ANSWERS_MAX })),
   },
   closed,
 );

@@ -8,7 +8,12 @@
 //   N4. Steps are kept for as long as the longest window. Counters without a window need only their sum.
 
 import { windowStart } from '../../contract/policy/counters/window-start.js';
-import type { CounterFact, CounterQuery, CounterWindow } from '../../contract/policy/counters/counters.js';
+import {
+  counterFact,
+  type CounterFact,
+  type CounterQuery,
+  type CounterWindow,
+} from '../../contract/policy/counters/counters.js';
 import type { Entry, FactsInput, RecordedInput } from '../../contract/run/entry.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { TreeEntry } from '../../ports/ledger/log-store.js';
@@ -70,12 +75,12 @@ export class CounterBook {
     return queries.map((query) => this.#read(query, Math.max(Date.parse(time), this.#latest)));
   }
 
-  #read({ name, key, window, adds, isUncountable }: CounterQuery, at: number): CounterFact {
+  #read(query: CounterQuery, at: number): CounterFact {
+    const { name, key, window } = query;
     const from = window === undefined ? null : windowStart(window, at);
     const since = from === null ? null : new Date(from).toISOString();
-    const isKnown = isUncountable !== true && (from ?? -Infinity) >= this.#completeFrom;
-    const used = isKnown ? this.#used(accountKey({ name, key }), window, from) : null;
-    return { name, key, used, since, adds };
+    const isKnown = (from ?? -Infinity) >= this.#completeFrom;
+    return counterFact(query, isKnown ? this.#used(accountKey({ name, key }), window, from) : null, since);
   }
 
   /** What each counter has counted of each subject, of all time. */

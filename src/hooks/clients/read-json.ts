@@ -1,16 +1,13 @@
 // Settings files as their clients read them: JSON, and for some of them with comments and commas before a bracket.
 
+import { readJson } from '../../contract/json/read-json.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 
 /** The object of a settings file; null if the text has no object. An empty text counts as an empty object. */
 export function readJsonObject(text: string): JsonObject | null {
   if (text.trim() === '') return {};
-  try {
-    const value = JSON.parse(text.replace(/^\uFEFF/, '')) as Json;
-    return isJsonObject(value) ? value : null;
-  } catch {
-    return null;
-  }
+  const value = readJson(text.replace(/^\uFEFF/, ''));
+  return isJsonObject(value) ? value : null;
 }
 
 /** The same for a client that accepts comments. */

@@ -1,6 +1,7 @@
 // Verifies the signed statement of `turnpike policy coverage`. Nothing in it is trusted: the key must have signed the
 // statement and both checkpoints, and the later log must extend the earlier one. The counts are what the key claims.
 
+import { readJson } from '../../contract/json/read-json.js';
 import { CoverageStatement } from '../../contract/evidence/coverage-proof.js';
 import { SignedStatement } from '../../contract/evidence/evidence.js';
 import { isConforming } from '../../contract/validators.js';
@@ -44,10 +45,6 @@ export function openCoverage(envelope: SignedStatement, trusted: NoteVerifier): 
 }
 
 function parseStatement(text: string): CoverageStatement | null {
-  try {
-    const value = JSON.parse(text) as unknown;
-    return isConforming(CoverageStatement, value) ? (value as CoverageStatement) : null;
-  } catch {
-    return null;
-  }
+  const value = readJson(text);
+  return isConforming(CoverageStatement, value) ? (value as unknown as CoverageStatement) : null;
 }

@@ -3,6 +3,7 @@
 // about the coverage of policies.
 
 import { isUtf8 } from 'node:buffer';
+import { readJson } from '../../contract/json/read-json.js';
 import { ConsistencyProof, PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
 import { SignedStatement } from '../../contract/evidence/evidence.js';
 import { isConforming } from '../../contract/validators.js';
@@ -65,7 +66,7 @@ export function verifyProofFile(
     if (kept !== null) return invalidVerdict('the proof of an entry begins at no checkpoint: make one with --from');
     return verifyEntryProof(readEntryProof(text), verifier);
   }
-  const value = parseJson(text);
+  const value = readJson(text);
   if (isConforming(SignedStatement, value)) return verifyCoverage(value as SignedStatement, verifier, kept);
   const consistency = isConforming(ConsistencyProof, value) ? (value as ConsistencyProof) : null;
   if (consistency === null) return invalidVerdict('this is no proof file');
@@ -140,14 +141,6 @@ function readEntryProof(file: string): EntryProof | null {
     proof: proof.map((hash) => hash?.toString('hex') ?? ''),
     note,
   };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return null;
-  }
 }
 
 function decodeBase64(text: string): Buffer | null {

@@ -1,6 +1,7 @@
 // Checks everything that a stored entry shows on its own: text, envelope, columns, hash and body.
 
 import Type, { type Static } from 'typebox';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { ENTRY_TYPES } from '../../contract/run/entry.js';
 import { isJsonObject } from '../../contract/json.js';
@@ -53,7 +54,7 @@ export function checkEntry(stored: StoredEntry): CheckedEntry {
 function readEnvelope(text: string, findings: LedgerFinding[]): Envelope | null {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseOwnJson(text);
   } catch {
     findings.push({ rule: 'text.not_json', message: 'the text is not JSON' });
     return null;

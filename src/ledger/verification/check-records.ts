@@ -1,6 +1,7 @@
 // Checks the stored records of runs whose tree has ended (S4-08, S4-43). They are derived data: each record must match
 // the entries before the seq at which it was stored.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Entry } from '../../contract/run/entry.js';
 import { RunRecord } from '../../contract/run/run-record.js';
@@ -161,7 +162,7 @@ const isWritten = (record: RunRecord, text: string | null): boolean =>
 /** Parses a stored record; null if it is malformed, so that only the entries can decide. */
 export function parseStoredRecord(text: string | null): RunRecord | null {
   try {
-    const record: unknown = JSON.parse(text ?? 'null');
+    const record: unknown = parseOwnJson(text ?? 'null');
     return isConforming(RunRecord, record) ? (record as RunRecord) : null;
   } catch {
     return null;

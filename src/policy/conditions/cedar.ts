@@ -26,7 +26,12 @@ export interface CedarRequest {
 /** Which policies are satisfied, and which failed: ids in no order. */
 export interface CedarAnswer {
   readonly satisfied: readonly string[];
-  readonly failed: readonly string[];
+  readonly failed: readonly CedarFailure[];
+}
+export interface CedarFailure {
+  readonly id: string;
+  /** The words of the engine. */
+  readonly message: string;
 }
 
 /** What the engine or its validator says of one policy. Offsets are UTF-8 bytes of its text. */
@@ -119,11 +124,11 @@ export class PreparedPolicies {
   decide(request: CedarRequest): CedarAnswer {
     const id = this.#prepared();
     const response = answerTo(request, id);
-    if (response === null) return { satisfied: [], failed: Object.keys(this.#policies) };
+    if (response === null) return { satisfied: [], failed: Object.keys(this.#policies).map(toRefused) };
     const { decision, diagnostics } = response;
     return {
       satisfied: decision === 'deny' ? diagnostics.reason : [],
-      failed: diagnostics.errors.map(({ policyId }) => policyId),
+      failed: diagnostics.errors.map(({ policyId, error }) => ({ id: policyId, message: error.message })),
     };
   }
 
@@ -143,6 +148,8 @@ export class PreparedPolicies {
     return placeId(this.#place);
   }
 }
+
+const toRefused = (id: string): CedarFailure => ({ id, message: 'Cedar does not take the request' });
 
 /** @returns null if the engine refuses the request, or fails on it: its values come from an agent */
 function answerTo(

@@ -107,9 +107,30 @@ type Mistake = Omit<PolicyFinding, 'file'>;
 
 /** A problem that Cedar reports, as a finding at its place. */
 export function toMistake(place: PolicyPlace, rule: PolicyFinding['rule'], problem: CedarProblem): Mistake {
-  const help = problem.help === null ? '' : ` (${problem.help})`;
-  const message = toPrintable(`${problem.message}${help}`);
-  return { ...positionOf(place, problem.start), rule, message };
+  return { ...positionOf(place, problem.start), rule, message: problemText(problem) };
+}
+
+/** What Cedar says, and its remedy: neither shortens the other. */
+export const problemText = ({ message, help }: CedarProblem): string =>
+  `${toPrintable(message)}${help === null ? '' : ` (${toPrintable(help)})`}`;
+
+/** What Cedar's parser does not say of frequent mistakes. */
+function syntaxHint({ text, line }: PolicyPlace): string {
+  const tokens = [...text.matchAll(TOKEN)].filter(({ 0: token }) => !token.startsWith('//') && !/^\s/.test(token));
+  const code = tokens.map(({ 0: token }) => (token.startsWith('"') ? '""' : token)).join('');
+  if (tokens.at(-1)?.[0] !== ';') return '; the last condition of a file ends with ";" too';
+  const [, second] = effectsIn(text);
+  if (second !== undefined) {
+    const next = line + text.slice(0, second).split('\n').length - 1;
+    return `; a condition ends with ";", which is missing before line ${next}`;
+  }
+  return /\d\.\d/.test(code) ? '; write a number with a point as decimal("0.5")' : '';
+}
+
+/** Where `forbid` or `permit` begins a policy, outside of strings and comments. */
+function effectsIn(text: string): readonly number[] {
+  const plain = text.replaceAll(/\/\/[^\n]*|"(?:\\[\s\S]|[^"\\])*"?/gu, (part) => ' '.repeat(part.length));
+  return [...plain.matchAll(/\b(?:forbid|permit)\s*\(/g)].map(({ index }) => index);
 }
 
 function readCondition(
@@ -118,7 +139,13 @@ function readCondition(
 ): { readonly condition: Condition } | { readonly mistakes: readonly Mistake[] } {
   const read = parsePolicy(place.text);
   if ('problems' in read) {
-    return { mistakes: read.problems.map((problem) => toMistake(place, 'condition.syntax', problem)) };
+    const hint = syntaxHint(place);
+    return {
+      mistakes: read.problems.map((problem) => {
+        const { message, ...mistake } = toMistake(place, 'condition.syntax', problem);
+        return { ...mistake, message: `${message}${hint}` };
+      }),
+    };
   }
   const { policy } = read;
   const annotations = policy.annotations ?? {};

@@ -7,6 +7,8 @@ import type { Lane } from '../../contract/policy/lanes.js';
 import { HIGH_RISK_KINDS } from '../../contract/run/input.js';
 import { OPERATOR_SUBJECTS } from '../../contract/run/operator-act.js';
 import type { CedarSchema } from './cedar.js';
+import type { RegisteredSchema } from '../../contract/policy/registered-schema.js';
+import { domainShapeOf } from './domain-shape.js';
 import { BOOLEAN, DATETIME, LONG, recordShapeOf, recordTypeOf, STRING, type RecordShape } from './value-shape.js';
 
 /** Something that a condition can be about: an action, a call of one tool, or a read or write of one table. */
@@ -17,6 +19,8 @@ export interface ConditionAction {
   readonly resource: 'Path' | 'Tool' | 'Table' | 'Case';
   /** The arguments that a condition can read. */
   readonly args: RecordShape;
+  /** The domains of the arguments that are addresses. */
+  readonly domains: RecordShape;
 }
 
 /** All actions of a policy that conditions decide, by name. An action without a run of its own has no effect. */
@@ -29,6 +33,7 @@ export function conditionActions(catalogue: Catalogue): ReadonlyMap<string, Cond
       groups: ['CALL_TOOL', ...(outside ? ['outside'] : [])],
       resource: 'Tool',
       args: recordShapeOf(input),
+      domains: domainShapeOf(input),
     })),
     ...registrations.targets.flatMap((target) => [writeOf(target), readOf(target)]),
     HIGH_RISK('promotion', 'Table'),
@@ -51,16 +56,19 @@ const HIGH_RISK = (name: string, resource: 'Table' | 'Case'): ConditionAction =>
   groups: [],
   resource,
   args: NO_ARGS,
+  domains: NO_ARGS,
 });
 
 function ownAction({ name, risk, args, paths, outside, tool }: ActionDefinition): ConditionAction {
-  const shape = recordShapeOf(args as unknown as Readonly<Record<string, unknown>>);
+  const schema = args as unknown as Readonly<Record<string, unknown>>;
+  const shape = recordShapeOf(schema);
   return {
     name,
     groups: [`risk:${risk}`, ...(outside ? ['outside'] : [])],
     resource: paths.length > 0 ? 'Path' : tool === null ? 'Table' : 'Tool',
     // The content of a file is text of an agent: a condition can only read its length.
     args: paths.length === 0 ? shape : { kind: 'Record', attributes: shape.attributes.flatMap(withoutContent) },
+    domains: paths.length === 0 ? domainShapeOf(schema) : NO_ARGS,
   };
 }
 
@@ -78,7 +86,14 @@ const writeOf = ({ name, record }: TargetDefinition): ConditionAction => ({
       { name: 'record', shape: recordShapeOf(record), required: true },
     ],
   },
+  domains: domainsWithin('record', record),
 });
+
+/** The domains of addresses in an argument that is a record. */
+function domainsWithin(name: string, schema: RegisteredSchema): RecordShape {
+  const shape = domainShapeOf(schema);
+  return shape.attributes.length === 0 ? NO_ARGS : { kind: 'Record', attributes: [{ name, shape, required: false }] };
+}
 
 /** The columns that a read asks for are each optional: a read can ask for none. */
 const readOf = ({ name, record }: TargetDefinition): ConditionAction => ({
@@ -99,6 +114,7 @@ const readOf = ({ name, record }: TargetDefinition): ConditionAction => ({
       { name: 'case_id', shape: STRING, required: false },
     ],
   },
+  domains: domainsWithin('where', record),
 });
 
 /** The scope fields that a condition can read: those that some lane requires. */
@@ -149,6 +165,7 @@ export const contextShape = (action: ConditionAction, { scope, counters }: Polic
     { name: 'case', shape: STRING, required: false },
     { name: 'label', shape: LABEL, required: true },
     { name: 'scope', shape: scope, required: true },
+    ...(action.domains.attributes.length > 0 ? [{ name: 'domains', shape: action.domains, required: true }] : []),
     ...(isStep(action) && counters.attributes.length > 0
       ? [{ name: 'counters', shape: counters, required: true }]
       : []),
@@ -173,8 +190,15 @@ export function cedarSchemaOf(actions: ReadonlyMap<string, ConditionAction>, sha
   return {
     '': {
       entityTypes: {
-        Actor: { memberOfTypes: ['Role'] },
+        Actor: {
+          memberOfTypes: ['Role', 'Group'],
+          shape: recordTypeOf({
+            kind: 'Record',
+            attributes: [{ name: 'person', shape: STRING, required: true }],
+          }),
+        },
         Role: {},
+        Group: {},
         Path: {
           memberOfTypes: ['Path'],
           shape: recordTypeOf({

@@ -3,13 +3,21 @@
 
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { Lane } from '../../contract/policy/lanes.js';
-import type { Role } from '../../contract/policy/roles.js';
+import type { Group, Role } from '../../contract/policy/roles.js';
+import type { RunContext } from '../../contract/run/run-context.js';
 import type { Counters } from '../counters/counters.js';
-import { toPrintable } from '../../contract/finding-text.js';
 import type { PolicyFinding } from '../files/policy-finding.js';
-import { PreparedPolicies, validatePolicies, type CedarAnswer, type CedarRequest, type CedarSchema } from './cedar.js';
-import { positionOf, readConditionFile, type Condition, type Obligation } from './condition-file.js';
+import {
+  PreparedPolicies,
+  validatePolicies,
+  type CedarAnswer,
+  type CedarFailure,
+  type CedarRequest,
+  type CedarSchema,
+} from './cedar.js';
+import { positionOf, problemText, readConditionFile, type Condition, type Obligation } from './condition-file.js';
 import { cedarSchemaOf, conditionActions, counterShape, scopeShape, type ConditionAction } from './condition-schema.js';
+import { identitiesOf, namesInCondition, type NamedCondition, type PrincipalIdentity } from './principal-names.js';
 import { readPartsOf, type ReadParts } from './read-parts.js';
 import { compileUnmetCheck, type UnmetCheck } from './unmet-check.js';
 import type { RecordShape } from './value-shape.js';
@@ -20,6 +28,8 @@ export interface Conditions {
   readonly actions: ReadonlyMap<string, ConditionAction>;
   readonly scope: RecordShape;
   readonly schema: CedarSchema;
+  /** The names of actors and persons that they compare, and the persons of groups. */
+  readonly names: readonly string[];
   /** The conditions whose scope can include the action; null if no scope includes it. */
   forAction(name: string): ActionConditions | null;
 }
@@ -35,6 +45,8 @@ export interface ActionConditions {
   readonly prepared: Pick<PreparedPolicies, 'decide'>;
   /** Whether a request certainly meets none of them. */
   readonly isUnmet: UnmetCheck;
+  /** The identities of a principal, if they compare it by name or group; null if they do not. */
+  readonly identitiesOf: ((run: RunContext) => readonly PrincipalIdentity[]) | null;
 }
 
 /** What conditions depend on. */
@@ -44,6 +56,7 @@ export interface ConditionSubject {
   readonly roles: ReadonlyMap<string, Role>;
   /** Absent: none. */
   readonly counters?: Counters;
+  readonly groups?: readonly Group[];
 }
 
 /** @returns the conditions, and what is wrong with them; conditions with a finding must not be used */
@@ -58,14 +71,21 @@ export function loadConditions(
   return { conditions, findings: findings.toSorted((a, b) => a.line - b.line) };
 }
 
-function indexConditions(all: readonly Condition[], { catalogue, lanes, counters }: ConditionSubject): Conditions {
+function indexConditions(
+  all: readonly Condition[],
+  { catalogue, lanes, counters, groups = [] }: ConditionSubject,
+): Conditions {
   const actions = conditionActions(catalogue);
   const scope = scopeShape(lanes.values());
+  const named = new Map(all.map((condition) => [condition.id, namesInCondition(condition.id, condition.scope)]));
+  const names = new Set([...named.values()].flatMap(({ actors, persons }) => [...actors, ...persons]));
+  for (const { persons } of groups) for (const person of persons) names.add(person);
   const byAction = new Map<string, ActionConditions | null>();
   return {
     all,
     actions,
     scope,
+    names: [...names],
     schema: cedarSchemaOf(actions, { scope, counters: counterShape(counters?.all) }),
     forAction(name) {
       const known = byAction.get(name);
@@ -82,12 +102,22 @@ function indexConditions(all: readonly Condition[], { catalogue, lanes, counters
               ...readShapes(action, conditions),
               prepared: new PreparedPolicies(policies),
               isUnmet: compileUnmetCheck(conditions.map((condition) => condition.scope)),
+              identitiesOf: identitiesFor(
+                conditions.flatMap(({ id }) => named.get(id) ?? []),
+                groups,
+              ),
             };
       byAction.set(name, found);
       return found;
     },
   };
 }
+
+/** Null if no condition compares a principal by its name, its person or its groups. */
+const identitiesFor = (named: readonly NamedCondition[], groups: readonly Group[]): ActionConditions['identitiesOf'] =>
+  named.some(({ actors, persons, comparesGroups }) => actors.length > 0 || persons.length > 0 || comparesGroups)
+    ? (run) => identitiesOf(run, named, groups)
+    : null;
 
 function readShapes(
   { args }: ConditionAction,
@@ -135,8 +165,7 @@ function* findMistakes(
   for (const condition of all) {
     for (const { message, help, start } of problems?.get(condition.id) ?? []) {
       const rule = message.includes('policy is impossible') ? 'condition.unreachable' : 'condition.type';
-      const text = toPrintable(`${message}${help === null ? '' : ` (${help})`}`);
-      yield { file: path, ...positionOf(condition, start), rule, message: text };
+      yield { file: path, ...positionOf(condition, start), rule, message: problemText({ message, help, start }) };
     }
     const message = roleMistake(condition.obligation, roles);
     if (message !== null) yield { file: path, line: condition.line, column: condition.column, ...message };
@@ -158,11 +187,22 @@ function roleMistake(
   return human ? null : { rule: 'condition.no_approver', message: 'no role of @approver_role is one of people' };
 }
 
+/** Why a condition could not be evaluated. */
+export interface ConditionError {
+  readonly condition: string;
+  /** Such as `context.counters.refunds_today`; null if the engine names none. */
+  readonly attribute: string | null;
+  readonly cause: string;
+}
+
+/** What the engine answers. `failed`: the conditions that it could not evaluate. */
+export type ConditionAnswer = ConditionVerdict | { readonly kind: 'error'; readonly failed: readonly CedarFailure[] };
+
 /** What the conditions of an action say of a request. */
 export type ConditionVerdict =
   | { readonly kind: 'none' }
-  /** `condition.error`, `condition.no_approver`, or the id of the condition that denies. */
-  | { readonly kind: 'deny'; readonly rule_id: string }
+  /** `condition.error` with the errors, `condition.no_approver`, or the id of the condition that denies. */
+  | { readonly kind: 'deny'; readonly rule_id: string; readonly errors?: readonly ConditionError[] }
   /** `ids`: the conditions that ask for it, in the order of the file. */
   | { readonly kind: 'approval'; readonly ids: readonly string[]; readonly obligation: CombinedObligation };
 
@@ -173,7 +213,10 @@ export interface CombinedObligation {
   readonly expires_minutes: number;
 }
 
-const ERROR: ConditionVerdict = { kind: 'deny', rule_id: 'condition.error' };
+/** A request, and the ids of the conditions that it counts for. Absent: all. */
+export interface ConditionRequest extends CedarRequest {
+  readonly conditions?: ReadonlySet<string>;
+}
 
 /**
  * Decides one request by the conditions of its action. Several requests of one proposal, one for each of its paths, are
@@ -181,13 +224,18 @@ const ERROR: ConditionVerdict = { kind: 'deny', rule_id: 'condition.error' };
  */
 export function decideConditions(
   { conditions, prepared, isUnmet }: ActionConditions,
-  requests: readonly CedarRequest[],
+  requests: readonly ConditionRequest[],
   roles: ReadonlyMap<string, Role>,
-): ConditionVerdict {
+): ConditionAnswer {
   if (requests.every(isUnmet)) return { kind: 'none' };
   const answers = requests.map((request) => prepared.decide(request));
-  if (answers.some(({ failed }) => failed.length > 0)) return ERROR;
-  const satisfied = new Set(answers.flatMap((answer: CedarAnswer) => answer.satisfied));
+  const failed = answers.flatMap((answer) => answer.failed);
+  if (failed.length > 0) return { kind: 'error', failed };
+  const satisfied = new Set(
+    answers.flatMap((answer: CedarAnswer, index) =>
+      answer.satisfied.filter((id) => requests[index]?.conditions?.has(id) !== false),
+    ),
+  );
   const met = conditions.filter(({ id }) => satisfied.has(id));
   const denying = met.find(({ obligation }) => obligation === null);
   if (denying !== undefined) return { kind: 'deny', rule_id: denying.id };

@@ -12,6 +12,8 @@ export interface ReadParts {
   readonly context: ReadNames;
   /** The attributes of `context.args`. */
   readonly args: ReadNames;
+  /** The attributes of `context.scope`. */
+  readonly scope: ReadNames;
   /** Whether ancestors or attributes of the entity matter, and not only its name. */
   readonly principal: boolean;
   readonly action: boolean;
@@ -19,7 +21,7 @@ export interface ReadParts {
 }
 
 export function readPartsOf(policies: readonly CedarPolicyJson[]): ReadParts {
-  const found: FoundParts = { context: new Set(), args: new Set(), all: new Set() };
+  const found: FoundParts = { context: new Set(), args: new Set(), scope: new Set(), all: new Set() };
   for (const { principal, action, resource, conditions } of policies) {
     if (hasAncestors(principal)) found.all.add('principal');
     if (hasAncestors(action)) found.all.add('action');
@@ -30,6 +32,7 @@ export function readPartsOf(policies: readonly CedarPolicyJson[]): ReadParts {
   return {
     context: all.has('context') ? null : found.context,
     args: all.has('context') || all.has('args') ? null : found.args,
+    scope: all.has('context') || all.has('scope') ? null : found.scope,
     principal: all.has('principal'),
     action: all.has('action'),
     resource: all.has('resource'),
@@ -39,7 +42,8 @@ export function readPartsOf(policies: readonly CedarPolicyJson[]): ReadParts {
 interface FoundParts {
   readonly context: Set<string>;
   readonly args: Set<string>;
-  /** Variables that are used as a whole, and `args`. */
+  readonly scope: Set<string>;
+  /** Variables that are used as a whole, and `args` and `scope`. */
   readonly all: Set<string>;
 }
 
@@ -76,20 +80,21 @@ function withoutName(operator: string, operands: unknown): unknown {
   return isNamed(other) ? operands['left'] : operands;
 }
 
-/** Notes an attribute of `context` or of `context.args`; false for any other expression. */
+/** Notes an attribute of `context`, `context.args` or `context.scope`; false for any other expression. */
 function isAttribute(operator: string, operands: unknown, found: FoundParts): boolean {
   if ((operator !== '.' && operator !== 'has') || !isJsonObject(operands)) return false;
   const { left, attr } = operands;
   if (typeof attr !== 'string') return false;
   if (isContext(left)) {
     found.context.add(attr);
-    if (attr === 'args' && operator === '.') found.all.add('args');
+    if ((attr === 'args' || attr === 'scope') && operator === '.') found.all.add(attr);
     return true;
   }
   const inner = isJsonObject(left) ? left['.'] : undefined;
-  if (!isJsonObject(inner) || inner['attr'] !== 'args' || !isContext(inner['left'])) return false;
-  found.context.add('args');
-  found.args.add(attr);
+  const record = isJsonObject(inner) && isContext(inner['left']) ? inner['attr'] : undefined;
+  if (record !== 'args' && record !== 'scope') return false;
+  found.context.add(record);
+  found[record].add(attr);
   return true;
 }
 

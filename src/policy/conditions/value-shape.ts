@@ -27,7 +27,10 @@ export const BOOLEAN: ValueShape = { kind: 'Boolean' };
 export const DATETIME: ValueShape = { kind: 'datetime' };
 
 /** A value that Cedar cannot hold exactly. The request is denied. */
-export class InexactValueError extends Error {}
+export class InexactValueError extends Error {
+  /** Names of the record that leads to the value, the outermost first. */
+  readonly path: string[] = [];
+}
 
 /** The shape of an object's schema: properties that Cedar cannot hold are left out, so no condition can name them. */
 export function recordShapeOf(schema: RegisteredSchema): RecordShape {
@@ -133,15 +136,19 @@ export const recordTypeOf = ({ attributes }: RecordShape): CedarRecordType => ({
 export function toCedar(shape: ValueShape, value: Json): CedarValue {
   switch (shape.kind) {
     case 'Record':
-      return recordToCedar(shape, isJsonObject(value) ? value : refuse());
+      return recordToCedar(shape, isJsonObject(value) ? value : refuse('it is not an object'));
     case 'Set':
-      return Array.isArray(value) ? value.map((item: Json) => toCedar(shape.element, item)) : refuse();
+      return Array.isArray(value)
+        ? value.map((item: Json) => toCedar(shape.element, item))
+        : refuse('it is not a list');
     case 'Long':
-      return typeof value === 'number' && Number.isSafeInteger(value) ? value : refuse();
+      return typeof value === 'number' && Number.isSafeInteger(value)
+        ? value
+        : refuse('it is not an integer that Cedar holds exactly');
     case 'Boolean':
-      return typeof value === 'boolean' ? value : refuse();
+      return typeof value === 'boolean' ? value : refuse('it is not true or false');
     case 'String':
-      return typeof value === 'string' ? value : refuse();
+      return typeof value === 'string' ? value : refuse('it is not a text');
     case 'decimal':
       return extension('decimal', decimalText(value));
     case 'datetime':
@@ -155,18 +162,27 @@ export function recordToCedar({ attributes }: RecordShape, value: JsonObject): R
   const record: Record<string, CedarValue> = {};
   for (const { name, shape, required } of attributes) {
     const member = Object.hasOwn(value, name) ? value[name] : undefined;
-    if (member !== undefined && member !== null) record[name] = toCedar(shape, member);
-    else if (required) refuse();
+    if (member !== undefined && member !== null) record[name] = memberToCedar(name, shape, member);
+    else if (required) refuse(`${name} is missing`);
   }
   return record;
+}
+
+function memberToCedar(name: string, shape: ValueShape, value: Json): CedarValue {
+  try {
+    return toCedar(shape, value);
+  } catch (error) {
+    if (error instanceof InexactValueError) error.path.unshift(name);
+    throw error;
+  }
 }
 
 export const extension = (fn: 'decimal' | 'datetime' | 'duration', text: string): CedarValue => ({
   __extn: { fn, arg: text },
 });
 
-function refuse(): never {
-  throw new InexactValueError();
+function refuse(why: string): never {
+  throw new InexactValueError(why);
 }
 
 /** Cedar's decimal has at most 4 digits after the point and 64 bits; a number of JSON keeps 15 digits. */
@@ -174,7 +190,9 @@ const DECIMAL = /^(-?\d{1,11})(?:\.(\d{1,4}))?$/;
 
 function decimalText(value: Json): string {
   const [, whole, fraction = '0'] = (typeof value === 'number' && DECIMAL.exec(String(value))) || [];
-  return whole === undefined ? refuse() : `${whole}.${fraction}`;
+  return whole === undefined
+    ? refuse('it is not a number with at most 4 digits after the point')
+    : `${whole}.${fraction}`;
 }
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
@@ -182,9 +200,9 @@ const DATE_TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,3})?(?:Z|[+-]\d
 
 /** A date is its first moment in UTC. */
 function datetimeText(value: Json): string {
-  if (typeof value !== 'string' || (!DATE.test(value) && !DATE_TIME.test(value))) return refuse();
+  if (typeof value !== 'string' || (!DATE.test(value) && !DATE_TIME.test(value))) return refuse('it is not a date');
   const at = Date.parse(value);
-  if (Number.isNaN(at) || !isRealDay(value)) return refuse();
+  if (Number.isNaN(at) || !isRealDay(value)) return refuse('there is no such day');
   return new Date(at).toISOString();
 }
 
@@ -201,7 +219,9 @@ const DURATION = /^P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9}
 function durationText(value: Json): string {
   const text = typeof value === 'string' ? value : '';
   const parts = DURATION.exec(text);
-  if (parts === null || text === 'P' || text.endsWith('T')) return refuse();
+  if (parts === null || text === 'P' || text.endsWith('T')) {
+    return refuse('it is not a duration of days, hours, minutes and seconds');
+  }
   const [, days = '0', hours = '0', minutes = '0', seconds = '0', fraction = ''] = parts;
   return `${days}d${hours}h${minutes}m${seconds}s${fraction.padEnd(3, '0')}ms`;
 }

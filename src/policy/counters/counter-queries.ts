@@ -1,7 +1,14 @@
 // Which counters a step depends on, and what it adds to them.
 
 import type { JsonObject } from '../../contract/json.js';
-import type { CountedAction, Counter, CounterQuery } from '../../contract/policy/counters/counters.js';
+import type {
+  CountedAction,
+  Counter,
+  CounterQuery,
+  UncountableReason,
+} from '../../contract/policy/counters/counters.js';
+import { lookOf } from '../../contract/person.js';
+import { COMPARED_PRINCIPALS } from '../../contract/policy/flags.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import type { Policy } from '../policy.js';
 import { argumentAt, namedArguments } from '../read-argument.js';
@@ -13,76 +20,103 @@ export interface CountableStep {
 }
 
 /** The counters that count the step, and all counters if a condition of its action reads any. */
-export function counterQueries(
-  step: CountableStep,
-  agent: RunContext,
-  { counters, conditions }: Policy,
-): readonly CounterQuery[] {
+export function counterQueries(step: CountableStep, agent: RunContext, policy: Policy): readonly CounterQuery[] {
+  const { counters, conditions } = policy;
   if (counters === undefined || conditions === undefined) return [];
   const applicable = conditions.forAction(step.name);
   const isRead = applicable !== null && applicable.reads.context?.has('counters') !== false;
-  return counters.all.flatMap((counter) => queryOf(counter, step, agent, isRead));
+  return counters.all.flatMap((counter) => queryOf(counter, step, agent, { policy, isRead }));
 }
 
 /** What identifies a counter of one subject. */
 export type CounterAccountKey = Pick<CounterQuery, 'name' | 'key'>;
 
 /** What identifies the counters that agents of other trees may have in common with this one. */
-export const sharedCounterKeys = (agent: RunContext, { counters }: Policy): readonly CounterAccountKey[] =>
-  (counters?.all ?? []).flatMap((counter) =>
-    counter.over === 'run' || counter.over === 'tree' ? [] : (accountOf(counter, agent) ?? []),
-  );
+export const sharedCounterKeys = (agent: RunContext, policy: Policy): readonly CounterAccountKey[] =>
+  (policy.counters?.all ?? []).flatMap((counter) => {
+    if (counter.over === 'run' || counter.over === 'tree') return [];
+    const subject = subjectOf(counter.over, agent, policy);
+    return subject === null ? [] : [accountOf(counter, subject)];
+  });
 
-function accountOf({ name, over }: Counter, agent: RunContext): CounterAccountKey | null {
-  const id = subjectOf(over, agent);
-  return id === null ? null : { name, key: `${over}:${id}` };
+const accountOf = ({ name, over }: Counter, { id }: CountedSubject): CounterAccountKey => ({
+  name,
+  key: `${over}:${id}`,
+});
+
+interface CounterUse {
+  readonly policy: Policy;
+  /** Whether a condition of the action reads counters. */
+  readonly isRead: boolean;
 }
 
-function queryOf(counter: Counter, step: CountableStep, agent: RunContext, isRead: boolean): readonly CounterQuery[] {
-  const { window, currency } = counter;
-  const account = accountOf(counter, agent);
-  if (account === null) return [];
+function queryOf(
+  counter: Counter,
+  step: CountableStep,
+  agent: RunContext,
+  { policy, isRead }: CounterUse,
+): readonly CounterQuery[] {
+  const { over, window, currency } = counter;
+  const subject = subjectOf(over, agent, policy);
+  if (subject === null) return [];
   const added = amountOf(counter.counts, step, currency);
   const returned = amountOf(counter.gives_back ?? [], step, currency);
   if (added === undefined && returned === undefined && !isRead) return [];
-  const isUncountable = added === null || returned === null;
+  const uncountable = [added, returned, subject.unknown].find((reason) => typeof reason === 'string');
   return [
     {
-      ...account,
-      adds: isUncountable ? 0 : (added ?? 0) - (returned ?? 0),
+      ...accountOf(counter, subject),
+      adds: uncountable === undefined ? amountIn(added) - amountIn(returned) : 0,
       ...(window === undefined ? {} : { window }),
-      ...(isUncountable ? { isUncountable } : {}),
+      ...(uncountable === undefined ? {} : { isUncountable: true as const, uncountable }),
     },
   ];
 }
 
-function subjectOf(over: Counter['over'], { run_id, root_run_id, case_id, actor, role_id }: RunContext): string | null {
+const amountIn = (amount: Amount): number => (typeof amount === 'number' ? amount : 0);
+
+/** What a counter counts over. `unknown`: it cannot be distinguished from others, so nothing can be counted for it. */
+interface CountedSubject {
+  readonly id: string;
+  readonly unknown?: UncountableReason;
+}
+
+function subjectOf(over: Counter['over'], run: RunContext, { flags }: Policy): CountedSubject | null {
   switch (over) {
     case 'run':
-      return run_id;
+      return { id: run.run_id };
     case 'tree':
-      return root_run_id;
+      return { id: run.root_run_id };
     case 'case':
-      return case_id;
+      return run.case_id === null ? null : { id: run.case_id };
     case 'actor':
-      return actor.actor_id;
+      return flags.has(COMPARED_PRINCIPALS) ? personSubject(run) : { id: run.actor.actor_id };
     case 'role':
-      return role_id;
+      return { id: run.role_id };
   }
 }
 
-/** @returns undefined if the step is not counted, null if its amount is in another currency */
+/** All spellings of a name, and all names that look like it, are counted together. */
+function personSubject({ actor, person }: RunContext): CountedSubject {
+  if (person === undefined) return { id: actor.actor_id };
+  const look = lookOf(person);
+  return look === null ? { id: person.canonical_id, unknown: 'name' } : { id: look };
+}
+
+/** Undefined: the step is not counted. */
+type Amount = number | UncountableReason | undefined;
+
 function amountOf(
   counted: readonly CountedAction[],
   { name, args }: CountableStep,
   currency: string | undefined,
-): number | null | undefined {
+): Amount {
   const found = counted.find(({ action }) => action === name);
   if (found === undefined) return undefined;
   const input = namedArguments(name, args);
-  if (found.currency !== undefined && argumentAt(input, found.currency) !== currency) return null;
+  if (found.currency !== undefined && argumentAt(input, found.currency) !== currency) return 'currency';
   if (found.sum === undefined) return 1;
   const amount = argumentAt(input, found.sum);
   // A negative amount would give back what no policy gives back.
-  return typeof amount === 'number' && Number.isSafeInteger(amount) && amount >= 0 ? amount : null;
+  return typeof amount === 'number' && Number.isSafeInteger(amount) && amount >= 0 ? amount : 'amount';
 }

@@ -3,6 +3,8 @@
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import { lookOf } from '../../contract/person.js';
+import { COMPARED_PRINCIPALS } from '../../contract/policy/flags.js';
 import type {
   DecisionAnswer,
   DecisionFact,
@@ -30,24 +32,62 @@ export const decisionPointsFor = (name: string, { decision_points }: Policy): re
 
 const NO_POINTS: readonly DecisionPoint[] = [];
 
-/** @param run the mediated run */
+/**
+ * One query of each decision point, or one for each path: all must permit.
+ * @param run the mediated run
+ */
 export function decisionQueries(step: QueriedStep, run: RunContext, policy: Policy): readonly DecisionQuery[] {
   const points = decisionPointsFor(step.name, policy);
-  return points.map((point) => {
-    const request = toEvaluation(step, run, point);
-    return { point, body: canonicalJson(point.protocol === 'opa' ? { input: request } : request) };
-  });
+  if (points.length === 0) return NO_QUERIES;
+  if (!policy.flags.has(COMPARED_PRINCIPALS)) {
+    return points.map((point) => toQuery(point, toEvaluation(step, run, point, step.paths[0])));
+  }
+  const paths = step.paths.length === 0 ? [undefined] : step.paths;
+  return points.flatMap((point) =>
+    paths.map((path) => toQuery(point, withPersonAndPaths(toEvaluation(step, run, point, path), step, run))),
+  );
 }
 
+const NO_QUERIES: readonly DecisionQuery[] = [];
+
+const toQuery = (point: DecisionPoint, request: Evaluation): DecisionQuery => ({
+  point,
+  body: canonicalJson(point.protocol === 'opa' ? { input: request } : request),
+});
+
 /** An evaluation of AuthZEN 1.0, which is also what OPA gets as its input. */
-const toEvaluation = ({ name, action, args, paths }: QueriedStep, run: RunContext, { sends }: DecisionPoint): Json => ({
+interface Evaluation extends JsonObject {
+  readonly subject: JsonObject & { readonly properties: JsonObject };
+  readonly context: JsonObject;
+}
+
+const toEvaluation = (
+  { name, action, args }: QueriedStep,
+  run: RunContext,
+  { sends }: DecisionPoint,
+  path: string | undefined,
+): Evaluation => ({
   subject: { type: 'actor', id: run.actor.actor_id, properties: { lane: run.lane_id, role: run.role_id } },
   action: { name: action },
-  resource: resourceOf(name, paths, run),
+  resource: resourceOf(name, path, run),
   context: { args: selectArguments(namedArguments(name, args), sends ?? []), case_id: run.case_id },
 });
 
-function resourceOf(name: string, [path]: readonly string[], { case_id }: RunContext): Json {
+/** The person is the same in all spellings of a name. Of several paths, an answer counts for these together only. */
+function withPersonAndPaths(
+  { subject, context, ...request }: Evaluation,
+  { paths }: QueriedStep,
+  { person }: RunContext,
+): Evaluation {
+  const named = person === undefined ? {} : { person: person.canonical_id, look: lookOf(person) };
+  return {
+    ...request,
+    subject: { ...subject, properties: { ...subject.properties, ...named } },
+    context: paths.length > 1 ? { ...context, paths } : context,
+  };
+}
+
+function resourceOf(name: string, path: string | undefined, { case_id }: RunContext): Json {
   if (path !== undefined) return { type: 'path', id: path };
   const [action = '', ...rest] = name.split(':');
   if (rest.length === 0) return { type: 'case', id: case_id ?? '' };
@@ -76,8 +116,9 @@ export function readDecision(protocol: DecisionPoint['protocol'], reply: JsonObj
  */
 export function decisionPointDenial(queries: readonly DecisionQuery[], facts: readonly DecisionFact[]): Verdict | null {
   for (const { point, body } of queries) {
-    const fact = facts.find(({ name }) => name === point.name);
-    const answer = fact?.request_hash === sha256(body) ? fact.answer : 'none';
+    const request_hash = sha256(body);
+    const fact = facts.find((one) => one.name === point.name && one.request_hash === request_hash);
+    const answer = fact?.answer ?? 'none';
     if (answer !== 'permit') return answer === 'deny' ? DENIED : NO_ANSWER;
   }
   return null;

@@ -112,6 +112,7 @@ const indexPolicy = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogu
   files,
   lanes: new Map(lanes.lanes.map((lane) => [lane.lane_id, lane])),
   roles: new Map(roles.roles.map((role) => [role.role_id, role])),
+  ...(roles.groups === undefined ? {} : { groups: roles.groups }),
   actions: new Map(actions.actions.map((action) => [action.action, action])),
   limits: actions.limits,
   sandbox: actions.sandbox,

@@ -3,6 +3,7 @@
 import type { ActionsPolicy } from '../../contract/policy/actions-policy.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { LanesPolicy } from '../../contract/policy/lanes.js';
+import { suggestion } from '../../contract/policy/near-names.js';
 import type { PolicyFile } from '../../contract/policy/pins.js';
 import { OPERATOR_SUBJECTS } from '../../contract/run/operator-act.js';
 import type { RolesPolicy } from '../../contract/policy/roles.js';
@@ -10,7 +11,7 @@ import { quoteForMessage } from '../../contract/finding-text.js';
 import type { CONSISTENCY_RULES } from './policy-finding.js';
 import { approvalSubjectOf } from '../calls/call-decision.js';
 import { findDecisionPointMistakes } from '../decision-points/check-decision-points.js';
-import { isProhibition } from '../prohibitions.js';
+import { isProhibition, PROHIBITION_NAMES } from '../prohibitions.js';
 
 /** The three files, each valid by its schema. */
 export interface PolicyParts {
@@ -58,14 +59,18 @@ function* checkLanes({ lanes: { lanes }, roles: { roles } }: PolicyParts): Gener
       const role = `role ${quoteForMessage(role_id)}`;
       const lanesOfRole = granted.get(role_id);
       if (lanesOfRole === undefined) {
-        yield { ...entryAt, rule: 'lane.unknown_role', message: `${lane} names ${role}, which is not in the roles` };
+        yield {
+          ...entryAt,
+          rule: 'lane.unknown_role',
+          message: `${lane} names ${role}, which is not in the roles${suggestion(role_id, granted.keys())}`,
+        };
       } else if (!lanesOfRole.has(lane_id)) {
         yield { ...entryAt, rule: 'pair.one_sided', message: `${lane} names ${role}, which does not list the lane` };
       }
     }
     for (const [entry, prohibition] of scope.prohibits.entries()) {
       if (isProhibition(prohibition)) continue;
-      const message = `${lane} has the prohibition ${quoteForMessage(prohibition)}, which nothing decides`;
+      const message = `${lane} has the prohibition ${quoteForMessage(prohibition)}, which nothing decides${suggestion(prohibition, PROHIBITION_NAMES)}`;
       yield { ...at, pointer: `${at.pointer}/scope/prohibits/${entry}`, rule: 'prohibition.unknown', message };
     }
   }

@@ -22,6 +22,8 @@ const Request = Type.Object(
     case: Type.Optional(CaseId),
     scope: Type.Optional(Type.Record(Type.String({ maxLength: 120 }), Type.String({ maxLength: 400 }))),
     actor: Type.Optional(Identifier),
+    /** The person behind the actor. Default: its name. */
+    person: Type.Optional(Identifier),
     action: Type.String({ maxLength: 64 }),
     args: Type.Optional(Type.Object({}, { additionalProperties: true })),
     /** When the proposal is received: `2026-01-05T17:59:00Z`. */

@@ -3,6 +3,7 @@
 
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { ACTIONS } from '../../contract/policy/actions.js';
+import { isNear } from '../../contract/policy/near-names.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import { OPERATOR_TOOLS } from '../../contract/run/operator-act.js';
 import { NATIVE_TOOL_NAMES } from '../calls/call-parts.js';
@@ -24,7 +25,6 @@ const TABLES: readonly string[] = [
   ...['sandbox_files', 'export_bundles', 'audit_ledger', 'transcripts', 'interview_notes', 'entities'],
   ...['facts', 'evidence_map', 'coa_map', 'shared_playbooks', 'shared_heuristics'],
 ];
-const EDITS_MAX = 2;
 
 export function* lintNames({ lanes: { lanes } }: PolicyParts, catalogue: Catalogue): Generator<LintFinding> {
   const { tools: registered, targets } = catalogue.registrations;
@@ -63,19 +63,4 @@ export function* lintNames({ lanes: { lanes } }: PolicyParts, catalogue: Catalog
       yield { ...where, rule: 'table.misspelt', severity: 'error', message };
     }
   }
-}
-
-/** Whether one name becomes the other by at most two edits (a character inserted, deleted or replaced). */
-export function isNear(a: string, b: string): boolean {
-  let above = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (const [row, character] of Array.from(a).entries()) {
-    const line = [row + 1];
-    for (let column = 1; column <= b.length; column += 1) {
-      const same = character === b[column - 1] ? 0 : 1;
-      const [up = 0, left = 0, before = 0] = [above[column], line[column - 1], above[column - 1]];
-      line.push(Math.min(up + 1, left + 1, before + same));
-    }
-    above = line;
-  }
-  return (above.at(-1) ?? Infinity) <= EDITS_MAX;
 }

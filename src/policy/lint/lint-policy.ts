@@ -11,6 +11,7 @@ import { checkPolicy } from '../files/check-policy.js';
 import { readPolicyYaml, type NamedPolicyFile } from '../files/read-policy-file.js';
 import { lintActions } from './lint-actions.js';
 import { lintCalls } from './lint-calls.js';
+import { lintConditions } from './lint-conditions.js';
 import { lintLanes } from './lint-lanes.js';
 import { lintNames } from './lint-names.js';
 import { lintRoles } from './lint-roles.js';
@@ -28,7 +29,8 @@ export function lintPolicy(
   files: ForPolicyFiles<NamedPolicyFile>,
   catalogue: Catalogue = createCatalogue(NO_REGISTRATIONS),
 ): readonly LintMessage[] {
-  if (checkPolicy(files, catalogue).policy === null) return [];
+  const { policy } = checkPolicy(files, catalogue);
+  if (policy === null) return [];
   const documents = {
     lanes: readPolicyYaml(files.lanes.bytes).document,
     roles: readPolicyYaml(files.roles.bytes).document,
@@ -39,7 +41,7 @@ export function lintPolicy(
     roles: documents.roles?.data as unknown as RolesPolicy,
     actions: documents.actions?.data as unknown as ActionsPolicy,
   };
-  const messages = LINTERS.flatMap((linter) => [...linter(parts, catalogue)]).map((finding) => ({
+  const messages: LintMessage[] = LINTERS.flatMap((linter) => [...linter(parts, catalogue)]).map((finding) => ({
     file: files[finding.name].path,
     line: documents[finding.name]?.lineOf(finding.pointer) ?? 1,
     rule: finding.rule,
@@ -47,6 +49,9 @@ export function lintPolicy(
     message: finding.message,
     remedy: LINT_RULES[finding.rule],
   }));
+  if (files.conditions !== undefined) {
+    messages.push(...lintConditions(files.conditions.path, policy, parts.lanes.last_updated));
+  }
   const order = valuesOf(files).map(({ path }) => path);
   return messages.sort((a, b) => order.indexOf(a.file) - order.indexOf(b.file) || a.line - b.line);
 }

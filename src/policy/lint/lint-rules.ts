@@ -39,6 +39,10 @@ export const LINT_RULES = {
   'tool.misspelt': 'write the name of the tool that there is',
   'tool.unknown': 'register the tool, or take it out',
   'table.misspelt': 'write the name of the table that there is',
+  'condition.unreachable': 'take one of the two out, or write two conditions',
+  'condition.past': 'take the condition out, or give it a later date',
+  'condition.unknown_name': 'write the name that there is, or add it to roles.yaml',
+  'condition.unknown_actor': 'write the name of an actor, or of its role or group',
   'identity.matches_everyone': 'add `claims` or `subjects`: without them, every user of the issuer is this caller',
   'identity.changeable_claim': 'take a claim that users cannot change, such as sub or an employee number',
   'identity.shared_actor':

@@ -9,7 +9,7 @@ import { newStepMemory, type StepMemory } from '../../../machines/step-memory.js
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { CounterQuery } from '../../contract/policy/counters/counters.js';
 import type { DecisionQuery } from '../../contract/policy/decision-points.js';
-import type { GatherRequest } from '../../contract/run/effect.js';
+import type { GatheredFacts, GatherRequest } from '../../contract/run/effect.js';
 import { stepDecisionOf } from '../../contract/run/phase.js';
 import { retryContext, childContext } from '../../contract/run/run-context.js';
 import type { ApprovalRule } from '../../contract/run/approval.js';
@@ -49,7 +49,10 @@ function withFlags(policy: Policy, flags: Policy['flags']): Policy {
 const policiesWithFlags = new WeakMap<Policy, Policy>();
 
 /** Decides under the policy `other`. @returns the verdict, or the reason why the recorded facts do not suffice */
-export function decideUnderPolicy({ facts, policy: recorded }: RecordedDecision, other: Policy): PolicyAnswer {
+export function decideUnderPolicy(
+  { facts, policy: recorded }: Pick<RecordedDecision, 'facts' | 'policy'>,
+  other: Policy,
+): PolicyAnswer {
   const policy = other === recorded ? recorded : withFlags(other, recorded.flags);
   switch (facts.kind) {
     case 'orchestrator':
@@ -60,7 +63,7 @@ export function decideUnderPolicy({ facts, policy: recorded }: RecordedDecision,
       return toVerdict(authorizeAgentStart(agentContextUnder(facts, policy), { exhausted, overlay }, policy));
     }
     case 'step':
-      return decideStepUnder(facts, recorded, policy);
+      return decideStepUnder(facts, recorded, policy).answer;
     case 'retry':
       return toVerdict(decideRetryUnder(facts, policy));
     case 'write':
@@ -77,7 +80,29 @@ export function decideUnderPolicy({ facts, policy: recorded }: RecordedDecision,
 const toVerdict = ({ decision, rule_id }: RecordedVerdict): RecordedVerdict => ({ decision, rule_id });
 const denyVerdict = (rule_id: string): RecordedVerdict => ({ decision: 'deny', rule_id });
 
-function decideStepUnder(recorded: StepFacts, recordedPolicy: Policy, policy: Policy): PolicyAnswer {
+/** The decision of a step, and the approval rule by which it waits for people; null if it does not. */
+export interface StepAnswer {
+  readonly answer: PolicyAnswer;
+  readonly rule: ApprovalRule | null;
+}
+
+const answerOnly = (answer: PolicyAnswer): StepAnswer => ({ answer, rule: null });
+
+/** The facts that a decision asks for; null if they are not known. */
+export type FactSource = (wanted: GatherRequest) => GatheredFacts | null;
+
+const recordedFacts =
+  ({ facts, gathered }: StepFacts): FactSource =>
+  (wanted) =>
+    gathered !== null && isSameGatherRequest(gathered, wanted) ? facts : null;
+
+/** Decides a step by its payload. Decision tables, simulations and explanations all use this. */
+export function decideStepUnder(
+  recorded: StepFacts,
+  recordedPolicy: Policy,
+  policy: Policy,
+  factsFor: FactSource = recordedFacts(recorded),
+): StepAnswer {
   const { start, input } = recorded;
   if (input.raw === null && policy.limits.payload_bytes_max >= (input.payload.byte_size ?? 0)) return NOT_RECORDED;
   // A valid proposal is also valid under the same limits, so only the allowlist of actions is checked again.
@@ -86,26 +111,24 @@ function decideStepUnder(recorded: StepFacts, recordedPolicy: Policy, policy: Po
   const agent = agentContextUnder(start, policy);
   const draft = { ...newStepMemory(input), ...known, agent, approvals: recorded.approvals };
   const step = runCheckPhases(draft, policy, isKnown ? LISTING_PHASES : CHECK_PHASES);
-  if (step.fault !== null) return denyUnlessUnknown(step.fault.rule_id, recordedPolicy);
-  if (step.replay_of !== null) return repeatedVerdict(input.seen?.outcome ?? 'SUCCESS');
+  if (step.fault !== null) return answerOnly(denyUnlessUnknown(step.fault.rule_id, recordedPolicy));
+  if (step.replay_of !== null) return answerOnly(repeatedVerdict(input.seen?.outcome ?? 'SUCCESS'));
   const account = accountUnder(start, input.account.spent, policy);
   const started = authorizeStep(step, { kind: 'start', account }, policy);
   if (started.verdict !== null) return verdictUnlessAnswered(step, started, recordedPolicy, policy);
   if (!isPrivileged(step, policy)) {
     const mustWait = awaitedRequests(step, policy).length > 0;
-    return mustWait ? { undecidable: 'finish.awaits_votes' } : { decision: 'allow', rule_id: null };
+    return answerOnly(mustWait ? { undecidable: 'finish.awaits_votes' } : { decision: 'allow', rule_id: null });
   }
-  if (recorded.ending) return toVerdict(RUN_ENDING_DENIAL);
-  const { facts, gathered } = recorded;
-  const hasSameFacts =
-    facts !== null && gathered !== null && isSameGatherRequest(gathered, requireGatherRequest(step, policy));
-  return hasSameFacts
-    ? verdictUnlessAnswered(step, authorizeStep(step, { kind: 'facts', facts }, policy), recordedPolicy, policy)
-    : { undecidable: 'facts.not_gathered' };
+  if (recorded.ending) return answerOnly(toVerdict(RUN_ENDING_DENIAL));
+  const facts = factsFor(requireGatherRequest(step, policy));
+  return facts === null
+    ? answerOnly({ undecidable: 'facts.not_gathered' })
+    : verdictUnlessAnswered(step, authorizeStep(step, { kind: 'facts', facts }, policy), recordedPolicy, policy);
 }
 
 /** C80: the other policy's limit would accept a payload of which only a prefix was recorded. */
-const NOT_RECORDED: PolicyAnswer = { undecidable: 'payload.not_recorded' };
+const NOT_RECORDED = answerOnly({ undecidable: 'payload.not_recorded' });
 
 const LISTING_PHASES = ['VALIDATE_ACTION'] as const;
 const alikePolicies = new WeakMap<Policy, WeakMap<Policy, boolean>>();
@@ -158,9 +181,9 @@ function verdictUnlessAnswered(
   { verdict, digest, obligation }: Authorization,
   recordedPolicy: Policy,
   policy: Policy,
-): PolicyAnswer {
+): StepAnswer {
   if (verdict === null) throw new InvariantError('a step was decided without a verdict');
-  if (digest === null) return toVerdict(verdict);
+  if (digest === null) return answerOnly(toVerdict(verdict));
   const subject = approvalSubject(step, policy);
   const rule = effectiveRule(subject, approvalRuleFor(policy.approvals, subject), obligation);
   const entry = step.approvals.entries.find((known) => known.digest === digest);
@@ -168,9 +191,9 @@ function verdictUnlessAnswered(
     entry === undefined ||
     recordedPolicy === policy ||
     (entry.name === subject && hasSameRule(ruleOfEntry(recordedPolicy.approvals, entry), rule));
-  if (!alike) return { undecidable: 'approval.other_rule' };
-  if (verdict.decision === 'allow' || rule === undefined) return toVerdict(verdict);
-  return { ...toVerdict(verdict), quorum: rule.quorum };
+  if (!alike) return answerOnly({ undecidable: 'approval.other_rule' });
+  if (verdict.decision === 'allow' || rule === undefined) return answerOnly(toVerdict(verdict));
+  return { answer: { ...toVerdict(verdict), quorum: rule.quorum }, rule };
 }
 
 const hasSameApprovalRule = (name: string, { approvals }: Policy, policy: Policy): boolean =>

@@ -6,7 +6,7 @@ import type { Json, JsonObject } from '../../contract/json.js';
 import { OPTIONAL_FILES } from '../../contract/policy/pins.js';
 import type { Policy } from '../../policy/policy.js';
 import { checksOf, type DecisionCheck } from './decision-checks.js';
-import { decidedConditions } from './decided-conditions.js';
+import { decidedConditions, decidedErrors } from './decided-conditions.js';
 import { decideUnderPolicy } from './decide-under-policy.js';
 import { placesOf, type ElementPlace } from './element-places.js';
 import type { MediatedAct, PolicyAnswer, RecordedDecision } from './recorded-decision.js';
@@ -25,6 +25,8 @@ export interface Explanation {
   readonly checks: readonly DecisionCheck[];
   /** The condition that denied, or those that asked for the approval. */
   readonly conditions: readonly DecidingCondition[];
+  /** Why conditions could not be evaluated, one text for each; empty unless that made the decision. */
+  readonly errors: readonly string[];
   /** The parts of the YAML files that made the decision. */
   readonly places: readonly ElementPlace[];
   /** The smallest change first; empty if no single change reverses the decision. */
@@ -65,6 +67,7 @@ const explanationOf = (decision: RecordedDecision, changes: readonly PolicyChang
   decision,
   checks: checksOf(decision, decision.policy),
   conditions: decidingConditions(decision),
+  errors: decidedErrors(decision),
   places: placesOf(decision),
   changes,
 });

@@ -1,22 +1,26 @@
-// Decides one test of a decision table, from the bytes of its proposal to its approval, with the functions that decide
-// the steps of a run.
+// Decides one test of a decision table as a simulation decides a recorded step. The request says what an engine would
+// have gathered.
 
-import { sha256 } from '../../contract/hash.js';
-import type { DecisionFact, DecisionQuery } from '../../contract/policy/decision-points.js';
-import { authorizeStep, isPrivileged } from '../../../machines/authorize-step.js';
-import { newStepMemory, type StepInput } from '../../../machines/step-memory.js';
+import type { StepInput } from '../../../machines/step-memory.js';
 import { artifactRef } from '../../contract/artifact-ref.js';
-import type { GatheredFacts, PathFact } from '../../contract/run/effect.js';
+import { toRecordedScopeValue } from '../../contract/free-text.js';
+import { sha256 } from '../../contract/hash.js';
+import type { Person } from '../../contract/person.js';
+import { counterFact } from '../../contract/policy/counters/counters.js';
+import type { DecisionFact, DecisionQuery } from '../../contract/policy/decision-points.js';
+import type { GatheredFacts, GatherRequest, PathFact } from '../../contract/run/effect.js';
 import type { RunContext } from '../../contract/run/run-context.js';
-import { approvalRuleFor, emptyBook } from '../../policy/approval/approval.js';
-import { effectiveRule } from '../../policy/approval/obligation.js';
-import { authorizeAgent, laneContext } from '../../policy/authorize-run.js';
-import type { Policy } from '../../policy/policy.js';
-import { limitsOf, openAccount } from '../../run/budget.js';
-import { approvalSubject } from '../../step/approval-subject.js';
-import { requireGatherRequest, type Authorization } from '../../step/authorization.js';
-import { runCheckPhases } from '../../step/step-draft.js';
+import type { JsonObject } from '../../contract/json.js';
+import { InvariantError } from '../../errors.js';
+import { newTreeFlags } from '../../kernel/pinned-policy.js';
+import { emptyBook } from '../../policy/approval/approval.js';
 import type { DECISIONS, Expectation, PolicyTest } from '../../policy/files/policy-test-file.js';
+import type { Policy } from '../../policy/policy.js';
+import { amountsOf, limitsOf, openAccount } from '../../run/budget.js';
+import { agentContextUnder } from './agent-under-policy.js';
+import { decidedErrors } from './decided-conditions.js';
+import { decideStepUnder, decideUnderPolicy } from './decide-under-policy.js';
+import type { AgentStart } from './recorded-decision.js';
 
 /** The decision of a test. `quorum` and `roles` only for an approval. */
 export interface TestDecision {
@@ -25,6 +29,8 @@ export interface TestDecision {
   readonly rule: string | null;
   readonly quorum?: number;
   readonly roles?: readonly string[];
+  /** Why conditions could not be evaluated; only if that made the decision. */
+  readonly errors?: readonly string[];
 }
 
 /** A test with its decision, and what differs from the expectation: nothing if the test passes. */
@@ -33,8 +39,11 @@ export interface TestResult {
   readonly differences: readonly string[];
 }
 
-export function runPolicyTest(test: PolicyTest, policy: Policy): TestResult {
-  const decided = decide(test, policy);
+/** Whom an actor is compared as. */
+export type PersonSource = (names: { readonly actor: string; readonly person: string }, policy: Policy) => Person;
+
+export function runPolicyTest(test: PolicyTest, policy: Policy, personOf: PersonSource): TestResult {
+  const decided = decide(test, policy, personOf);
   return { decided, differences: [...findDifferences(test.expect, decided)] };
 }
 
@@ -54,37 +63,52 @@ function* findDifferences(expected: Expectation, decided: TestDecision): Generat
 
 const deny = (rule: string): TestDecision => ({ decision: 'deny', rule });
 
-function decide({ request }: PolicyTest, policy: Policy): TestDecision {
-  const run = runOf(request, policy);
-  const started = authorizeAgent(run, policy);
-  if (started.decision === 'deny') return deny(started.rule_id);
-  const input = inputOf(request, run);
-  const step = runCheckPhases(newStepMemory(input), policy);
-  if (step.fault !== null) return deny(step.fault.rule_id);
-  const atStart = authorizeStep(step, { kind: 'start', account: input.account }, policy);
-  if (atStart.verdict !== null) return toDecision(step, atStart, policy);
-  if (!isPrivileged(step, policy)) return { decision: 'allow', rule: null };
-  const { paths, usage, counters = [], decisions = [] } = requireGatherRequest(step, policy);
-  const facts: GatheredFacts = {
-    paths: paths.map((path) => factOf(path, request.files)),
-    usage: usage ? { bytes: 0, files: 0 } : null,
-    counters: counters.map(({ name, key, adds }) => ({ name, key, used: usedOf(name, request), since: null, adds })),
-    decisions: decisions.map((query) => answerOf(query, request)),
-  };
-  return toDecision(step, authorizeStep(step, { kind: 'facts', facts }, policy), policy);
+/** Policies with the behaviour of a new tree, which a decision table is about. */
+const newTreePolicies = new WeakMap<Policy, Policy>();
+
+function underNewFlags(policy: Policy): Policy {
+  const known = newTreePolicies.get(policy) ?? { ...policy, flags: newTreeFlags(policy) };
+  newTreePolicies.set(policy, known);
+  return known;
 }
 
-function toDecision(
-  step: Parameters<typeof approvalSubject>[0],
-  { verdict, obligation }: Authorization,
-  policy: Policy,
-): TestDecision {
-  if (verdict === null || verdict.decision === 'allow') return { decision: 'allow', rule: verdict?.rule_id ?? null };
-  if (verdict.cause !== 'APPROVAL_REQUIRED') return deny(verdict.rule_id);
-  const subject = approvalSubject(step, policy);
-  const rule = effectiveRule(subject, approvalRuleFor(policy.approvals, subject), obligation);
-  const { quorum = 0, approver_roles: roles = [] } = rule ?? {};
-  return { decision: 'approval', rule: verdict.rule_id, quorum, roles };
+function decide({ request }: PolicyTest, given: Policy, personOf: PersonSource): TestDecision {
+  const policy = underNewFlags(given);
+  const start = startOf(request, policy, personOf);
+  const agent = agentContextUnder(start, policy);
+  const started = decideUnderPolicy({ facts: start, policy }, policy);
+  if ('undecidable' in started) throw new InvariantError('the start of an agent has facts that are not known');
+  if (started.decision === 'deny') return deny(started.rule_id ?? '');
+  const input = inputOf(request, agent);
+  const step = { kind: 'step', input, start, approvals: input.approvals, ...NOT_GATHERED } as const;
+  let facts: GatheredFacts | null = null;
+  const { answer, rule } = decideStepUnder(step, policy, policy, (wanted) => (facts = factsFor(wanted, request)));
+  if ('undecidable' in answer) throw new InvariantError('a decision table has all facts');
+  if (answer.decision === 'allow') return { decision: 'allow', rule: answer.rule_id };
+  if (rule === null) {
+    const { action, args = {} } = request;
+    const act = { start, agent, action, args: args as JsonObject, label: input.label, run_id: `${agent.run_id}.1` };
+    const errors = decidedErrors({ facts: { ...step, facts, act }, policy, said: answer });
+    return { ...deny(answer.rule_id ?? ''), ...(errors.length === 0 ? {} : { errors }) };
+  }
+  return { decision: 'approval', rule: answer.rule_id, quorum: rule.quorum, roles: rule.approver_roles };
+}
+
+const NOT_GATHERED = { gathered: null, facts: null, ending: false, act: null } as const;
+
+/** The facts as an engine would gather them in the world of the request. */
+function factsFor(
+  { paths, usage, counters = [], decisions = [] }: GatherRequest,
+  request: PolicyTest['request'],
+): GatheredFacts {
+  const { files = {} } = request;
+  const sizes = Object.values(files);
+  return {
+    paths: paths.map((path) => factOf(path, files)),
+    usage: usage ? { bytes: sizes.reduce((sum, size) => sum + size, 0), files: sizes.length } : null,
+    counters: counters.map((query) => counterFact(query, usedOf(query.name, request), null)),
+    decisions: decisions.map((query) => answerOf(query, request)),
+  };
 }
 
 const answerOf = (
@@ -100,40 +124,48 @@ const answerOf = (
 const usedOf = (name: string, { counters = {} }: PolicyTest['request']): number =>
   Object.hasOwn(counters, name) ? (counters[name] ?? 0) : 0;
 
-function factOf(path: string, files: PolicyTest['request']['files'] = {}): PathFact {
+function factOf(path: string, files: NonNullable<PolicyTest['request']['files']>): PathFact {
   const bytes = Object.hasOwn(files, path) ? files[path] : undefined;
   if (bytes !== undefined) return { status: 'file', bytes, ...FILE_IDENTITY };
-  const isFolder = Object.keys(files).some((file) => file.startsWith(`${path}/`));
+  const isFolder = path === SANDBOX_ROOT || Object.keys(files).some((file) => file.startsWith(`${path}/`));
   return isFolder ? { status: 'directory', ...FILE_IDENTITY } : { status: 'absent' };
 }
 
 const FILE_IDENTITY = { inode: '0', mtime_ns: '0' } as const;
+const SANDBOX_ROOT = '/sandbox';
 const ROOT = 'run_policytest';
 const SHA = '0'.repeat(40);
 const TIME = '2026-01-01T00:00:00Z';
 const PROPOSAL_ID = '00000000-0000-4000-8000-000000000001';
+const NOTHING_SPENT = amountsOf({});
 
-function runOf(
-  { role, lane: lane_id, case: case_id = 'case-test', scope = {}, actor }: PolicyTest['request'],
-  policy: Policy,
-) {
-  const run: RunContext = {
-    run_id: `${ROOT}.1`,
-    run_kind: 'agent',
+/** The start of the agent whose proposal it is. */
+function startOf(request: PolicyTest['request'], policy: Policy, personOf: PersonSource): AgentStart {
+  const { role, lane, case: case_id = 'case-test', scope = {}, actor = 'agent', person = actor } = request;
+  const parent: RunContext = {
+    run_id: ROOT,
+    run_kind: 'orchestrator',
     root_run_id: ROOT,
-    parent_run_id: ROOT,
+    parent_run_id: null,
     correlation_id: 'cor_policytest',
     contract_version: 'v1',
     policy_versions: { lanes: SHA, roles: SHA, actions: SHA, machines: '0'.repeat(64) },
     taxonomy_versions: null,
     case_id,
-    actor: { actor_type: 'agent', actor_id: actor ?? 'agent' },
-    role_id: role,
-    lane_id,
-    scope,
+    actor: { actor_type: 'system', actor_id: 'orchestrator' },
+    role_id: 'SYSTEM',
+    lane_id: null,
+    scope: Object.fromEntries(Object.entries(scope).map(([name, value]) => [name, toRecordedScopeValue(value)])),
   };
-  const lane = policy.lanes.get(lane_id);
-  return lane === undefined ? run : laneContext(run, lane);
+  const event = {
+    actor: { actor_type: 'agent', actor_id: actor },
+    person: personOf({ actor, person }, policy),
+    role_id: role,
+    lane_id: lane,
+    budget: null,
+    overlay: null,
+  } as const;
+  return { kind: 'agent', parent, children: 0, event, spent: NOTHING_SPENT, siblings: [] };
 }
 
 function inputOf({ action, args = {}, time = TIME, label = {} }: PolicyTest['request'], agent: RunContext): StepInput {

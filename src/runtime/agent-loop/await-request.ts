@@ -1,6 +1,7 @@
 // Waits until people have decided about the request for approval that a proposal made. The agent is not called
 // meanwhile. The votes may come from another process, so the loop looks for them, at growing intervals.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { StepResponse } from '../../contract/run/response.js';
 import type { RequestOutcome } from '../../ports/agent.js';
 import type { Clock } from '../../ports/clock.js';
@@ -27,7 +28,7 @@ export type WaitStop = Interruption | 'approval_pending';
 
 /** @returns no outcome if the proposal was not denied, or made no request */
 export async function awaitRequest(wait: RequestWait, { raw, response }: RecordedExchange): Promise<RequestWaitResult> {
-  if (!isDenied(JSON.parse(response) as StepResponse)) return { outcome: null };
+  if (!isDenied(parseOwnJson(response) as StepResponse)) return { outcome: null };
   const payload = payloadBytes(raw);
   let request = await wait.find(payload);
   if (request?.status !== 'open') return { outcome: outcomeOf(request) };
@@ -70,7 +71,7 @@ export async function findPastOutcome(
   find: RequestWait['find'],
   { raw, response }: RecordedExchange,
 ): Promise<RequestOutcome | null> {
-  if (!isDenied(JSON.parse(response) as StepResponse)) return null;
+  if (!isDenied(parseOwnJson(response) as StepResponse)) return null;
   const request = await find(payloadBytes(raw));
   return request?.status === 'consumed' ? 'approved' : outcomeOf(request);
 }

@@ -1,5 +1,6 @@
 // What a loop remembers between turns. It can be made again from the ledger.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { StepResponse } from '../../contract/run/response.js';
 import type { AgentExchange, RequestOutcome } from '../../ports/agent.js';
 import { appendExchange } from './conversation.js';
@@ -38,7 +39,7 @@ export function applyExchange(
   outcome: RequestOutcome | null,
   conversationBytes: number,
 ): LoopState {
-  const last_response = JSON.parse(response) as StepResponse;
+  const last_response = parseOwnJson(response) as StepResponse;
   return {
     counts: countResponse(counts, last_response, tokens, outcome),
     conversation: appendExchange(conversation, { proposal: raw, response, request: outcome }, conversationBytes),

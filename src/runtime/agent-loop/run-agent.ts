@@ -3,6 +3,7 @@
 
 import { nanoidIds } from '../../adapters/system/nanoid-ids.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { sha256 } from '../../contract/hash.js';
 import { RunError, usageError } from '../../errors.js';
 import type { Agent, AgentProposal, AgentSchemas, AgentTurn } from '../../ports/agent.js';
@@ -176,7 +177,7 @@ async function settle(loop: LoopContext, last: LastExchange): Promise<RequestWai
 
 /** The approved proposal under another id: its digest, which people have voted on, is the same. It costs no tokens. */
 function proposeAgain({ raw }: RecordedExchange, id: string): AgentProposal {
-  const proposal = JSON.parse(Buffer.from(payloadBytes(raw)).toString('utf8')) as Readonly<Record<string, unknown>>;
+  const proposal = parseOwnJson(Buffer.from(payloadBytes(raw)).toString('utf8')) as Readonly<Record<string, unknown>>;
   return { raw: JSON.stringify({ ...proposal, id }), tokens: 0 };
 }
 

@@ -1,5 +1,6 @@
 // The proposals of a run and their responses, as the ledger has them: what a loop continues from after a restart.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { stepId } from '../../../machines/agent.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { requireContent } from '../../ledger/require-content.js';
@@ -38,7 +39,7 @@ export async function readHistory({ engine, store }: RunHistorySource, run_id: s
 /** The tokens that a proposal of the run has reported, null for none; undefined for another entry. */
 function tokensOfProposal({ type, text }: TreeEntry, run_id: string): number | null | undefined {
   if (type !== 'input' || !text.includes('"kind":"proposal"')) return undefined;
-  const { body } = JSON.parse(text) as {
+  const { body } = parseOwnJson(text) as {
     readonly body: { readonly kind: string; readonly run_id: string; readonly tokens: number | null };
   };
   return body.kind === 'proposal' && body.run_id === run_id ? body.tokens : undefined;

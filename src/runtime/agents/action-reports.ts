@@ -1,5 +1,6 @@
 // Reports of callers about actions that they have executed themselves, after the decision (U-10).
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
@@ -83,7 +84,7 @@ function toJson(result: JsonObject): string {
 /** Whether the report that was recorded first says the same. */
 async function isSameReport(store: LedgerStore, tree_id: string, seq: number, input: NewInput): Promise<boolean> {
   for await (const { text } of store.tree(tree_id, seq)) {
-    const { body } = JSON.parse(text) as { readonly body: Readonly<Record<string, unknown>> };
+    const { body } = parseOwnJson(text) as { readonly body: Readonly<Record<string, unknown>> };
     const given = input as unknown as Readonly<Record<string, unknown>>;
     return ['kind', 'status', 'result', 'match'].every(
       (name) => canonicalJson(given[name] ?? null) === canonicalJson(body[name] ?? null),

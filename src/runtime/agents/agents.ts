@@ -1,6 +1,7 @@
 // Creates agent runs and their handles, and matches responses and endings to the callers that wait for them.
 
 import type { RunTermination, Reply } from '../../../machines/emission.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import type { StepResponse } from '../../contract/run/response.js';
 import type { SubmissionResult, EngineListener, NewInput, TreeEngine } from '../../engine/tree-engine.js';
@@ -167,7 +168,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   }
 
   async submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse> {
-    return JSON.parse(await this.respond(run_id, raw, options)) as StepResponse;
+    return parseOwnJson(await this.respond(run_id, raw, options)) as StepResponse;
   }
 
   /** A live agent run; restored from the ledger if this process has no handle on it. */
@@ -295,7 +296,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       root_run_id,
       correlation_id,
       respond,
-      submit: async (raw, options) => JSON.parse(await respond(raw, options)) as StepResponse,
+      submit: async (raw, options) => parseOwnJson(await respond(raw, options)) as StepResponse,
       end: () => live.queue.enqueue(() => this.#finishWith(live, { kind: 'end', run_id, input_id: `${run_id}/end` })),
       cancel: (reason) => this.#cancel(live, reason),
       interrupt: () => this.#interrupt(live),

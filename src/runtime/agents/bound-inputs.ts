@@ -5,6 +5,7 @@
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { nameUuid } from '../../contract/name-uuid.js';
 import type { InputKind } from '../../contract/run/input.js';
 import type { Submission, TreeEngine } from '../../engine/tree-engine.js';
@@ -58,7 +59,7 @@ export async function requireBoundPayload(
 /** The SHA-256 of the payload of the proposal at `seq`; null if that entry is another input. */
 async function boundPayload(store: Pick<LedgerStore, 'tree'>, tree_id: string, seq: number): Promise<string | null> {
   for await (const { text } of store.tree(tree_id, seq)) {
-    const { type, body } = JSON.parse(text) as RecordedProposal;
+    const { type, body } = parseOwnJson(text) as RecordedProposal;
     return type === 'input' && body.kind === 'proposal' ? body.payload.hash_sha256 : null;
   }
   return null;

@@ -8,7 +8,8 @@ import { quoteForMessage } from '../../contract/finding-text.js';
 import { findTextProblem } from '../../contract/text-rule.js';
 import { isIdentifier } from '../../contract/free-text.js';
 import { EXPOSURES, type Exposure } from '../../contract/run/response.js';
-import type { Person } from '../../contract/person.js';
+import { compareNames, POLICY_NAMES_MAX, type Likeness, type Person } from '../../contract/person.js';
+import { COMPARED_PRINCIPALS } from '../../contract/policy/flags.js';
 import { isConforming } from '../../contract/validators.js';
 import type { NewInput } from '../../engine/tree-engine.js';
 import { usageError } from '../../errors.js';
@@ -82,7 +83,7 @@ export function createStartAgentInput(
     run_id: root,
     input_id: `${root}/start_agent`,
     actor: { actor_type: 'agent', actor_id: validateActor(options.actor ?? AGENT_DEFAULTS.actor) },
-    person: asPerson(options.person ?? options.actor ?? AGENT_DEFAULTS.actor),
+    person: asNamedPerson(options, policy),
     role_id: validateField('role', Identifier, options.role ?? AGENT_DEFAULTS.role),
     lane_id: validateField('lane', Identifier, options.lane ?? AGENT_DEFAULTS.lane),
     exposure: narrowExposure(policy.exposure, requireOneOf('exposure', EXPOSURES, options.exposure ?? policy.exposure)),
@@ -179,6 +180,38 @@ export function asPerson(actor: string): Person {
   const person = personOf(actor);
   if (typeof person !== 'string') return person;
   throw usageError(`actor: the name ${NAME_PROBLEMS[person]}`);
+}
+
+/**
+ * The person behind an actor, with the names of the policy that are that person or look like it: the kernel compares
+ * no names.
+ * @throws UsageError for a name that cannot be compared
+ */
+export function asNamedPerson(
+  { actor = AGENT_DEFAULTS.actor, person: name = actor }: Pick<AgentOptions, 'actor' | 'person'>,
+  { conditions, flags }: Pick<Policy, 'conditions' | 'flags'>,
+): Person {
+  const person = asPerson(name);
+  const names = flags.has(COMPARED_PRINCIPALS) ? (conditions?.names ?? []) : [];
+  if (names.length === 0) return person;
+  const own = asPerson(actor);
+  const likeness = (policyName: string): Likeness => {
+    const other = personOf(policyName);
+    if (typeof other === 'string') return 'unknown';
+    const found = compareNames(person, other);
+    // The name of the actor is another name of the person.
+    return found === 'other' && compareNames(own, other) !== 'other' ? 'alike' : found;
+  };
+  const known = names.map((policyName) => [policyName, likeness(policyName)] as const);
+  const same_as = known.filter(([, found]) => found === 'same').map(([policyName]) => policyName);
+  const alike_to = known.filter(([, found]) => found === 'alike' || found === 'unknown').map(([each]) => each);
+  return { ...person, ...listed('same_as', same_as), ...listed('alike_to', alike_to) };
+}
+
+/** @throws UsageError for more names than an input records */
+function listed(member: 'same_as' | 'alike_to', names: readonly string[]): Partial<Person> {
+  if (names.length > POLICY_NAMES_MAX) throw usageError('actor: conditions name it in too many spellings');
+  return names.length === 0 ? {} : { [member]: [...names] };
 }
 
 /** @throws UsageError that names the rule which the value breaks */

@@ -1,5 +1,6 @@
 // Checks a stored entry, as far as one entry can be verified alone.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { quote } from '../../contract/canonical-json.js';
 import { ENTRY_TYPES, type Entry, type EntryType } from '../../contract/run/entry.js';
 import { isJsonObject, type Json } from '../../contract/json.js';
@@ -32,7 +33,7 @@ const isEntryType = (type: string): type is EntryType => (ENTRY_TYPES as readonl
 
 function parseJson(text: string): Json | null {
   try {
-    return JSON.parse(text) as Json;
+    return parseOwnJson(text) as Json;
   } catch {
     return null;
   }

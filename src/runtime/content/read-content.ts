@@ -1,6 +1,7 @@
 // Lets a person read content of the ledger. Readings are audited like actions: the tree of the content records the
 // reading before the bytes are returned.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { RunError } from '../../errors.js';
@@ -106,7 +107,7 @@ async function recordAccess(
   { stored, artifact }: FoundArtifact,
 ): Promise<void> {
   if (artifact.case_id === null && PLATFORM_KINDS.has(artifact.kind)) return;
-  const { body } = JSON.parse(stored.text) as { readonly body: { readonly run_id?: string } };
+  const { body } = parseOwnJson(stored.text) as { readonly body: { readonly run_id?: string } };
   const input: NewInput = {
     kind: 'access',
     run_id: body.run_id ?? stored.tree_id,

@@ -1,6 +1,7 @@
 import type { HookReopening } from '../hooks/hook-gate.js';
 import type { Static, TSchema } from 'typebox';
 import { connectTo, type SocketConnection } from '../../adapters/network/unix-socket.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { StepResponse } from '../../contract/run/response.js';
 import type { TraceCarrier } from '../../contract/trace-context.js';
 import { InvariantError, LedgerError, RunError } from '../../errors.js';
@@ -122,7 +123,7 @@ export class ControlClient {
       find: async (run_id) => (await this.#request({ op: 'find_remote', run_id }, FindRemoteResult)).found,
       submit: async (run_id, raw, options) => {
         const request = { op: 'submit_remote', run_id, ...encodeProposal(raw, options) } as const;
-        return JSON.parse((await this.#request(request, SubmitRemoteResult)).response) as StepResponse;
+        return parseOwnJson((await this.#request(request, SubmitRemoteResult)).response) as StepResponse;
       },
       end: async (run_id) => {
         await this.#request({ op: 'end_remote', run_id }, EmptyResult);
@@ -223,7 +224,7 @@ export class ControlClient {
     return {
       ...ids,
       respond,
-      submit: async (raw, options) => JSON.parse(await respond(raw, options)) as StepResponse,
+      submit: async (raw, options) => parseOwnJson(await respond(raw, options)) as StepResponse,
       end: () => ending({ op: 'end', run_id }),
       cancel: (reason) => ending({ op: 'cancel', run_id, reason }),
       interrupt: () => ending({ op: 'interrupt', run_id }),

@@ -15,7 +15,7 @@ import { EXPOSURES } from '../../contract/run/response.js';
 import { TERMINAL_STATES } from '../../contract/run/run-state.js';
 import { closed, Nullable, OneOf, RunId, Sha256, TaxonomyVersions } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
-import { scanJson } from '../../step/scan-json.js';
+import { scanJson } from '../../contract/json/scan-json.js';
 import { WireError } from './control-errors.js';
 import { PAYLOAD_BYTES_CEILING } from '../agents/payload-bytes.js';
 import { INPUT_PLACES_MAX } from '../agents/remote-agents.js';

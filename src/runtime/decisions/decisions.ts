@@ -5,6 +5,7 @@
 //   D-1. A request for a decision executes nothing: a tool that the platform would execute is denied by its name.
 //   D-2. `decision: true` is returned only for a run that is durable and waits for its report.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { messageOf } from '../../contract/fault.js';
 import type { JsonObject } from '../../contract/json.js';
@@ -100,7 +101,7 @@ export class Decisions {
     const text = await agents.respond(run_id, toolCallPayload(id, called.tool, called.input), { inputId });
     const step = await agents.findStep(run_id, inputId);
     if (step === null) throw new RunError({ code: 'RUN_ENDED', message: `run ${run_id} has recorded no step` });
-    return toDecision(step.trace, authorizedRun(JSON.parse(text)), isExternal);
+    return toDecision(step.trace, authorizedRun(parseOwnJson(text)), isExternal);
   }
 }
 

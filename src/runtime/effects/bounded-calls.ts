@@ -6,7 +6,7 @@ import type { JsonObject } from '../../contract/json.js';
 import { isJsonObject } from '../../contract/json.js';
 import { ActionFailedError, ActionNotExecutedError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
-import { scanJson } from '../../step/scan-json.js';
+import { scanJson } from '../../contract/json/scan-json.js';
 import { PlatformError, type CallLog } from './call-log.js';
 import { toolWordsOf } from './tool-words.js';
 import type { EffectContext, ReconcileOutcome } from './define-effects.js';

@@ -5,6 +5,7 @@
 // changed entry has two hashes, and a reader who finds the recorded one under the signed root knows that all the other
 // entries are as they were.
 
+import { readJson } from '../../contract/json/read-json.js';
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import {
   EvidenceEntry,
@@ -47,7 +48,7 @@ interface FlaggedLine {
 /** @throws LedgerError LEDGER_TAMPERED if not even the header is one of a bundle: then it is another file */
 export async function openFlaggedEvidence(file: LineFile): Promise<FlaggedEvidence> {
   const ends = await file.boundaryLines({ firstMax: HEADER_BYTES_MAX, lastMax: STATEMENT_BYTES_MAX });
-  const header = ends === null ? null : parseJson(ends.first);
+  const header = ends === null ? null : readJson(ends.first);
   if (!isConforming(EvidenceHeader, header)) throw notBundleError();
   const { key, checkpoint: note, from } = header as EvidenceHeader;
   const begin = beginOf(from);
@@ -91,7 +92,7 @@ async function readLines(file: LineFile): Promise<readonly FlaggedLine[]> {
   let last: { readonly bytes: Uint8Array; readonly place: LinePlace } | null = null;
   const add = ({ bytes, place }: NonNullable<typeof last>): void => {
     const { text } = readEntry(bytes);
-    const { tree_id, seq, prev } = (parseJson(Buffer.from(text)) ?? {}) as Partial<Record<string, unknown>>;
+    const { tree_id, seq, prev } = (readJson(text) ?? {}) as Partial<Record<string, unknown>>;
     lines.push({
       place,
       tree_id: typeof tree_id === 'string' ? tree_id : '',
@@ -106,7 +107,7 @@ async function readLines(file: LineFile): Promise<readonly FlaggedLine[]> {
     last = next;
   }
   // The end may be missing: then the last line is an entry.
-  if (last !== null && !isHeader && !isConforming(SignedStatement, parseJson(last.bytes))) add(last);
+  if (last !== null && !isHeader && !isConforming(SignedStatement, readJson(last.bytes))) add(last);
   return lines;
 }
 
@@ -146,10 +147,10 @@ function readEntry(bytes: Uint8Array): {
   readonly type: StoredEntry['type'];
   readonly artifacts: readonly StoredArtifact[];
 } {
-  const value = parseJson(bytes);
+  const value = readJson(bytes);
   const line = isConforming(EvidenceEntry, value) ? (value as EvidenceEntry) : null;
   const text = line?.entry ?? Buffer.from(bytes).toString('utf8');
-  const { type } = (parseJson(Buffer.from(text)) ?? {}) as { readonly type?: unknown };
+  const { type } = (readJson(text) ?? {}) as { readonly type?: unknown };
   return {
     text,
     type: typeof type === 'string' ? type : 'input',
@@ -165,14 +166,6 @@ function beginOf(from: EvidenceHeader['from']): LogHead {
   if (from === undefined) return EMPTY_HEAD;
   const begin = { size: from.size, frontier: from.frontier, root: rootOf(from.frontier) };
   return isHead(begin) ? begin : EMPTY_HEAD;
-}
-
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch {
-    return null;
-  }
 }
 
 const notBundleError = (): LedgerError =>

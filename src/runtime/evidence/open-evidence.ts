@@ -9,6 +9,7 @@
 //   E3. Content may be withheld only for a reason that can be checked (`WithholdingCheck`).
 
 import { createHash } from 'node:crypto';
+import { readJson } from '../../contract/json/read-json.js';
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import {
@@ -132,7 +133,7 @@ async function authenticate(file: LineFile, trusted: NoteVerifier | null): Promi
   // The same key, so that a retired one cannot sign a new statement about the checkpoint of another.
   const statementText = openStatement(parseStatement(ends.last), signed.key);
   if (statementText === null) throw invalidBundleError('its statement is not signed by this key');
-  const statement = parseJson(Buffer.from(statementText));
+  const statement = readJson(statementText);
   if (!isStatement(statement)) throw invalidBundleError('its statement is not about a ledger');
   const { subject, predicate } = statement;
   const { size } = beginOf(header);
@@ -209,7 +210,7 @@ async function indexLines(file: LineFile, { hasWithheldContent, isTrusted }: Ind
 }
 
 function parseHeader(bytes: Uint8Array): EvidenceHeader {
-  const value = parseJson(bytes);
+  const value = readJson(bytes);
   if (isConforming(EvidenceHeader, value)) return value as EvidenceHeader;
   throw invalidBundleError('its first line is not the header of one');
 }
@@ -224,28 +225,20 @@ function beginOf({ from }: EvidenceHeader): LogHead {
 }
 
 function parseEntry(bytes: Uint8Array, log_index: number): EvidenceEntry {
-  const value = parseJson(bytes);
+  const value = readJson(bytes);
   if (isConforming(EvidenceEntry, value)) return value as EvidenceEntry;
   throw invalidBundleError(`entry ${log_index} is malformed`);
 }
 
 function parseStatement(bytes: Uint8Array): SignedStatement {
-  const value = parseJson(bytes);
+  const value = readJson(bytes);
   if (isConforming(SignedStatement, value)) return value as SignedStatement;
   throw invalidBundleError('it does not end with a signed statement: the end may be missing');
 }
 
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'));
-  } catch {
-    return null;
-  }
-}
-
 /** The entry in the form of a store, with all members taken from its text. */
 function toStoredEntry({ entry: text }: EvidenceEntry, log_index: number): StoredEntry {
-  const value = parseJson(Buffer.from(text));
+  const value = readJson(text);
   const { tree_id, seq, type } = (typeof value === 'object' && value !== null ? value : {}) as Partial<StoredEntry>;
   if (typeof tree_id !== 'string' || typeof seq !== 'number' || typeof type !== 'string') {
     throw invalidBundleError(`entry ${log_index} is malformed`);

@@ -1,6 +1,7 @@
 // Decisions of people about runs: their votes on requests (D7), and their settlements of unknown outcomes (D8). Both
 // are inputs of the run's tree; its audit records their effect.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
@@ -114,7 +115,7 @@ async function submitAnswer(
   const events: AuditEvent[] = [];
   let isOwnInput = false;
   for await (const { seq, type, text } of store.tree(tree_id, repeat_of ?? before)) {
-    const { body } = JSON.parse(text) as { readonly body: never };
+    const { body } = parseOwnJson(text) as { readonly body: never };
     if (seq === repeat_of) checkSameAnswer(input, body);
     // A repeated input ends where the next one begins.
     if (type === 'input' && isOwnInput && repeat_of !== null) break;

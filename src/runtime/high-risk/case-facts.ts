@@ -1,6 +1,7 @@
 // Finds data that identifies a person because the case contains it (S4-73, C92): names, numbers, dates of birth, ids.
 // The candidate is parsed once; then every text of the case is read once.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { FindingKind } from '../../contract/policy/content-checks.js';
 import { isJsonObject, type Json } from '../../contract/json.js';
 import { createJointPassageSearch, wordsIn, type PassageSearch } from '../../policy/content/passage-search.js';
@@ -180,7 +181,7 @@ function namesInProposal(text: string, columns: NameSources['columns']): readonl
 
 function argsOf(text: string): { readonly [name: string]: Json } | null {
   try {
-    const proposal: unknown = JSON.parse(text);
+    const proposal: unknown = parseOwnJson(text);
     const args: unknown = isJsonObject(proposal) ? proposal['args'] : null;
     return isJsonObject(args) ? args : null;
   } catch {

@@ -1,6 +1,7 @@
 // The combined label of all data that the runs of a case have read (information flow). Everything made from the case
 // has this label.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { createCatalogue, parseRegistrations, type Catalogue } from '../../contract/policy/catalogue.js';
 import { isWithheld, type ArtifactRef } from '../../contract/artifact-ref.js';
 import type { Entry, RunCreated } from '../../contract/run/entry.js';
@@ -106,7 +107,7 @@ async function contentOf(
   const bytes = await store.artifact(case_id, hash);
   if (bytes === null || sha256(bytes) !== hash) throw tamperedError(hash);
   try {
-    const content: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    const content: unknown = parseOwnJson(Buffer.from(bytes).toString('utf8'));
     if (isJsonObject(content)) return content;
   } catch {
     // The payload was valid JSON when its step was decided.

@@ -26,7 +26,7 @@ import { findWithheldLanes } from '../evidence/withheld-lanes.js';
 import { requireMembers } from '../required-members.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { CaseHistory } from '../case/case-history.js';
-import { validateActor, validateField, asPerson, createOpenInput } from '../agents/open-input.js';
+import { validateActor, validateField, asNamedPerson, createOpenInput } from '../agents/open-input.js';
 import type { PinnedPolicy, PolicyCache } from '../policy-cache.js';
 import type { EngineTelemetry } from '../telemetry/engine-telemetry.js';
 import { resolveOutcome, validateRole, submitBallot, type AnswerEnvironment } from './ballots.js';
@@ -351,7 +351,7 @@ function createStartInput(
     input_id: `${root}/start_run`,
     run_kind,
     actor: { actor_type: classOf(role, pinned), actor_id: validateActor(actor) },
-    person: asPerson(person),
+    person: asNamedPerson({ actor, person }, pinned.policy),
     role_id: validateRole(role),
     lane_id: validateField('lane', Identifier, lane),
     request,

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { createFile, readSmallFile } from '../../adapters/files/small-file.js';
 import { drawSeed } from '../../adapters/keys/key-file.js';
+import { readJson } from '../../contract/json/read-json.js';
 import { closed, Nullable } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
 import { PolicyError, usageError } from '../../errors.js';
@@ -49,7 +50,7 @@ export type StoreHome = Static<typeof StoreHome>;
 /** @returns null for a home with a ledger of its own @throws PolicyError for a damaged file */
 export const readStoreHome = (home: string): StoreHome | null => {
   const path = join(home, STORE_FILE);
-  const value = readJson(path);
+  const value = readJsonFile(path);
   if (value === null) return null;
   if (isConforming(StoreHome, value)) return value as unknown as StoreHome;
   throw damagedError(path);
@@ -99,7 +100,7 @@ export const storeFile = (home: string): string => join(home, STORE_FILE);
 /** @returns null if the folder is no volume @throws PolicyError for a damaged file */
 export function readVolume(sandbox: string): Volume | null {
   const path = join(sandbox, VOLUME_FILE);
-  const value = readJson(path);
+  const value = readJsonFile(path);
   if (value === null) return null;
   if (isConforming(Volume, value)) return value as unknown as Volume;
   throw damagedError(path);
@@ -125,14 +126,12 @@ const ID_BYTES = 12;
 export const drawId = (prefix: 'vol_' | 'led_'): string =>
   `${prefix}${Buffer.from(drawSeed(ID_BYTES)).toString('hex')}`;
 
-function readJson(path: string): unknown {
+function readJsonFile(path: string): unknown {
   const bytes = readSmallFile(path, { bytesMax: BYTES_MAX });
   if (bytes === null) return null;
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) as unknown;
-  } catch {
-    throw damagedError(path);
-  }
+  const value = readJson(bytes);
+  if (value === undefined) throw damagedError(path);
+  return value;
 }
 
 const damagedError = (path: string): PolicyError =>

@@ -1,5 +1,6 @@
 // Calls of coding agents as proposals, and the reports of their outcomes (U-08 to U-10).
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { sha256 } from '../../contract/hash.js';
 import type { JsonObject } from '../../contract/json.js';
 import type { DetailedResponse } from '../../contract/run/response.js';
@@ -141,7 +142,7 @@ export class HookCalls {
     const { run_id } = of;
     const inputId = inputIdOf(key);
     const text = await this.#parts.agents.respond(run_id, payloadOf(of, key), { inputId, hookEvent });
-    const authorized = authorizedRun(JSON.parse(text));
+    const authorized = authorizedRun(parseOwnJson(text));
     if (authorized !== null) return { decision: 'allow', run_id: authorized };
     const step = await this.#parts.agents.findStep(run_id, inputId);
     if (step === null)
@@ -177,7 +178,7 @@ export class HookCalls {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
       const step = await this.#parts.agents.findStep(of.run_id, inputIdOf({ ...keyOf(of, number), attempt }));
       if (step === null) return null;
-      const run_id = authorizedRun(JSON.parse(step.response));
+      const run_id = authorizedRun(parseOwnJson(step.response));
       if (run_id !== null) return run_id;
     }
     return null;

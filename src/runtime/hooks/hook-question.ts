@@ -5,7 +5,7 @@ import type { JsonObject } from '../../contract/json.js';
 import { isJsonObject } from '../../contract/json.js';
 import { CaseId, closed, Identifier, Nullable, OneOf } from '../../contract/shapes.js';
 import { CLIENTS } from '../../hooks/hook-event.js';
-import { scanJson } from '../../step/scan-json.js';
+import { scanJson } from '../../contract/json/scan-json.js';
 import type { HookGate, HookResult } from './hook-gate.js';
 
 /** The longest event, in UTF-16 units. */

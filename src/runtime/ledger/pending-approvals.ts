@@ -2,6 +2,7 @@
 // that digest, or is not shown.
 
 import { approvalPolicyFor } from '../../../machines/approval-ballot.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../../contract/run/approval.js';
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
 import type { VerifiedIdentity } from '../../contract/run/verified-identity.js';
@@ -200,7 +201,7 @@ function contentOf(entry: TreeEntry): (RequestSource & { readonly run_id: string
   };
 }
 
-const bodyOf = ({ text }: TreeEntry): JsonObject => (JSON.parse(text) as { readonly body: JsonObject }).body;
+const bodyOf = ({ text }: TreeEntry): JsonObject => (parseOwnJson(text) as { readonly body: JsonObject }).body;
 
 /** The time, the reader (null for everyone), and the control of the read. */
 interface ApprovalQuery {

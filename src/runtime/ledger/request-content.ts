@@ -1,3 +1,4 @@
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import { approvalDigest } from '../../policy/approval/approval.js';
@@ -34,7 +35,7 @@ export function parseRequest(bytes: Uint8Array): ApprovedRequest | null {
 
 function parseObject(bytes: Uint8Array): JsonObject {
   try {
-    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    const value: unknown = parseOwnJson(Buffer.from(bytes).toString('utf8'));
     return isJsonObject(value) ? value : {};
   } catch {
     return {};

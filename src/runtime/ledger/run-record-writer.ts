@@ -10,6 +10,7 @@
 //   R4. A failure is logged, and repeated with the next tree that ends or the next opening. A tree that cannot be
 //       folded is set aside, so that it does not block others.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Entry } from '../../contract/run/entry.js';
 import { RunRecord } from '../../contract/run/run-record.js';
@@ -195,7 +196,7 @@ export class RunRecordWriter {
   async #reloadRecord(records: RunRecords, entry: Entry): Promise<void> {
     if (entry.type !== 'audit_event' || records.statusOf(entry.body.run_id) !== null) return;
     const text = await this.#options.store.runRecords.load(entry.tree_id, entry.body.run_id);
-    if (text !== null) records.resume(JSON.parse(text) as RunRecord);
+    if (text !== null) records.resume(parseOwnJson(text) as RunRecord);
   }
 
   async #flushEnded(records: RunRecords, tree_id: string): Promise<void> {

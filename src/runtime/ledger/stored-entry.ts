@@ -1,3 +1,4 @@
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { Entry } from '../../contract/run/entry.js';
 import { isEntryBody } from '../../contract/validators.js';
 import { LedgerError } from '../../errors.js';
@@ -10,7 +11,7 @@ import type { TreeEntry } from '../../ports/ledger/ledger-store.js';
 export function parseStoredEntry(stored: TreeEntry): Entry {
   const { text, type } = stored;
   try {
-    const entry = JSON.parse(text) as Entry;
+    const entry = parseOwnJson(text) as Entry;
     if (entry.type === type && isEntryBody(entry.type, entry.body)) return entry;
   } catch (cause) {
     throw invalidEntryError(stored, cause);

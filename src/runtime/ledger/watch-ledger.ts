@@ -3,6 +3,7 @@
 
 import { systemPace } from '../../adapters/system/system-pace.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { checkAvailable } from '../../contract/artifact-ref.js';
 import { Fold } from '../../kernel/fold.js';
 import type { InspectionListener, Interpretation } from '../../kernel/interpreter/interpreter.js';
@@ -178,6 +179,6 @@ class EvictedTrees {
     const text = this.#texts.get(tree_id);
     this.#texts.delete(tree_id);
     this.#chars -= text?.length ?? 0;
-    return text === undefined || text === null ? text : (JSON.parse(text) as TreeSnapshot);
+    return text === undefined || text === null ? text : (parseOwnJson(text) as TreeSnapshot);
   }
 }

@@ -5,6 +5,7 @@ import Type, { type Static, type TObject } from 'typebox';
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import { OPERATOR_ACTS, type ConcernedCase, type OperatorAction } from '../../contract/run/operator-act.js';
@@ -183,7 +184,7 @@ async function takeUp(parts: OperatorParts, run_id: string, act: Act): Promise<O
 /** The hash of what the run was started with; null if no person has started it as an operator's act. */
 async function startedRequest(store: OperatorParts['store'], run_id: string): Promise<string | null> {
   for await (const { text } of store.tree(rootRunIdOf(run_id), 0)) {
-    const { body } = JSON.parse(text) as { readonly body: Readonly<Record<string, unknown>> };
+    const { body } = parseOwnJson(text) as { readonly body: Readonly<Record<string, unknown>> };
     if (body['kind'] !== 'start_run' || body['run_kind'] !== 'tool_gateway') continue;
     const { request } = body;
     return typeof request === 'object' && request !== null && 'hash_sha256' in request
@@ -198,7 +199,7 @@ async function denialRule(store: OperatorParts['store'], run_id: string): Promis
   let rule: string | null = null;
   for await (const { type, text } of store.tree(rootRunIdOf(run_id), 0)) {
     if (type !== 'audit_event') continue;
-    const { body } = JSON.parse(text) as { readonly body: AuditEvent };
+    const { body } = parseOwnJson(text) as { readonly body: AuditEvent };
     if (body.run_id === run_id && body.authz?.decision === 'deny') rule = body.authz.rule_id;
   }
   return rule;
@@ -218,7 +219,7 @@ async function concernedCase(store: OperatorParts['store'], case_id: string): Pr
 async function scopeOf(store: OperatorParts['store'], tree_id: string): Promise<Readonly<Record<string, string>>> {
   try {
     for await (const { text } of store.tree(tree_id, 0)) {
-      const { body } = JSON.parse(text) as { readonly body: { readonly scope?: unknown } };
+      const { body } = parseOwnJson(text) as { readonly body: { readonly scope?: unknown } };
       return isJsonObject(body.scope) ? (body.scope as Readonly<Record<string, string>>) : {};
     }
   } catch (error) {

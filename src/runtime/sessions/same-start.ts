@@ -1,3 +1,4 @@
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
@@ -19,7 +20,7 @@ export async function requireSameStart(
 ): Promise<void> {
   const given: Readonly<Record<string, unknown>> = { ...start };
   for await (const { text } of store.tree(start.run_id)) {
-    const { body } = JSON.parse(text) as { readonly body: Readonly<Record<string, unknown>> };
+    const { body } = parseOwnJson(text) as { readonly body: Readonly<Record<string, unknown>> };
     if (BOUND_MEMBERS.every((name) => canonicalJson(given[name] ?? null) === canonicalJson(body[name] ?? null))) return;
     break;
   }

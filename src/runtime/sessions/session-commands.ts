@@ -1,5 +1,6 @@
 // Prepares session commands before the session applies them, and answers commands to closed sessions.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
@@ -92,7 +93,7 @@ export function answerClosedSession(
   const work = { touched: [], busy: false, refuses_unmediated: false };
   const report =
     command.name === 'next' && command.report !== null && material !== undefined
-      ? (JSON.parse(Buffer.from(material.bytes).toString('utf8')) as JsonObject)
+      ? (parseOwnJson(Buffer.from(material.bytes).toString('utf8')) as JsonObject)
       : null;
   const turn = applyCommand(session, command, { ...source, vouch, work, report, new_spec: null });
   return turn.answer ?? rejectionAnswer(session, 'INVALID_STATE_TRANSITION');

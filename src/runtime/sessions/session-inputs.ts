@@ -21,7 +21,7 @@ import type { Ids } from '../../ports/ids.js';
 import {
   validateActor,
   validateField,
-  asPerson,
+  asNamedPerson,
   AGENT_DEFAULTS,
   narrowExposure,
   createOpenInput,
@@ -110,7 +110,7 @@ export function createStartSessionInput(
     settings: resolveSessionSettings(options),
     agent: {
       actor: { actor_type: 'agent', actor_id: validateActor(options.actor ?? AGENT_DEFAULTS.actor) },
-      person: asPerson(options.person ?? options.actor ?? AGENT_DEFAULTS.actor),
+      person: asNamedPerson(options, pinned.policy),
       role_id: validateField('agentRole', Identifier, options.agentRole ?? AGENT_DEFAULTS.role),
       lane_id: validateField('lane', Identifier, lane),
       exposure: narrowExposure(ceiling, exposure),

@@ -1,6 +1,7 @@
 // Sessions on this ledger. Every call becomes an input of the session's tree. Answers get the step proof, which only
 // this home can make (D10).
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { SessionAnswer, SessionErrorCode } from '../../contract/session/session-answer.js';
@@ -301,7 +302,7 @@ export class SessionRuns implements Sessions {
     try {
       const { refused } = await submit();
       if (refused) return await this.#reject(session_id, 'INVALID_STATE_TRANSITION', []);
-      return this.#addStepProof(session_id, JSON.parse(await pending.promise) as SessionAnswer);
+      return this.#addStepProof(session_id, parseOwnJson(await pending.promise) as SessionAnswer);
     } finally {
       this.#pending.delete(input_id);
     }

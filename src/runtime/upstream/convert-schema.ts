@@ -4,7 +4,7 @@
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import { scanJson } from '../../step/scan-json.js';
+import { scanJson } from '../../contract/json/scan-json.js';
 import type { WalkedSchema } from './weaken-schema.js';
 
 /** Deeper parts become strings of JSON. The contract's own limit is 12. */

@@ -15,7 +15,7 @@ import {
 } from '../../contract/policy/upstreams.js';
 import { PolicyError } from '../../errors.js';
 import { isLookAlike } from '../../identity/person.js';
-import { scanJson } from '../../step/scan-json.js';
+import { scanJson } from '../../contract/json/scan-json.js';
 
 const FILE_BYTES_MAX = 1_048_576;
 const FILE_DEPTH_MAX = 8;

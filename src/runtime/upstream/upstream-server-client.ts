@@ -11,7 +11,7 @@ import type { UpstreamConnector, UpstreamCall, UpstreamLink } from '../../ports/
 import { quoteForMessage } from '../../contract/finding-text.js';
 import type { JsonObject } from '../../contract/json.js';
 import type { UpstreamServer as Configured } from '../../contract/policy/upstreams.js';
-import { scanJson } from '../../step/scan-json.js';
+import { scanJson } from '../../contract/json/scan-json.js';
 import { listDefinitions, type UpstreamToolDefinition, type ToolListing } from './tool-definitions.js';
 
 /** Timeout of connecting and listing together, in milliseconds. */

@@ -12,6 +12,7 @@ import { drawToken } from '../../adapters/keys/access-token.js';
 import { authorizationUrl, exchangeCode, type OidcClient } from '../../adapters/identity/code-exchange.js';
 import type { OidcProvider } from '../../adapters/identity/oidc-provider.js';
 import { createTextSeal } from '../../adapters/identity/sealed-text.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import { isSafeUrl } from '../../contract/safe-url.js';
 import { usageError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
@@ -222,7 +223,7 @@ export class LoginFlow {
   #openLogin(sealed: string | null): BegunLogin | null {
     const text = sealed === null ? null : this.#seal.open(sealed);
     if (text === null) return null;
-    const begun = JSON.parse(text) as BegunLogin;
+    const begun = parseOwnJson(text) as BegunLogin;
     return begun.expires_at > this.#options.clock.now() ? begun : null;
   }
 

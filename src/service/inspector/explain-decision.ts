@@ -45,8 +45,8 @@ async function toExplanation(
   decision: RecordedDecision,
   pause: () => Promise<void> | undefined,
 ): Promise<DecisionExplanation> {
-  const { checks, conditions, places, changes } = await explainWithPauses(decision, pause);
-  const lines = [...conditions, ...places].map(({ file, line }) => `${file}:${line}`).join(', ');
+  const { checks, conditions, errors, places, changes } = await explainWithPauses(decision, pause);
+  const lines = [...errors, ...[...conditions, ...places].map(({ file, line }) => `${file}:${line}`)].join(', ');
   return {
     log_index: decision.log_index,
     decision: decision.said.decision,

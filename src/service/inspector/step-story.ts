@@ -1,5 +1,6 @@
 // One step of an agent run: its response, and the entries that record it.
 
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import type { RunCreated } from '../../contract/run/entry.js';
 import type { StepStory } from '../../contract/inspection/inspection.js';
@@ -80,7 +81,7 @@ async function findStepEntries(
   return places === null || proposal === null ? null : { proposal, trace: null, decisions, exposure };
 }
 
-const bodyOf = ({ text }: StoredEntry): unknown => (JSON.parse(text) as { readonly body: unknown }).body;
+const bodyOf = ({ text }: StoredEntry): unknown => (parseOwnJson(text) as { readonly body: unknown }).body;
 
 function isProposalOf(entry: StoredEntry, run_id: string): boolean {
   if (!entry.text.includes('"kind":"proposal"')) return false;

@@ -1,7 +1,7 @@
 // Parses JSON-RPC messages strictly, so that no intermediary can have read a different message.
 
 import type { Json } from '../../contract/json.js';
-import { scanJson } from '../../step/scan-json.js';
+import { scanJson } from '../../contract/json/scan-json.js';
 
 /** Size limit of one message in bytes. It is several times that of a payload, however many escapes that contains. */
 export const MESSAGE_BYTES_MAX = 4_194_304;

@@ -10,6 +10,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { drawToken } from '../../adapters/keys/access-token.js';
 import { IDEMPOTENCY_KEY } from '../../adapters/mcp/idempotency-key.js';
+import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { JsonObject } from '../../contract/json.js';
 import { agentTrace } from '../../contract/trace-context.js';
 import type { Log } from '../../ports/log.js';
@@ -76,7 +77,7 @@ function checkUnlistedCall({ isError, structuredContent, content, _meta }: ToolC
   if (structuredContent === undefined) log.warn('a call over MCP of a tool that is not listed went into no run');
   const data =
     structuredContent === undefined && first?.type === 'text'
-      ? (JSON.parse(first.text) as unknown)
+      ? (parseOwnJson(first.text) as unknown)
       : { run_id: _meta?.[RUN_ID_META], response: structuredContent };
   throw invalidParams('Unknown tool', data);
 }

@@ -1,21 +1,30 @@
 // What the conditions of policy say of a step: the request as Cedar gets it, made of what the ledger holds of the step.
 
 import type { ActionDefinition } from '../../contract/policy/actions.js';
+import { HASHED_PREFIX } from '../../contract/free-text.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import { COMPARED_PRINCIPALS } from '../../contract/policy/flags.js';
 import type { CounterFact } from '../../contract/policy/counters/counters.js';
 import type { Label } from '../../contract/policy/labels.js';
 import type { PathFact } from '../../contract/run/effect.js';
 import type { ConcernedCase } from '../../contract/run/operator-act.js';
 import type { RunContext } from '../../contract/run/run-context.js';
-import type { CedarEntity, CedarRequest, CedarUid, CedarValue } from '../../policy/conditions/cedar.js';
+import type { CedarEntity, CedarFailure, CedarUid, CedarValue } from '../../policy/conditions/cedar.js';
 import {
   decideConditions,
   type ActionConditions,
   type Conditions,
+  type ConditionError,
+  type ConditionRequest,
   type ConditionVerdict,
 } from '../../policy/conditions/conditions.js';
-import { extension, InexactValueError, recordToCedar } from '../../policy/conditions/value-shape.js';
+import { domainsOf } from '../../policy/conditions/domain-shape.js';
+import type { PrincipalIdentity } from '../../policy/conditions/principal-names.js';
+import type { ReadNames } from '../../policy/conditions/read-parts.js';
+import { extension, InexactValueError, recordToCedar, type RecordShape } from '../../policy/conditions/value-shape.js';
+import { counterQueries } from '../../policy/counters/counter-queries.js';
 import type { Policy } from '../../policy/policy.js';
+import { engineErrors, inexactErrors, type CounterReasons } from './condition-error.js';
 
 /** What a step asks for, as AUTHORIZE has checked it so far. */
 export interface ConditionedRequest {
@@ -39,9 +48,16 @@ const NONE: ConditionVerdict = { kind: 'none' };
 export function conditionVerdict(request: ConditionedRequest, policy: Policy): ConditionVerdict {
   const { conditions } = policy;
   if (conditions === undefined) return NONE;
-  return decide(conditions, conditionActionName(request.definition.name, request.args), policy, (applicable) =>
-    stepRequests(request, applicable, conditions),
-  );
+  const { counters, run, args } = request;
+  const name = conditionActionName(request.definition.name, args);
+  const subject: DecidedSubject = {
+    requestsOf: (applicable) => stepRequests(request, applicable, conditions, policy),
+    errorsOf: (failed) => {
+      const queries = counterQueries({ name, args }, run, policy);
+      return engineErrors(failed, counters, new Map(queries.map((query) => [query.name, query.uncountable])));
+    },
+  };
+  return decide(conditions, name, policy, subject);
 }
 
 /** A run that a person starts, and whose arguments no condition can read: a promotion, an export, an operator's act. */
@@ -61,14 +77,20 @@ export interface ConditionedRun {
 export function runConditionVerdict(subject: ConditionedRun, policy: Policy): ConditionVerdict {
   const { conditions } = policy;
   if (conditions === undefined) return NONE;
-  return decide(conditions, subject.action, policy, (applicable) =>
-    runsPerCase(subject).map((run) => {
+  const requestsOf = (applicable: ActionConditions): readonly ConditionRequest[] =>
+    runsPerCase(subject).flatMap((run) => {
       const resource = subject.table === null ? uid('Case', run.case_id ?? '') : uid('Table', subject.table);
-      const context = contextOf({ ...sharedContext({ ...subject, run }, conditions), args: () => ({}) }, applicable);
-      return toRequest(run, applicable, entityOf(resource), context);
-    }),
-  );
+      const parts = { ...sharedContext({ ...subject, run }, conditions, applicable, policy), args: () => ({}) };
+      const context = contextOf(parts, applicable);
+      return toRequests(run, applicable, [{ resource: entityOf(resource), context }], policy);
+    });
+  return decide(conditions, subject.action, policy, {
+    requestsOf,
+    errorsOf: (failed) => engineErrors(failed, [], NO_REASONS),
+  });
 }
+
+const NO_REASONS: CounterReasons = new Map();
 
 /** The run as it is, or once for each case and scope that it concerns. */
 const runsPerCase = ({ run, cases }: ConditionedRun): readonly RunContext[] =>
@@ -78,21 +100,35 @@ const runsPerCase = ({ run, cases }: ConditionedRun): readonly RunContext[] =>
         (scopes.length === 0 ? [run.scope] : scopes).map((scope) => ({ ...run, case_id, scope })),
       );
 
+/** What conditions decide about. */
+interface DecidedSubject {
+  readonly requestsOf: (applicable: ActionConditions) => readonly ConditionRequest[];
+  /** Why the engine could not evaluate conditions. */
+  readonly errorsOf: (failed: readonly CedarFailure[]) => readonly ConditionError[];
+}
+
 function decide(
   conditions: Conditions,
   name: string,
   { roles }: Policy,
-  requestsOf: (applicable: ActionConditions) => readonly CedarRequest[],
+  { requestsOf, errorsOf }: DecidedSubject,
 ): ConditionVerdict {
   const applicable = conditions.forAction(name);
   if (applicable === null) return NONE;
   try {
-    return decideConditions(applicable, requestsOf(applicable), roles);
+    const answer = decideConditions(applicable, requestsOf(applicable), roles);
+    return answer.kind === 'error' ? errorVerdict(errorsOf(answer.failed)) : answer;
   } catch (error) {
-    if (error instanceof InexactValueError) return { kind: 'deny', rule_id: 'condition.error' };
-    throw error;
+    if (!(error instanceof InexactValueError)) throw error;
+    return errorVerdict(inexactErrors(error, applicable.conditions));
   }
 }
+
+const errorVerdict = (errors: readonly ConditionError[]): ConditionVerdict => ({
+  kind: 'deny',
+  rule_id: 'condition.error',
+  errors,
+});
 
 /** The name of an action for conditions: with the tool or table that the arguments name. */
 export function conditionActionName(name: string, args: JsonObject): string {
@@ -100,37 +136,48 @@ export function conditionActionName(name: string, args: JsonObject): string {
   return name === 'WRITE_RECORD' || name === 'READ_RECORDS' ? `${name}:${textOf(args['target'])}` : name;
 }
 
-/** One request, or one for each path of the action. */
+/** One request, or one for each path of the action; of each, one for every identity of the principal. */
 function stepRequests(
   subject: ConditionedRequest,
   applicable: ActionConditions,
   conditions: Conditions,
-): readonly CedarRequest[] {
+  policy: Policy,
+): readonly ConditionRequest[] {
   const { definition, args, run, files, counters } = subject;
   const parts = {
-    ...sharedContext(subject, conditions),
+    ...sharedContext(subject, conditions, applicable, policy),
     args: () => recordToCedar(applicable.args, readableArgs(definition, args)),
+    domains: () => domainsOf(applicable.action.domains, readableArgs(definition, args)),
     counters: () => Object.fromEntries(counters.flatMap(({ name, used }) => (used === null ? [] : [[name, used]]))),
   };
   const context = contextOf(parts, applicable);
   if (applicable.action.resource !== 'Path') {
-    return [toRequest(run, applicable, resourceOf(definition, args), context)];
+    return toRequests(run, applicable, [{ resource: resourceOf(definition, args), context }], policy);
   }
-  return definition.paths.map((name, index) => {
-    const path = textOf(args[name]);
+  const subjects = definition.paths.map((name, index) => {
     const file = fileContext(files[index]);
-    return toRequest(run, applicable, pathEntities(path), file === null ? context : { ...context, file });
+    return { resource: pathEntities(textOf(args[name])), context: file === null ? context : { ...context, file } };
   });
+  return toRequests(run, applicable, subjects, policy);
 }
 
 /** The parts that the conditions read. */
 function contextOf(parts: ContextParts, { reads }: ActionConditions): Record<string, CedarValue> {
   const context: Record<string, CedarValue> = {};
   for (const [name, make] of Object.entries(parts)) {
-    const value = reads.context?.has(name) === false ? null : make();
+    const value = reads.context?.has(name) === false ? null : makePart(name, make);
     if (value !== null) context[name] = value;
   }
   return context;
+}
+
+function makePart(name: string, make: () => CedarValue | null): CedarValue | null {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof InexactValueError) error.path.unshift(name);
+    throw error;
+  }
 }
 
 /** Each part of a context, made only if it is read; null: absent. */
@@ -155,14 +202,32 @@ function resourceOf({ tool, write, read }: ActionDefinition, args: JsonObject): 
 function sharedContext(
   { run, label, at }: Pick<ConditionedRequest, 'run' | 'label' | 'at'>,
   { scope }: Conditions,
+  { reads }: ActionConditions,
+  { flags }: Policy,
 ): ContextParts {
   return {
     now: () => extension('datetime', new Date(at).toISOString()),
     lane: () => run.lane_id ?? '',
     case: () => run.case_id,
     label: () => ({ cases: [...label.cases], flags: [...label.flags], many: label.many }),
-    scope: () => recordToCedar(scope, run.scope),
+    scope: () => {
+      if (flags.has(COMPARED_PRINCIPALS)) requireReadable(run.scope, scope, reads.scope);
+      return recordToCedar(scope, run.scope);
+    },
   };
+}
+
+/**
+ * A value that is no identifier is recorded as a hash, which no condition should compare with anything.
+ * @throws InexactValueError
+ */
+function requireReadable(given: RunContext['scope'], { attributes }: RecordShape, read: ReadNames): void {
+  for (const { name } of attributes) {
+    if (read?.has(name) === false || given[name]?.startsWith(HASHED_PREFIX) !== true) continue;
+    const error = new InexactValueError('only its hash is recorded, because it is not an identifier');
+    error.path.push(name);
+    throw error;
+  }
 }
 
 function fileContext(fact: PathFact | undefined): Record<string, CedarValue> | null {
@@ -188,25 +253,45 @@ function pathEntities(given: string): readonly CedarEntity[] {
   });
 }
 
-/** @param resource the resource, before the entities that it is in */
+/** What is asked about one resource: it is the first of its entities, before those that it is in. */
+interface RequestSubject {
+  readonly resource: readonly CedarEntity[];
+  readonly context: Record<string, CedarValue>;
+}
+
+function toRequests(
+  run: RunContext,
+  applicable: ActionConditions,
+  subjects: readonly RequestSubject[],
+  { flags }: Policy,
+): readonly ConditionRequest[] {
+  const identities = flags.has(COMPARED_PRINCIPALS) ? applicable.identitiesOf?.(run) : undefined;
+  if (identities === undefined) return subjects.map((subject) => toRequest(run, applicable, subject, null));
+  return identities.flatMap((identity) => subjects.map((subject) => toRequest(run, applicable, subject, identity)));
+}
+
+/** @param identity null: the actor as it is named */
 function toRequest(
   { actor, role_id }: RunContext,
   { action: { name, groups }, reads }: ActionConditions,
-  resource: readonly CedarEntity[],
-  context: Record<string, CedarValue>,
-): CedarRequest {
-  const principal = uid('Actor', actor.actor_id);
+  { resource, context }: RequestSubject,
+  identity: PrincipalIdentity | null,
+): ConditionRequest {
+  const principal = uid('Actor', identity?.actor ?? actor.actor_id);
   const action = uid('Action', name);
+  const attrs: Record<string, CedarValue> = identity === null ? {} : { person: identity.person };
+  const parents = [uid('Role', role_id), ...(identity?.groups ?? []).map((group) => uid('Group', group))];
   return {
     principal,
     action,
     resource: (resource[0] as CedarEntity).uid as CedarUid,
     context,
     entities: [
-      ...(reads.principal ? [{ uid: principal, attrs: {}, parents: [uid('Role', role_id)] }] : []),
+      ...(reads.principal ? [{ uid: principal, attrs, parents }] : []),
       ...(reads.action ? [{ uid: action, attrs: {}, parents: groups.map((group) => uid('Action', group)) }] : []),
       ...(reads.resource ? resource : []),
     ],
+    ...(identity === null ? {} : { conditions: identity.conditions }),
   };
 }
 

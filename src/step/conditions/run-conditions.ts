@@ -5,6 +5,7 @@ import type { ApprovalObligation } from '../../contract/run/approval.js';
 import { concernedCases, isOperatorAction, OPERATOR_ACTS } from '../../contract/run/operator-act.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import { approvalRuleFor } from '../../policy/approval/approval.js';
+import type { ConditionError } from '../../policy/conditions/conditions.js';
 import { obligationOf } from '../../policy/approval/obligation.js';
 import type { Policy } from '../../policy/policy.js';
 import type { PrivilegedRequest } from '../../policy/privileged-request.js';
@@ -30,7 +31,7 @@ export function askConditions(
   at: string,
   policy: Policy,
 ):
-  | { readonly kind: 'deny'; readonly rule_id: string }
+  | { readonly kind: 'deny'; readonly rule_id: string; readonly errors?: readonly ConditionError[] }
   | { readonly kind: 'allow'; readonly obligation: ApprovalObligation | null } {
   const { label, write, operator } = request.privileged;
   const action = subjectOf(run, request);

@@ -11,7 +11,7 @@ import { connectMcp } from '../../../src/adapters/mcp/mcp-client.js';
 import type { Json } from '../../../src/contract/json.js';
 import type { UpstreamLink } from '../../../src/ports/effects/upstream.js';
 import { listDefinitions } from '../../../src/runtime/upstream/tool-definitions.js';
-import { scanJson } from '../../../src/step/scan-json.js';
+import { scanJson } from '../../../src/contract/json/scan-json.js';
 import { startHttpUpstream, type HttpUpstream } from '../../fixtures/http-upstream.js';
 import { UpstreamGround, until, type Server } from '../../fixtures/upstreams.js';
 import { ROOT, textOf } from '../../sources.js';

@@ -19,10 +19,11 @@ function readBy(...texts: readonly string[]): ReadParts {
 }
 
 const when = (body: string): string => `forbid (principal, action, resource) when { ${body} };`;
-const NOTHING = { context: [], args: [], principal: false, action: false, resource: false };
-const plain = ({ context, args, ...entities }: ReadParts) => ({
+const NOTHING = { context: [], args: [], scope: [], principal: false, action: false, resource: false };
+const plain = ({ context, args, scope, ...entities }: ReadParts) => ({
   context: context === null ? null : [...context].sort(),
   args: args === null ? null : [...args].sort(),
+  scope: scope === null ? null : [...scope].sort(),
   ...entities,
 });
 
@@ -35,9 +36,12 @@ describe('what a condition reads', () => {
     ['context["args"]["amount"] > 5', { context: ['args'], args: ['amount'] }],
     ['context has args', { context: ['args'] }],
     ['context.args == {amount: 5}', { context: ['args'], args: null }],
-    ['context == {args: 5}', { context: null, args: null }],
-    ['[context].contains(context)', { context: null, args: null }],
-    ['(if true then context else context).lane == "a"', { context: null, args: null }],
+    ['context.scope has matter && context.scope.matter == "a"', { context: ['scope'], scope: ['matter'] }],
+    ['context.scope == {matter: "a"}', { context: ['scope'], scope: null }],
+    ['context == {args: 5}', { context: null, args: null, scope: null }],
+    ['[context].contains(context)', { context: null, args: null, scope: null }],
+    ['(if true then context else context).lane == "a"', { context: null, args: null, scope: null }],
+    ['principal.person == "anna"', { principal: true }],
     ['{context: context.lane, Var: context.case}.Var == "x"', { context: ['case', 'lane'] }],
     ['{Value: context.lane} == {Value: "x"}', { context: ['lane'] }],
     ['context.now < datetime("2030-01-01")', { context: ['now'] }],

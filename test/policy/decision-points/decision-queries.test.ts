@@ -38,6 +38,22 @@ test.each([
   expect(bodyOf(step(name, {}, paths))).toMatchObject({ resource });
 });
 
+test('each path is a query of its own under flag 25, with all paths; before, only the first was asked about', () => {
+  const rename = step('WRITE_FILE', {}, ['/sandbox/a.txt', '/sandbox/b.txt']);
+  const policy = { ...testPolicy(), decision_points: [POINT] };
+  expect(decisionQueries(rename, RUN, policy)).toHaveLength(1);
+  const queries = decisionQueries(rename, RUN, { ...policy, flags: new Set([25]) });
+  expect(queries.map(({ body }) => JSON.parse(body) as unknown)).toMatchObject([
+    { resource: { type: 'path', id: '/sandbox/a.txt' }, context: { paths: ['/sandbox/a.txt', '/sandbox/b.txt'] } },
+    { resource: { type: 'path', id: '/sandbox/b.txt' }, context: { paths: ['/sandbox/a.txt', '/sandbox/b.txt'] } },
+  ]);
+  const permits = queries.map(({ body }): DecisionFact => ({
+    ...{ name: 'fraud', answer: 'permit', request_hash: sha256(body), cached: false },
+  }));
+  expect(decisionPointDenial(queries, permits)).toBeNull();
+  expect(decisionPointDenial(queries, permits.slice(0, 1))?.rule_id).toBe('decision_point.no_answer');
+});
+
 test('only the listed arguments are sent, and those of a call are in its input', () => {
   const call = step('CALL_TOOL:payments.refund', {
     tool: 'payments.refund',

@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { Lane } from '../../../src/contract/policy/lanes.js';
-import { isNear, lintNames } from '../../../src/policy/lint/lint-names.js';
+import { isNear } from '../../../src/contract/policy/near-names.js';
+import { lintNames } from '../../../src/policy/lint/lint-names.js';
 import { bareLane, CATALOGUE, partsWith } from '../bare-policy.js';
 
 const lint = (allowed_actions: Lane['allowed_actions']): readonly string[] =>

@@ -66,7 +66,11 @@ describe('a decision point of AuthZEN', () => {
     expect(await agent.submit(refundCall(50))).toMatchObject({ outcome: 'SUCCESS' });
     expect(server.asked.map(({ body }) => JSON.parse(body) as unknown)).toEqual([
       {
-        subject: { type: 'actor', id: 'agent', properties: { role: 'CASE_AGENT', lane: 'CASE_WORK' } },
+        subject: {
+          type: 'actor',
+          id: 'agent',
+          properties: { role: 'CASE_AGENT', lane: 'CASE_WORK', person: 'agent', look: 'agent' },
+        },
         action: { name: 'CALL_TOOL' },
         resource: { type: 'tool', id: 'payments.refund' },
         context: { case_id: 'case-local', args: { amount: 50 } },
@@ -104,6 +108,11 @@ describe('a decision point of AuthZEN', () => {
     ['what is not JSON', (response) => void response.end('yes')],
     ['a text', answerJson({ decision: 'true' })],
     ['a list', answerJson([{ decision: true }])],
+    ['a member twice', (response) => void response.end('{"decision":false,"decision":true}')],
+    [
+      'a member twice, one of them escaped',
+      (response) => void response.end('{"decision":false,"d\\u0065cision":true}'),
+    ],
     ['more than 64 KiB', answerJson({ decision: true, context: 'x'.repeat(65_536) })],
     ['half an answer', (response) => void response.write('{"decision":true', () => response.destroy())],
   ];
@@ -138,6 +147,30 @@ describe('a decision point of AuthZEN', () => {
     const next = await opened.turnpike.startAgent(AGENT);
     expect(await next.submit(refundCall(5))).toMatchObject({ outcome: 'DENIED' });
     expect(server.asked).toHaveLength(3);
+  });
+
+  test('is asked about each path of an action, and an answer counts for these paths only', async () => {
+    const opened = await open({ cache_seconds: 60, actions: ['RENAME_FILE'] });
+    server.answer = (response, asked) => {
+      const { id } = (JSON.parse(asked.body) as { resource: { id: string } }).resource;
+      answerJson({ decision: !id.endsWith('/closed.txt') })(response, asked);
+    };
+    const agent = await opened.turnpike.startAgent();
+    const rename = (destination: string) =>
+      agent.submit(JSON.stringify(proposal('RENAME_FILE', { source: '/sandbox/a.txt', destination })));
+    opened.put('a.txt', 'x');
+    expect(await rename('/sandbox/closed.txt')).toMatchObject({ outcome: 'DENIED' });
+    expect(await lastRule(opened)).toBe('decision_point.denied');
+    expect(await rename('/sandbox/b.txt')).toMatchObject({ outcome: 'SUCCESS' });
+    expect(server.asked.map(({ body }) => (JSON.parse(body) as { resource: object }).resource)).toEqual([
+      { type: 'path', id: '/sandbox/a.txt' },
+      { type: 'path', id: '/sandbox/closed.txt' },
+      { type: 'path', id: '/sandbox/a.txt' },
+      { type: 'path', id: '/sandbox/b.txt' },
+    ]);
+    opened.put('a.txt', 'x');
+    opened.put('c.txt', 'x');
+    expect((await facts(opened)).filter(({ cached }) => cached)).toEqual([]);
   });
 
   test('that gave no answer is asked again', async () => {

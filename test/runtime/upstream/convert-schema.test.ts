@@ -13,7 +13,7 @@ import {
   convertOutputSchema,
 } from '../../../src/runtime/upstream/convert-schema.js';
 import { weakenSchema, type WalkedSchema } from '../../../src/runtime/upstream/weaken-schema.js';
-import { scanJson } from '../../../src/step/scan-json.js';
+import { scanJson } from '../../../src/contract/json/scan-json.js';
 
 /** Parsed, like a message of a server. */
 function parsed(value: unknown): JsonObject {

@@ -1,5 +1,6 @@
 // Reads a ledger in PostgreSQL for a copy, in pages by key.
 
+import { parseOwnJson } from '../../../contract/json/own-json.js';
 import type { InputMark, ProposalMark } from '../../../ports/ledger/batch.js';
 import type {
   CopiedBlock,
@@ -238,7 +239,7 @@ function toCopiedMarks(rows: readonly Row[]): CopiedMarks {
 /** See `inputName`. @throws LedgerError LEDGER_TAMPERED */
 function inputIdOf(name: string): string {
   try {
-    const input_id: unknown = JSON.parse(name.slice(1));
+    const input_id: unknown = parseOwnJson(name.slice(1));
     if (typeof input_id === 'string') return input_id;
   } catch {
     // Falls through to the error below: this store did not write such a name.

@@ -1,6 +1,7 @@
 // The reservations of cases, as `SharedLedgerStore` describes them. A row for each decided change, and a version in the
 // row of the case, whose lock serializes the commits that change them or depend on them.
 
+import { parseOwnJson } from '../../../contract/json/own-json.js';
 import type { CaseQuota, CaseReservation, SharedBatch } from '../../../ports/ledger/shared-store.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import type { ReaderPool, Row } from '../postgres-connection.js';
@@ -52,7 +53,7 @@ export async function readQuotas(pool: ReaderPool, case_ids: readonly string[]):
 
 function reservationOf(row: Row): CaseReservation {
   const what = 'a reservation';
-  const paths: unknown = JSON.parse(row['paths'] ?? 'null');
+  const paths: unknown = parseOwnJson(row['paths'] ?? 'null');
   if (!Array.isArray(paths) || !paths.every((path) => typeof path === 'string'))
     throw tamperedError(`${what} has no paths`);
   return {

@@ -68,7 +68,7 @@ const toPlainExplanation = ({ decision, ...found }: Explanation) => {
 
 const MARKS = { passed: ['✓', 'green'], decided: ['✗', 'red'], 'not reached': ['·', 'dim'] } as const;
 
-function textOf({ decision, checks, conditions, places, changes }: Explanation, paint: Paint): string {
+function textOf({ decision, checks, conditions, errors, places, changes }: Explanation, paint: Paint): string {
   const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
   const rule = said.rule_id === null ? '' : ` by ${escapeText(said.rule_id)}`;
   const lines = [
@@ -78,6 +78,7 @@ function textOf({ decision, checks, conditions, places, changes }: Explanation, 
       const [mark, colour] = MARKS[verdict];
       return `  ${paint(mark, colour)} ${name}${rule_id === null ? '' : `: ${escapeText(rule_id)}`}${verdict === 'not reached' ? ' (not reached)' : ''}`;
     }),
+    ...errors.map(escapeText),
     ...conditions.flatMap(conditionLines),
     ...places.flatMap(placeLines),
     ...changeLines(changes),

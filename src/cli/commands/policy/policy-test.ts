@@ -4,6 +4,7 @@ import { PolicyError, usageError } from '../../../errors.js';
 import { formatFinding } from '../../../policy/files/check-policy.js';
 import { readPolicyTests } from '../../../policy/files/policy-test-file.js';
 import { runPolicyTest, type TestDecision } from '../../../replay/policy/policy-test.js';
+import { asNamedPerson } from '../../../runtime/agents/open-input.js';
 import type { CliCommand } from '../../command.js';
 import type { Io } from '../../io.js';
 import {
@@ -28,7 +29,7 @@ export const policyTest: CliCommand = {
   options: [REGISTRATIONS_OPTION, { name: 'junit', help: 'print the results as JUnit XML' }],
   notes: [
     'A file is YAML: `tests`, each with `name`, `request` and `expect`. A request has `role`, `lane`, `action` and',
-    '`args`, and may have `case`, `scope`, `actor`, `time`, `label` and `files`. An expectation has `decision` (allow,',
+    '`args`, and may have `case`, `scope`, `actor`, `person`, `time`, `label`, `files`, `counters` and `decisions`. An expectation has `decision` (allow,',
     'deny or approval), and may have `rule`, `quorum` and `roles`. No approval is granted, and no budget is used. The',
     'policy needs no pins. Exits 1 if a test fails. With --json: one line for each test.',
   ],
@@ -37,7 +38,12 @@ export const policyTest: CliCommand = {
     const { check } = await loadContract(findContractFolder(args, io), io, { registrations });
     const policy = requireValidPolicy(check);
     const results = args.operands.flatMap((file) =>
-      readTests(file, io).map(({ test, line }) => ({ file, line, name: test.name, ...runPolicyTest(test, policy) })),
+      readTests(file, io).map(({ test, line }) => ({
+        file,
+        line,
+        name: test.name,
+        ...runPolicyTest(test, policy, asNamedPerson),
+      })),
     );
     const failed = results.filter(({ differences }) => differences.length > 0).length;
     if (args.flag('junit')) await io.stdout.write(junitText('policy', results.map(toJunit)));
@@ -71,11 +77,12 @@ const toJunit = ({ file, line, name, differences }: Result): JunitTest => ({ fil
 function textOf({ file, line, name, decided, differences }: Result, io: Io): string {
   const paint = createPainter(io.colours);
   const mark = differences.length === 0 ? paint('✓', 'green') : paint('✗', 'red');
-  const what = differences.length === 0 ? decidedText(decided) : differences.join('; ');
+  const what = differences.length === 0 ? decidedText(decided) : [...differences, ...(decided.errors ?? [])].join('; ');
   return `${mark} ${escapeText(`${file}:${line} ${name}: ${what}`)}\n`;
 }
 
-function decidedText({ decision, rule, quorum, roles }: TestDecision): string {
+function decidedText({ decision, rule, quorum, roles, errors = [] }: TestDecision): string {
   if (decision === 'approval') return `approval of ${quorum ?? 0} by ${roles?.join(' or ') ?? ''}`;
-  return rule === null ? decision : `${decision} (${rule})`;
+  const why = errors.length === 0 ? '' : `: ${errors.join('; ')}`;
+  return rule === null ? decision : `${decision} (${rule}${why})`;
 }

@@ -83,4 +83,16 @@ export interface CounterQuery extends Pick<CounterFact, 'name' | 'key' | 'adds'>
   readonly window?: CounterWindow;
   /** The amount of the step cannot be counted, such as one in another currency: conditions get no value. */
   readonly isUncountable?: true;
+  /** Why, for people. */
+  readonly uncountable?: UncountableReason;
 }
+
+/** `name`: the name of the actor can be read as several names. */
+export type UncountableReason = 'currency' | 'amount' | 'name';
+
+/** What facts record of a counter. @param used what earlier steps have used; null: it is not known */
+export const counterFact = (
+  { name, key, adds, isUncountable }: CounterQuery,
+  used: number | null,
+  since: string | null,
+): CounterFact => ({ name, key, used: isUncountable === true ? null : used, since, adds });

@@ -7,7 +7,7 @@ import { canonicalJson } from '../../../contract/canonical-json.js';
 import type { Entry, StartRunInput } from '../../../contract/run/entry.js';
 import { isJsonObject, type JsonObject } from '../../../contract/json.js';
 import type { ApprovalRuleId } from '../../../policy/approval/approval.js';
-import { scanJson } from '../../../step/scan-json.js';
+import { scanJson } from '../../../contract/json/scan-json.js';
 import { quoteExcerpt } from './bag-report.js';
 import { ROOT_LABEL, RUN_LABEL } from '../bag-manifest.js';
 import { EXPORT_BAG_LIMITS } from '../bag-format.js';

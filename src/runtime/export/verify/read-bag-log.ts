@@ -1,6 +1,7 @@
 // Reads the untrusted log of a bag line by line. Each entry is checked against its own text, and the trees must be
 // complete chains. Whether they are in the log of a ledger is checked by `check-log.ts`.
 
+import { readJson } from '../../../contract/json/read-json.js';
 import { BagEntry } from '../../../contract/evidence/bag-proof.js';
 import { NO_PREV, type Entry, type EntryType } from '../../../contract/run/entry.js';
 import { isJsonObject } from '../../../contract/json.js';
@@ -87,15 +88,11 @@ function parseBagEntry(line: string, number: number): BagLogEntry | EntryProblem
 
 /** The parsed text, if it has a place and a type: `checkEntry` decides about the rest. */
 function parseEnvelope(text: string): (Pick<Entry, 'tree_id' | 'seq'> & { readonly type: string }) | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (!isJsonObject(value)) return null;
-    const { tree_id, seq, type } = value;
-    const hasPlace = typeof tree_id === 'string' && typeof seq === 'number' && typeof type === 'string';
-    return hasPlace ? (value as unknown as Entry) : null;
-  } catch {
-    return null;
-  }
+  const value = readJson(text);
+  if (!isJsonObject(value)) return null;
+  const { tree_id, seq, type } = value;
+  const hasPlace = typeof tree_id === 'string' && typeof seq === 'number' && typeof type === 'string';
+  return hasPlace ? (value as unknown as Entry) : null;
 }
 
 /** The log of a bag in place of a ledger: the same code generates the files of a bag from either. */

@@ -12,7 +12,7 @@ import { isConforming } from '../../../contract/validators.js';
 import { BagError } from '../../../errors.js';
 import type { NoteVerifier } from '../../../ledger/proof/signed-note.js';
 import type { BagTree } from '../../../ports/bag-tree.js';
-import { scanJson } from '../../../step/scan-json.js';
+import { scanJson } from '../../../contract/json/scan-json.js';
 import type { Static, TSchema } from 'typebox';
 import { EXPORT_BAG_LIMITS } from '../bag-format.js';
 import type { ExportBagFindings, LogLimits } from './bag-report.js';

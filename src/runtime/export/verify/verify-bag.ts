@@ -3,6 +3,7 @@
 
 import { infoValuesOf } from '../../../bagit/bag-info.js';
 import { inspectBag, type BagReport } from '../../../bagit/verify-bag.js';
+import { parseOwnJson } from '../../../contract/json/own-json.js';
 import { CHECKPOINT_CHARACTERS_MAX } from '../../../contract/evidence/bag-proof.js';
 import { ExportBundle } from '../../../contract/evidence/export-bundle.js';
 import { BagError } from '../../../errors.js';
@@ -191,7 +192,7 @@ async function readProofCheckpoint(tree: BagTree): Promise<ProofHead | null> {
     }
     const [, chain = '[]', text] = FIRST_MEMBERS.exec(head) ?? [];
     if (text === undefined) return null;
-    return { checkpoint: JSON.parse(text) as string, chain: JSON.parse(chain) as readonly string[] };
+    return { checkpoint: parseOwnJson(text) as string, chain: parseOwnJson(chain) as readonly string[] };
   } catch (error) {
     if (error instanceof BagError || error instanceof SyntaxError) return null;
     throw error;

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { folderNames } from '../../../adapters/files/folder-names.js';
 import { openRegular, readPieces } from '../../../adapters/files/open-file.js';
 import { replaceFile, readSmallFile } from '../../../adapters/files/small-file.js';
+import { parseOwnJson } from '../../../contract/json/own-json.js';
 import { sha256 } from '../../../contract/hash.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../../ports/progress.js';
 import { changedError, type BackupManifest } from './backup-manifest.js';
@@ -93,4 +94,4 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-const nameIn = (line: string): string => String((JSON.parse(line) as readonly unknown[])[0]);
+const nameIn = (line: string): string => String((parseOwnJson(line) as readonly unknown[])[0]);

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { readSmallFile, replaceFile } from '../../../adapters/files/small-file.js';
+import { readJson } from '../../../contract/json/read-json.js';
 import { canonicalJson } from '../../../contract/canonical-json.js';
 import { sha256 } from '../../../contract/hash.js';
 import { closed, Sha256, Timestamp } from '../../../contract/shapes.js';
@@ -75,7 +76,7 @@ export function readManifest(
 
 function manifestIn(text: string): BackupManifest | null {
   if (!text.startsWith(HEADER)) return null;
-  const value: unknown = JSON.parse(text.slice(HEADER.length));
+  const value = readJson(text.slice(HEADER.length));
   return isConforming(BackupManifest, value) ? (value as BackupManifest) : null;
 }
 

@@ -3,6 +3,7 @@
 import { scheduleNextTurn } from '../../../adapters/system/system-pace.js';
 import { ephemeralKey } from '../../../adapters/keys/session-key.js';
 import { systemClock } from '../../../adapters/system/system-clock.js';
+import { parseOwnJson } from '../../../contract/json/own-json.js';
 import { createCatalogue, type Registrations } from '../../../contract/policy/catalogue.js';
 import type { Entry } from '../../../contract/run/entry.js';
 import { embeddedEngine } from '../../../engine/embedded.js';
@@ -174,7 +175,7 @@ export async function unconfirmedGrants(store: LedgerStore): Promise<RestoredGra
 async function readRecord(store: Pick<LedgerStore, 'marks' | 'tree'>, tree_id: string): Promise<RestoreInput> {
   const [mark] = await store.marks([{ tree_id, input_id: RESTORED }]);
   for await (const { text } of store.tree(tree_id, mark?.seq ?? 0)) {
-    const { body } = JSON.parse(text) as Entry;
+    const { body } = parseOwnJson(text) as Entry;
     if (!('kind' in body) || body.kind !== 'restore') break;
     const { kind, run_id, input_id, event, lineage, kept, lost, backup_sha256, actor, role_id } = body;
     return { kind, run_id, input_id, event, lineage, kept, lost, backup_sha256, actor, role_id };

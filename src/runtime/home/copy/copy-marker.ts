@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { removeAll } from '../../../adapters/files/copy-folder.js';
 import { fsyncDirectory } from '../../../adapters/files/fsync-directory.js';
 import { createFile, readSmallFile, replaceFile } from '../../../adapters/files/small-file.js';
+import { readJson } from '../../../contract/json/read-json.js';
 import { isJsonObject } from '../../../contract/json.js';
 import { LedgerError } from '../../../errors.js';
 
@@ -38,12 +39,8 @@ export function readCopyMarker(folder: string): CopyMarker | null {
 }
 
 function parse(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isJsonObject(value) ? value : {};
-  } catch {
-    return {};
-  }
+  const value = readJson(text);
+  return isJsonObject(value) ? value : {};
 }
 
 /** Marks a folder durably. @returns false if it has a mark */

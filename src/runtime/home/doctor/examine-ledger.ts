@@ -1,5 +1,6 @@
 // The state of a ledger, as a reader sees it. Another process may be writing.
 
+import { parseOwnJson } from '../../../contract/json/own-json.js';
 import type { Clock } from '../../../ports/clock.js';
 import type { LedgerStore, ExternalHeadStore } from '../../../ports/ledger/ledger-store.js';
 import { readRestoreHistory } from '../../../engine/suspension.js';
@@ -51,7 +52,7 @@ async function examineClock({ store, anchor, clock }: ExaminedLedger): Promise<r
   let newest: string | null = null;
   for await (const { type, text } of store.log(Math.max(archived, size - TREES_READ))) {
     if (type !== 'input') continue;
-    const { time } = (JSON.parse(text) as { readonly body: { readonly time?: string } }).body;
+    const { time } = (parseOwnJson(text) as { readonly body: { readonly time?: string } }).body;
     if (time !== undefined && time > (newest ?? '')) newest = time;
   }
   if (newest === null) return [doctorFinding('clock', 'ok', 'no entry has a time to compare with')];

@@ -14,7 +14,7 @@ import { closed, Nullable, OneOf } from '../../../contract/shapes.js';
 import { isConforming } from '../../../contract/validators.js';
 import type { CommandRun, CommandRunner } from '../../../ports/effects/command-runner.js';
 import type { Review, Reviewer, ReviewOrder } from '../../../ports/reviewer.js';
-import { scanJson } from '../../../step/scan-json.js';
+import { scanJson } from '../../../contract/json/scan-json.js';
 import type { BoundedCalls } from '../../effects/bounded-calls.js';
 import type { EffectContext } from '../../effects/define-effects.js';
 import { runSpecCommand } from './run-spec-command.js';

@@ -1,3 +1,4 @@
+import { parseOwnJson } from '../../../contract/json/own-json.js';
 // Finds the lines of JSON pointers in a text, for the author who corrects it. Only for texts that the strict reader has
 // accepted: it bounds their depth.
 
@@ -68,7 +69,7 @@ function skipMembers(cursor: Cursor, isArray: boolean, target: PointerNode | und
 function skipKey(cursor: Cursor): string {
   const start = cursor.at;
   skipString(cursor);
-  const key = JSON.parse(cursor.text.slice(start, cursor.at)) as string;
+  const key = parseOwnJson(cursor.text.slice(start, cursor.at)) as string;
   skipSpace(cursor);
   cursor.at += 1;
   return key;

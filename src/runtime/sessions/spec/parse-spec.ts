@@ -3,7 +3,7 @@
 import type { Json } from '../../../contract/json.js';
 import { SPEC_BYTES_MAX } from '../../../contract/session/session-spec.js';
 import { readStrictYaml, type YamlRule } from '../../../policy/files/strict-yaml.js';
-import { findErrorPosition, scanJson, type JsonProblem } from '../../../step/scan-json.js';
+import { findErrorPosition, scanJson, type JsonProblem } from '../../../contract/json/scan-json.js';
 import { findPointerLines } from './json-pointer-lines.js';
 
 const YAML_LIMITS = { bytes_max: SPEC_BYTES_MAX, parts_max: 500_000 };

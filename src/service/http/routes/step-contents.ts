@@ -1,5 +1,6 @@
 // Lists the ledger content in the response of a route: each item is recorded as a read.
 
+import { parseOwnJson } from '../../../contract/json/own-json.js';
 import type { RecordedInput } from '../../../contract/run/entry.js';
 import type { StepStory } from '../../../contract/inspection/inspection.js';
 import type { StepTrace } from '../../../contract/run/step-trace.js';
@@ -62,10 +63,10 @@ async function entryAt(log_index: number, ledger: ContentLedger): Promise<Stored
 
 /** Whether a response contains a result. It may contain only an error code, or under a terse exposure neither. */
 const hasResult = (response: string): boolean =>
-  ((JSON.parse(response) as { readonly result?: unknown }).result ?? null) !== null;
+  ((parseOwnJson(response) as { readonly result?: unknown }).result ?? null) !== null;
 
 function hasExplanation(response: string): boolean {
-  const { error } = JSON.parse(response) as { readonly error?: { readonly explanation?: unknown } | null };
+  const { error } = parseOwnJson(response) as { readonly error?: { readonly explanation?: unknown } | null };
   return (error?.explanation ?? null) !== null;
 }
 
@@ -74,4 +75,4 @@ function isResultOf(text: string, run_id: string): boolean {
   return kind === 'result' && resultRunId.startsWith(`${run_id}.`);
 }
 
-const bodyOf = (text: string): unknown => (JSON.parse(text) as { readonly body: unknown }).body;
+const bodyOf = (text: string): unknown => (parseOwnJson(text) as { readonly body: unknown }).body;

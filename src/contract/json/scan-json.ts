@@ -2,7 +2,7 @@
 // turns 1e999 into Infinity, accepts lone surrogates and has no limit of depth. Each of these can make two readers of
 // one text disagree, or crash one of them. The whole text is attacker-controlled.
 
-import type { Json, JsonObject } from '../contract/json.js';
+import type { Json, JsonObject } from '../json.js';
 import { isExactNumber } from './exact-number.js';
 
 /** Why the scanner rejects a text. The value is part of a rule id, so it is recorded and must not change. */

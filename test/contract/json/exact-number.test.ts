@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isExactNumber } from '../../src/step/exact-number.js';
-import { scanJson } from '../../src/step/scan-json.js';
+import { isExactNumber } from '../../../src/contract/json/exact-number.js';
+import { scanJson } from '../../../src/contract/json/scan-json.js';
 
 const exactly = (text: string) => scanJson(text, 8, 'exact');
 const refused = { ok: false, problem: 'number_not_exact' };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { findErrorPosition, scanJson, type JsonProblem } from '../../src/step/scan-json.js';
-import { sized } from '../fixtures/campaign.js';
-import { character } from '../fixtures/characters.js';
+import { findErrorPosition, scanJson, type JsonProblem } from '../../../src/contract/json/scan-json.js';
+import { sized } from '../../fixtures/campaign.js';
+import { character } from '../../fixtures/characters.js';
 
 const scan = (text: string) => scanJson(text, 32);
 const refusedAs = (why: JsonProblem) => ({ ok: false, problem: why });

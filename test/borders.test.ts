@@ -1,0 +1,75 @@
+// Where JSON from outside enters, it is read by the strict scanner: JSON.parse takes the last of two equal members, and
+// another reader of the text takes the first. JSON.parse itself has one home. Layers that read only what the ledger
+// has recorded may use it, because the hash of every such text is compared.
+
+import { describe, expect, test } from '@jest/globals';
+import ts from 'typescript';
+import { filesIn, importsOf, nodesOf, parse, targetOf } from './sources.js';
+
+/** What they parse is recorded, or comes from the service itself (`inspector`). */
+const RECORDED_LAYERS = ['machines/', 'src/kernel/', 'src/engine/', 'src/replay/', 'src/session/', 'src/inspector/'];
+
+const OWN_JSON = 'src/contract/json/own-json.ts';
+
+/** Whatever is read here was written by something else: not even `parseOwnJson` may be used. */
+const BORDERS = [
+  'src/adapters/clients/',
+  'src/adapters/identity/',
+  'src/adapters/inspector/',
+  'src/adapters/keys/',
+  'src/adapters/mcp/',
+  'src/adapters/network/',
+  'src/adapters/policy/',
+  'src/bagit/',
+  'src/cli/hook/',
+  'src/hooks/',
+  'src/identity/',
+  'src/ledger/proof/',
+  'src/policy/',
+  'src/runtime/configuration/',
+  'src/runtime/effects/',
+  'src/runtime/evidence/',
+  'src/runtime/sessions/checks/',
+  'src/runtime/upstream/',
+  'src/step/',
+];
+
+/** Departures, each with its reason. One that is no longer there fails the test. */
+const DEPARTURES: Readonly<Record<string, string>> = {
+  'src/contract/inspection/event-row.ts': 'the page shows an entry of the ledger',
+  'src/hooks/clients/install/editor.ts': 'single strings of a text that was read strictly',
+  'src/service/mcp/read-message.ts': 'the id of a refused message, for the error that its client waits for',
+};
+
+const FILES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.tsx?$/)];
+const isBelow = (folders: readonly string[], path: string): boolean => folders.some((each) => path.startsWith(each));
+
+/** Calls of JSON.parse, except for a copy of a value; calls of `json()` of a response. */
+function laxReads(path: string): number {
+  return nodesOf(parse(path)).filter((node) => {
+    if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression)) return false;
+    const { expression, name } = node.expression;
+    if (name.text === 'json') return node.arguments.length === 0;
+    const [given] = node.arguments;
+    const isCopy = given !== undefined && ts.isCallExpression(given) && given.expression.getText() === 'JSON.stringify';
+    return expression.getText() === 'JSON' && name.text === 'parse' && !isCopy;
+  }).length;
+}
+
+describe('JSON from outside', () => {
+  test('is never read by JSON.parse', () => {
+    const found = FILES.filter((path) => path !== OWN_JSON && !isBelow(RECORDED_LAYERS, path) && laxReads(path) > 0);
+    expect(found).toEqual(Object.keys(DEPARTURES).sort());
+  });
+
+  test('is not taken for JSON of this program at a border', () => {
+    const users = FILES.filter((path) => importsOf(parse(path)).some((name) => targetOf(path, name) === OWN_JSON));
+    expect(users.filter((path) => isBelow(BORDERS, path))).toEqual([]);
+    expect(users.length).toBeGreaterThan(0);
+  });
+
+  test('the folders of these tables exist', () => {
+    const all = [...RECORDED_LAYERS, ...BORDERS];
+    expect(all.filter((folder) => !FILES.some((path) => path.startsWith(folder)))).toEqual([]);
+  });
+});
