@@ -4,7 +4,7 @@
 import { NO_REGISTRATIONS, parseRegistrations, type Registrations } from '../../contract/policy/catalogue.js';
 import { isWithheld } from '../../contract/artifact-ref.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
-import { scanJson } from '../../step/scan-json.js';
+import { scanJson } from '../../contract/json/scan-json.js';
 
 /** Newest entries among which run trees are looked for, and how many of those are read. */
 const ENTRIES_READ = 65_536;
