@@ -29,9 +29,9 @@ export const policyTest: CliCommand = {
   options: [REGISTRATIONS_OPTION, { name: 'junit', help: 'print the results as JUnit XML' }],
   notes: [
     'A file is YAML: `tests`, each with `name`, `request` and `expect`. A request has `role`, `lane`, `action` and',
-    '`args`, and may have `case`, `scope`, `actor`, `person`, `time`, `label`, `files`, `counters` and `decisions`. An expectation has `decision` (allow,',
-    'deny or approval), and may have `rule`, `quorum` and `roles`. No approval is granted, and no budget is used. The',
-    'policy needs no pins. Exits 1 if a test fails. With --json: one line for each test.',
+    '`args`, and may have `case`, `scope`, `actor`, `person`, `time`, `label`, `files`, `counters` and `decisions`. An',
+    'expectation has `decision` (allow, deny or approval), and may have `rule`, `quorum` and `roles`. No approval is',
+    'granted, and no budget is used. The policy needs no pins. Exits 1 if a test fails. With --json: one line for each test.',
   ],
   async run(args, io) {
     const registrations = await readRegistrations(args, io);
