@@ -19,6 +19,7 @@ import { configPrint } from './commands/config-print.js';
 import { completion } from './commands/completion.js';
 import { helpText, overviewText } from './help/help-text.js';
 import { clusterStatus } from './commands/cluster/cluster-status.js';
+import { failoverAccept } from './commands/cluster/failover-accept.js';
 import { backup } from './commands/home/backup.js';
 import { restore } from './commands/home/restore.js';
 import { restoreAcknowledge } from './commands/home/restore-acknowledge.js';
@@ -119,7 +120,7 @@ export const COMMAND_GROUPS: readonly CommandGroup[] = [
   },
   {
     title: 'services',
-    commands: [serve, mcp, worker, clusterStatus, token, tokenList, tokenRevoke, homeCopy, homeReopen],
+    commands: [serve, mcp, worker, clusterStatus, failoverAccept, token, tokenList, tokenRevoke, homeCopy, homeReopen],
   },
   { title: 'backups and keys', commands: [backup, restore, restoreAcknowledge, keysList, keysRotate, doctor] },
 ];

@@ -1,6 +1,5 @@
 import { InvariantError } from '../errors.js';
-import type { LedgerStore } from '../ports/ledger/ledger-store.js';
-import type { SharedLedgerStore } from '../ports/ledger/shared-store.js';
+import { isShared } from '../ports/ledger/shared-store.js';
 import { LedgerEngine } from './ledger-engine.js';
 import { withSuspension } from './suspension.js';
 import type { EngineFactory } from './tree-engine.js';
@@ -14,5 +13,4 @@ export const sharedEngine: EngineFactory = (parts) => {
   return new LedgerEngine(suspendable, new SharedWriter(store, suspendable));
 };
 
-/** Whether several workers can write to a store at once. */
-export const isShared = (store: LedgerStore): store is SharedLedgerStore => 'commitTrees' in store;
+export { isShared };

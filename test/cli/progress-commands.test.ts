@@ -213,6 +213,7 @@ const SILENT: Readonly<Record<string, string>> = {
   'cluster status': DATABASE,
   worker: 'a service: it reports by its readiness, and opens the ledger as `serve` does',
   'restore acknowledge': 'opens the ledger and appends one entry for each restore',
+  'failover accept': 'opens the ledger and appends the entries of one tree',
 };
 
 const work = tempFolder('progress');

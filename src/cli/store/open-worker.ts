@@ -4,6 +4,7 @@ import { refuseNetworkFileSystem } from '../../adapters/sandbox/network-file-sys
 import { systemClock } from '../../adapters/system/system-clock.js';
 import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
 import { LedgerError } from '../../errors.js';
+import type { EngineCondition } from '../../engine/tree-engine.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../ports/progress.js';
 import { WorkerReporter } from '../../runtime/cluster/worker-reporter.js';
 import { countReads } from '../../runtime/ledger/count-reads.js';
@@ -51,6 +52,10 @@ export async function openWorker(
   if (await hasOpenRotation(shared)) await finishRotation(shared, options, progress);
   return joinLedger(shared, options, { progress, alone });
 }
+
+/** Why this worker refuses every request; null if it works. */
+const refusalOf = ({ state, permanentCode }: EngineCondition): string | null =>
+  state === 'running' || state === 'recovering' ? null : (permanentCode ?? 'LEDGER_UNAVAILABLE');
 
 /** Opening the ledger alone finishes the rotation. Another process may do that at the same time. */
 async function finishRotation(shared: SharedHome, options: WorkerOptions, progress: ProgressReporter): Promise<void> {
@@ -107,7 +112,10 @@ async function joinLedger(
     addDatabaseCheck(turnpike, cluster);
     const volume_id = stored.sandbox === null ? null : stored.volume_id;
     const worker = { version: readPackageVersion(), volume_id };
-    const reporter = new WorkerReporter({ directory: cluster, overlay, worker, clock: systemClock(), log });
+    const reporter = new WorkerReporter({
+      ...{ directory: cluster, overlay, worker, clock: systemClock(), log },
+      refuses: () => refusalOf(turnpike.vitals.condition()),
+    });
     await reporter.start();
     const close = async (): Promise<void> => {
       await cluster

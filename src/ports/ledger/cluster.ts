@@ -20,6 +20,8 @@ export interface WorkerReport {
   readonly volume_id: string | null;
   /** The epoch of the emergency overlay that its next decision uses: 0 without an overlay, null if it is unusable. */
   readonly overlay_epoch: number | null;
+  /** Why it refuses every request, as an error code; null if it works. */
+  readonly refuses: string | null;
 }
 
 /** A process that joined the ledger. Its report is null in every member until it has reported. */
@@ -37,6 +39,8 @@ export interface Performer {
   readonly address: string | null;
   readonly volume_id: string | null;
   readonly overlay_epoch: number | null;
+  /** Why it refuses every request, as an error code; null if it works, or has not reported. */
+  readonly refuses: string | null;
   /** Effects that it performs, without a recorded outcome. */
   readonly effects: number;
   /** Runs whose caller it holds. */

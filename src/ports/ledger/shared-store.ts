@@ -168,3 +168,6 @@ export interface SharedLedgerStore extends LedgerStore {
   /** Whether this worker has joined and is not over. */
   isPerforming(): Promise<boolean>;
 }
+
+/** Whether several workers can write the ledger. */
+export const isShared = (store: LedgerStore): store is SharedLedgerStore => 'commitTrees' in store;

@@ -13,7 +13,9 @@ export interface WorkerReporterOptions {
   readonly directory: Pick<ClusterDirectory, 'report' | 'close'>;
   /** The overlay of the engine. */
   readonly overlay: OverlaySource;
-  readonly worker: Omit<WorkerReport, 'address' | 'overlay_epoch'>;
+  readonly worker: Omit<WorkerReport, 'address' | 'overlay_epoch' | 'refuses'>;
+  /** Why the worker refuses every request; null if it works. */
+  readonly refuses: () => string | null;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -53,10 +55,11 @@ export class WorkerReporter {
   }
 
   async #send(): Promise<void> {
-    const { directory, overlay, worker, clock, log } = this.#options;
+    const { directory, overlay, worker, refuses, clock, log } = this.#options;
     const fact = overlay.current();
     try {
-      await directory.report({ ...worker, address: this.#address, overlay_epoch: fact === null ? 0 : fact.epoch });
+      const overlay_epoch = fact === null ? 0 : fact.epoch;
+      await directory.report({ ...worker, address: this.#address, overlay_epoch, refuses: refuses() });
       this.#hasFailed = false;
     } catch (error) {
       // Once for each outage: the engine logs its own failures.

@@ -30,6 +30,8 @@ export interface KeyFolder {
   readonly caseKeys: string;
   /** Who may do what over HTTP: the hash of each token. */
   readonly tokens: string;
+  /** The newest head of each worker of a shared ledger (adapters/ledger/kept-heads.ts). */
+  readonly heads: string;
 }
 
 /** The sandbox volume: the files that agents work on, `<sandbox>/<case>/`. */
@@ -74,6 +76,7 @@ export const keyFolder = (folder: string): KeyFolder => ({
   sessionKey: join(folder, 'session.key'),
   caseKeys: join(folder, 'cases'),
   tokens: join(folder, 'tokens.json'),
+  heads: join(folder, 'heads'),
 });
 
 export const sandboxVolume = (folder: string): SandboxVolume => ({ sandbox: folder });

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
+import { keptHeads } from '../../adapters/ledger/kept-heads.js';
 import { createSqliteStore, openSqliteStore } from '../../adapters/sqlite/sqlite-ledger-store.js';
 import { usageError } from '../../errors.js';
 import {
@@ -126,6 +127,13 @@ export const openHead = (
   { head, ...keys }: Pick<LocalState, 'head'> & Pick<KeyFolder, 'ledgerKey'>,
   { readOnly }: { readonly readOnly: boolean },
 ): SignableHead => openSignable((seal) => headFile(head, seal), keys, { readOnly });
+
+/** Opens the head of a shared ledger: that of the local state, and those of the other workers. */
+export const openSharedHead = (
+  { head, state }: Pick<LocalState, 'head' | 'state'>,
+  keys: Pick<KeyFolder, 'ledgerKey' | 'heads'>,
+  { readOnly }: { readonly readOnly: boolean },
+): SignableHead => openSignable((seal) => keptHeads(headFile(head, seal), keys.heads, state, seal), keys, { readOnly });
 
 export interface SignableHead {
   readonly anchor: HeadFile;

@@ -7,10 +7,11 @@ import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
 import { memoryHeadStore, signedMemoryHeadStore } from '../../adapters/memory/memory-head-store.js';
 import { lockFolder } from '../../adapters/sqlite/writer-lock.js';
 import { usageError } from '../../errors.js';
-import type { ExternalHeadStore, HeadSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import type { ExternalHeadStore, LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { refuseUnfinishedCopy } from './copy/copy-marker.js';
 import { keyFolder, localState, type KeyFolder, type LocalState } from './home-paths.js';
-import { erasureSealOf, makeFolder, openSignable, signHeads, type HomeStores } from './home.js';
+import { isShared } from '../../ports/ledger/shared-store.js';
+import { erasureSealOf, makeFolder, openSharedHead, openSignable, signHeads, type HomeStores } from './home.js';
 import type { StorageEnvironment, TurnpikeOptions } from '../turnpike-options.js';
 
 type StoreFolders = Pick<TurnpikeOptions, 'keys' | 'state' | 'sandbox'>;
@@ -45,9 +46,12 @@ async function openStores(store: LedgerStore, keys: KeyFolder | null, state: Loc
   const head = await store.head();
   if (keys === null)
     return { store, anchor: state === null ? memoryHeadStore(head) : unsignedAnchor(headFile(state.head)) };
-  const open = (seal: HeadSeal | null): HeadFile =>
-    state === null ? signedMemoryHeadStore(head, seal) : headFile(state.head, seal);
-  const { anchor, signed } = openSignable(open, keys, { readOnly: false });
+  const { anchor, signed } =
+    state === null
+      ? openSignable((seal) => signedMemoryHeadStore(head, seal), keys, { readOnly: false })
+      : isShared(store)
+        ? openSharedHead(state, keys, { readOnly: false })
+        : openSignable((seal) => headFile(state.head, seal), keys, { readOnly: false });
   return signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(keys, store, anchor) };
 }
 

@@ -13,6 +13,7 @@ const performer = (over: Partial<Performer>): Performer => ({
   address: null,
   volume_id: null,
   overlay_epoch: null,
+  refuses: null,
   effects: 0,
   callers: 0,
   ...over,

@@ -9,6 +9,7 @@ test('reports at the start and every second, with the overlay of that time, and 
   const reports: WorkerReport[] = [];
   const warnings: string[] = [];
   let fact: OverlayFact | null = null;
+  let code: string | null = null;
   let isDown = false;
   let isClosed = false;
   const log = { info: () => undefined, warn: (text: string) => void warnings.push(text), error: () => undefined };
@@ -25,6 +26,7 @@ test('reports at the start and every second, with the overlay of that time, and 
     directory: { report, close },
     overlay: { current: () => fact },
     worker: { version: '1.2.3', volume_id: 'vol_1' },
+    refuses: () => code,
     clock,
     log,
   });
@@ -42,15 +44,16 @@ test('reports at the start and every second, with the overlay of that time, and 
   await nextReport();
   await nextReport();
   isDown = false;
+  code = 'LEDGER_BELOW_HEAD';
   await nextReport();
   isDown = true;
   await nextReport();
   const worker = { version: '1.2.3', volume_id: 'vol_1' };
   expect(reports).toEqual([
-    { ...worker, address: null, overlay_epoch: 0 },
-    { ...worker, address: 'http://a', overlay_epoch: 3 },
-    { ...worker, address: 'http://a', overlay_epoch: null },
-    { ...worker, address: 'http://a', overlay_epoch: null },
+    { ...worker, address: null, overlay_epoch: 0, refuses: null },
+    { ...worker, address: 'http://a', overlay_epoch: 3, refuses: null },
+    { ...worker, address: 'http://a', overlay_epoch: null, refuses: null },
+    { ...worker, address: 'http://a', overlay_epoch: null, refuses: 'LEDGER_BELOW_HEAD' },
   ]);
   expect(warnings).toHaveLength(2);
   await reporter.close();

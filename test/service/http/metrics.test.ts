@@ -4,7 +4,16 @@ import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import type { ClusterStatus } from '../../../src/ports/ledger/cluster.js';
 import { Metrics, type MetricSources } from '../../../src/service/http/metrics.js';
 
-const WORKER = { host: 'h', pid: 1, joined_at: '', version: null, address: null, volume_id: null, overlay_epoch: 0 };
+const WORKER = {
+  host: 'h',
+  pid: 1,
+  joined_at: '',
+  version: null,
+  address: null,
+  volume_id: null,
+  overlay_epoch: 0,
+  refuses: null,
+};
 const STATUS: ClusterStatus = {
   format: 2,
   entries: 5,

@@ -17,6 +17,7 @@ const WORKER: Performer = {
   address: null,
   volume_id: 'vol_1',
   overlay_epoch: 0,
+  refuses: null,
   effects: 0,
   callers: 0,
 };

@@ -105,9 +105,10 @@ class PostgresCluster implements ClusterDirectory {
     return row?.['is_rotating'] === 'true';
   }
 
-  async report({ version, address, volume_id, overlay_epoch }: WorkerReport): Promise<void> {
+  async report({ version, address, volume_id, overlay_epoch, refuses }: WorkerReport): Promise<void> {
     const { host, pid, started } = ownIdentity();
-    await this.#pool.read(REPORT, [host, pid, started, version, address, volume_id, overlay_epoch]);
+    const reported = refuses === null ? version : `${version}${REFUSES}${refuses}`;
+    await this.#pool.read(REPORT, [host, pid, started, reported, address, volume_id, overlay_epoch]);
   }
 
   async isStanding(): Promise<boolean> {
@@ -138,9 +139,13 @@ class PostgresCluster implements ClusterDirectory {
   }
 }
 
+/** Follows the version of a worker that refuses everything: the tables have no column for it. */
+const REFUSES = ' refuses ';
+
 function toPerformer(row: Row): Performer {
   const what = 'a performer';
   const text = (column: string): string | null => row[column] ?? null;
+  const [version = null, refuses = null] = text('version')?.split(REFUSES, 2) ?? [];
   return {
     performer: integerOf(row, 'performer_id', what),
     host: textOf(row, 'host', what),
@@ -148,7 +153,8 @@ function toPerformer(row: Row): Performer {
     joined_at: textOf(row, 'joined_at', what),
     over_at: text('over_at'),
     connected: row['connected'] === 't',
-    version: text('version'),
+    version,
+    refuses,
     address: text('address'),
     volume_id: text('volume_id'),
     overlay_epoch: text('overlay_epoch') === null ? null : integerOf(row, 'overlay_epoch', what),

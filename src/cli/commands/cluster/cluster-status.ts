@@ -14,7 +14,8 @@ export const clusterStatus: CliCommand = {
   options: [STORE_OPTION],
   notes: [
     'Reads the database only, so it works while no worker runs. A worker that is `lost` has no session with the',
-    'database: the other workers declare it over within a few seconds, and settle its effects. The merge delay is the',
+    'database: the other workers declare it over within a few seconds, and settle its effects. One that is `refusing` is',
+    'connected and refuses every request, with the code of the reason. The merge delay is the',
     'age of the oldest commit that is not in the log yet. Versions differ during a rolling update.',
   ],
   async run(args, io) {
@@ -37,30 +38,37 @@ export const clusterStatus: CliCommand = {
 /** The status as text, for a terminal. */
 export function statusText(status: ClusterStatus, paint: Paint): string {
   const { format, entries, performers, pending, timers, standby_lag_ms } = status;
+  const countOf = (state: State): number => performers.filter((one) => stateOf(one) === state).length;
   const lines = [
     `ledger of format ${format}: ${entries} ${entries === 1 ? 'entry' : 'entries'}`,
     `commits not in the log yet: ${pending.commits}, merge delay ${pending.oldest_ms} ms`,
     `timers overdue: ${timers.due}, by up to ${timers.oldest_ms} ms`,
     ...(standby_lag_ms === null ? [] : [`slowest standby: ${standby_lag_ms} ms behind`]),
-    `workers: ${performers.filter((performer) => stateOf(performer) === 'working').length} working`,
+    `workers: ${countOf('working')} working${countOf('refusing') === 0 ? '' : `, ${countOf('refusing')} refusing everything`}`,
   ];
   const rows = performers.length === 0 ? '' : table(performers.map(rowOf), paint);
   return `${lines.map((line) => `${line}\n`).join('')}${rows}`;
 }
 
-type State = 'working' | 'lost' | 'over';
+type State = 'working' | 'refusing' | 'lost' | 'over';
 
-const stateOf = ({ over_at, connected }: Performer): State =>
-  over_at !== null ? 'over' : connected ? 'working' : 'lost';
+const stateOf = ({ over_at, connected, refuses }: Performer): State => {
+  if (over_at !== null) return 'over';
+  if (!connected) return 'lost';
+  return refuses === null ? 'working' : 'refusing';
+};
 
-const COLOURS = { working: 'green', lost: 'yellow', over: 'red' } as const;
+const COLOURS = { working: 'green', refusing: 'red', lost: 'yellow', over: 'red' } as const;
 
 function rowOf(performer: Performer) {
   const { pid, joined_at, over_at, version, address, volume_id, effects, callers } = performer;
   const state = stateOf(performer);
   return [
     { text: `${performer.performer}` },
-    { text: state, colour: COLOURS[state] },
+    {
+      text: state === 'refusing' ? `refusing (${escapeText(performer.refuses ?? '')})` : state,
+      colour: COLOURS[state],
+    },
     { text: `pid ${pid}` },
     { text: `version ${escapeText(version ?? 'unknown')}` },
     { text: `since ${joined_at}${over_at === null ? '' : `, over ${over_at}`}` },

@@ -205,6 +205,28 @@ export async function explainFork(
   return null;
 }
 
+/** The record of entries that a failover has lost. */
+export interface RecordedFailover {
+  readonly tree_id: string;
+  readonly lineage: number;
+  readonly kept: Head;
+  readonly lost: Head;
+}
+
+/** The newest failover that explains why the ledger does not contain this head; null if none does. */
+export async function findFailover(
+  store: Pick<LedgerStore, 'marks' | 'tree'>,
+  head: Head,
+): Promise<RecordedFailover | null> {
+  const { restores } = await readRestoreHistory(store);
+  for (let lineage = restores; lineage > 0; lineage -= 1) {
+    const tree_id = restoreTreeId(lineage);
+    const { kept, lost, backup_sha256 } = await readRecord(store, tree_id);
+    if (backup_sha256 === null && lost !== null && head.size <= lost.size) return { tree_id, lineage, kept, lost };
+  }
+  return null;
+}
+
 /** Opens the engine without executors. The caller stops it. */
 export function openEngine(store: LedgerStore, externalHeadStore: ExternalHeadStore, log: Log): TreeEngine {
   return (isShared(store) ? sharedEngine : embeddedEngine)({

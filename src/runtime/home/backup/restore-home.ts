@@ -212,7 +212,7 @@ function pendingErasures(list: ErasureList, folder: CaseKeys, backup: CaseKeys):
 }
 
 /** The name of the ledger is written anew: a backup of an empty ledger continues with another first entry. */
-const NOT_RESTORED = /\.lock$|\.new-[0-9a-f]+$|^ledger\.origin$/;
+const NOT_RESTORED = /\.lock$|\.new-[0-9a-f]+$|^ledger\.origin$|^heads$/;
 
 interface CopyParts {
   readonly copy: HomePaths;

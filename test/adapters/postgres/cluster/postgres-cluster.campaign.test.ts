@@ -14,7 +14,13 @@ beforeEach(() => {
   if (server !== null) place = ledgerPlace(server.url);
 });
 
-const REPORT = { version: '1.2.3', address: 'http://a', volume_id: 'vol_1', overlay_epoch: 3 };
+const REPORT = {
+  version: '1.2.3',
+  address: 'http://a',
+  volume_id: 'vol_1',
+  overlay_epoch: 3,
+  refuses: 'LEDGER_BELOW_HEAD',
+};
 
 campaign('the list of workers', () => {
   test('knows whether a schema has a ledger', async () => {

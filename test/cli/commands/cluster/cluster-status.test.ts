@@ -3,7 +3,14 @@ import { statusText } from '../../../../src/cli/commands/cluster/cluster-status.
 import { createPainter } from '../../../../src/cli/text/terminal.js';
 import { initialised, turnpike } from '../../fake-io.js';
 
-const WORKER = { host: 'h', joined_at: '2026-01-01T00:00:00.000Z', over_at: null, connected: true, volume_id: null };
+const WORKER = {
+  host: 'h',
+  joined_at: '2026-01-01T00:00:00.000Z',
+  over_at: null,
+  connected: true,
+  volume_id: null,
+  refuses: null,
+};
 
 test('prints a line for each worker, with what waits', () => {
   const text = statusText(
@@ -71,3 +78,22 @@ test.each(['cluster status', 'worker', 'serve --store postgres://db/ledger'])(
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('does not name a database') });
   },
 );
+
+test('a worker that refuses every request is not working, and says why', () => {
+  const performer = { ...WORKER, performer: 1, pid: 10, version: '1.0.0', address: null, overlay_epoch: 0, effects: 0 };
+  const text = statusText(
+    {
+      format: 2,
+      entries: 1,
+      performers: [
+        { ...performer, callers: 0, refuses: 'LEDGER_BELOW_HEAD' },
+        { ...performer, callers: 0, performer: 2 },
+      ],
+      pending: { commits: 0, oldest_ms: 0 },
+      timers: { due: 0, oldest_ms: 0 },
+      standby_lag_ms: null,
+    },
+    createPainter(false),
+  );
+  expect(text).toContain('workers: 1 working, 1 refusing everything\n1  refusing (LEDGER_BELOW_HEAD)  pid 10');
+});

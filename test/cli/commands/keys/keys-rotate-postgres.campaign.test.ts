@@ -1,7 +1,7 @@
 // The key of a ledger in PostgreSQL is replaced: no worker runs meanwhile, and none continues with the old key.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readHistoryFile, writeHistoryFile } from '../../../../src/adapters/keys/key-history-file.js';
 import { openPostgresStore } from '../../../../src/adapters/postgres/postgres-ledger-store.js';
@@ -232,6 +232,9 @@ describeOnPostgres('keys rotate --signing on PostgreSQL', () => {
       const rotated = await copySite(url, source, at('rotated'));
       expect(await run(rotated, ...ROTATE)).toMatchObject(DONE);
       cpSync(join(rotated.folder, 'home/keys'), join(source.folder, 'home/keys'), { recursive: true });
+      // The heads in the key folder are those of the later ledger, so the database is behind them.
+      expect((await run(source, 'run', '-')).stderr).toContain('LEDGER_BELOW_HEAD');
+      rmSync(join(source.folder, 'home/keys/heads'), { recursive: true });
       expect((await run(source, 'ledger', 'verify')).stdout).toContain('the log does not record it');
       expect(await run(source, 'run', '-')).toMatchObject({ code: 0 });
       expect(await run(source, 'ledger', 'verify')).toMatchObject(DONE);

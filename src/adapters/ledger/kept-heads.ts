@@ -1,0 +1,80 @@
+// The head of a ledger that several workers write, kept where a worker with a new local state sees it (decision 0087):
+// each worker has one file in a folder that all of them mount. So a database that lost entries is refused by every
+// worker, and not only by those whose local state has the newer head.
+//
+//   J1. Each file has one writer, so no write can replace a later head by an earlier one.
+//   J2. A head counts as written when both files have it.
+//   J3. The highest head of all files counts. A file that cannot be trusted is an error, not a missing head.
+
+import { createHash } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { rename } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import type { ExternalHead, HeadSeal } from '../../ports/ledger/ledger-store.js';
+import { folderNames } from '../files/folder-names.js';
+import { fsyncDirectory } from '../files/fsync-directory.js';
+import { headFile, type HeadFile } from './head-file.js';
+
+const NAME = /^[0-9a-f]{32}\.head$/;
+
+/** @param state the local state of this process, which identifies its file */
+export function keptHeads(local: HeadFile, folder: string, state: string, first: HeadSeal | null): HeadFile {
+  let seal = first;
+  const own = headFile(join(folder, nameOf(state)), seal);
+  return {
+    read: async () => highest([await local.read(), ...(await readAll(folder, seal))]),
+    write: async (head) => {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      await Promise.all([local.write(head), own.write(head)]);
+    },
+    reopen: async () => {
+      await Promise.all([local.reopen(), own.reopen()]);
+    },
+    close: async () => {
+      await Promise.all([local.close(), own.close()]);
+    },
+    opens: (note) => local.opens?.(note) ?? null,
+    keys: () => local.keys?.() ?? null,
+    sealWith: (next) => {
+      seal = next;
+      for (const one of [local, own]) one.sealWith(next);
+    },
+    replaceSeal: (next) => {
+      seal = next;
+      for (const one of [local, own]) one.replaceSeal?.(next);
+    },
+  };
+}
+
+/** Puts aside the files whose head the ledger does not contain, as evidence. @returns their new paths */
+export async function putAsideHeads(
+  folder: string,
+  end: string,
+  seal: HeadSeal | null,
+  isContained: (head: ExternalHead) => Promise<boolean>,
+): Promise<readonly string[]> {
+  const moved: string[] = [];
+  for (const name of folderNames(folder).filter((one) => NAME.test(one))) {
+    const path = join(folder, name);
+    const head = await headFile(path, seal).read();
+    if (head === null || (await isContained(head))) continue;
+    await rename(path, `${path}.${end}`);
+    moved.push(`${path}.${end}`);
+  }
+  if (moved.length > 0) await fsyncDirectory(folder);
+  return moved;
+}
+
+const nameOf = (state: string): string =>
+  `${createHash('sha256').update(`${hostname()}\n${state}`).digest('hex').slice(0, 32)}.head`;
+
+const readAll = (folder: string, seal: HeadSeal | null): Promise<readonly (ExternalHead | null)[]> =>
+  Promise.all(
+    folderNames(folder)
+      .filter((name) => NAME.test(name))
+      .map((name) => headFile(join(folder, name), seal).read()),
+  );
+
+const highest = (heads: readonly (ExternalHead | null)[]): ExternalHead | null =>
+  heads.reduce((best, head) => (head !== null && head.size > (best?.size ?? -1) ? head : best), null);

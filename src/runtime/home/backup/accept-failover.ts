@@ -1,0 +1,101 @@
+// Accepts a shared ledger that has lost its newest entries, because an asynchronous standby took over (decision 0087):
+// records what was lost, and suspends all effects as a restore does.
+//
+//   Y1. The record is committed before a head is put aside. So a killed command is repeated, and nothing goes on
+//       without the record.
+//   Y2. The heads of the lost log stay next to those that continue, as evidence.
+
+import { rename } from 'node:fs/promises';
+import { fsyncDirectory } from '../../../adapters/files/fsync-directory.js';
+import { headFile } from '../../../adapters/ledger/head-file.js';
+import { putAsideHeads } from '../../../adapters/ledger/kept-heads.js';
+import { signedMemoryHeadStore } from '../../../adapters/memory/memory-head-store.js';
+import { LedgerError, usageError } from '../../../errors.js';
+import { checkExternalHead } from '../../../ledger/verification/check-external-head.js';
+import type { HeadSeal, LedgerStore, LogHead } from '../../../ports/ledger/ledger-store.js';
+import type { Log } from '../../../ports/log.js';
+import type { PolicySource } from '../../../ports/policy-source.js';
+import type { HomePaths } from '../home-paths.js';
+import { openSharedHead } from '../home.js';
+import { createHeadSeal, readLedgerSigner } from '../ledger-key.js';
+import { findFailover, recordRestore, type RecordedFailover } from './record-restore.js';
+
+type Head = Pick<LogHead, 'size' | 'root'>;
+
+export interface AcceptFailoverOptions {
+  /** Opened alone: no other worker writes. Closed by the caller. */
+  readonly store: LedgerStore;
+  /** The home of this worker, whose local state is locked. */
+  readonly paths: HomePaths;
+  readonly policies: PolicySource;
+  readonly actor: string;
+  readonly log: Log;
+}
+
+/** What was lost. */
+export interface AcceptedFailover extends RecordedFailover {
+  /** False if an earlier call has recorded the loss: this one only let this worker continue. */
+  readonly isNew: boolean;
+  /** The files with heads of the lost log. */
+  readonly evidence: readonly string[];
+}
+
+/** @throws UsageError if nothing was lost; LedgerError */
+export async function acceptFailover(options: AcceptFailoverOptions): Promise<AcceptedFailover> {
+  const { store, paths } = options;
+  const signer = readLedgerSigner(paths.ledgerKey);
+  if (signer === null) throw usageError(`${paths.keys} has no ledger key: mount the key folder of the ledger`);
+  const { anchor } = openSharedHead(paths, paths, { readOnly: false });
+  const lost = await anchor.read();
+  await anchor.close();
+  if (lost === null || (await contains(store, lost)))
+    throw usageError('the database has every entry that the kept heads vouch for: nothing was lost');
+  const known = await findFailover(store, lost);
+  const recorded = known ?? (await record(options, { size: lost.size, root: lost.root }));
+  const evidence = await putAside(options, `lost-${recorded.lineage}`, createHeadSeal(signer, paths.ledgerKey));
+  const { size, root } = await store.head();
+  const next = openSharedHead(paths, paths, { readOnly: false }).anchor;
+  await next.write({ size, root });
+  await next.close();
+  return { ...recorded, isNew: known === null, evidence };
+}
+
+async function contains(store: LedgerStore, head: Head): Promise<boolean> {
+  try {
+    await checkExternalHead(store, { read: () => Promise.resolve(head) });
+    return true;
+  } catch (error) {
+    if (error instanceof LedgerError && error.code === 'LEDGER_BELOW_HEAD') return false;
+    throw error;
+  }
+}
+
+async function record(
+  { store, paths, policies, actor, log }: AcceptFailoverOptions,
+  lost: Head,
+): Promise<RecordedFailover> {
+  const { size, root } = await store.head();
+  const kept = { size, root };
+  const signer = readLedgerSigner(paths.ledgerKey);
+  // The heads of the lost log must not be compared here.
+  const anchor = signedMemoryHeadStore(kept, signer === null ? null : createHeadSeal(signer, paths.ledgerKey));
+  const facts = { kept, lost, backup_sha256: null, actor, erased: [] };
+  const { tree_id, lineage } = await recordRestore({ store, anchor, policies, log, keys: paths }, facts);
+  return { tree_id, lineage, kept, lost };
+}
+
+/** Y2. */
+async function putAside(
+  { store, paths: { head, heads, state } }: AcceptFailoverOptions,
+  end: string,
+  seal: HeadSeal,
+): Promise<readonly string[]> {
+  const moved = [...(await putAsideHeads(heads, end, seal, (one) => contains(store, one)))];
+  const own = await headFile(head, seal).read();
+  if (own !== null && !(await contains(store, own))) {
+    await rename(head, `${head}.${end}`);
+    await fsyncDirectory(state);
+    moved.push(`${head}.${end}`);
+  }
+  return moved;
+}
