@@ -23,6 +23,14 @@ const AGENTS = 12;
 /** A repeat is sent up to so much later than the copy before it, in ms. */
 const REPEATED_AFTER_MS = 30;
 
+/** How often, and after how long, a client repeats a request that no ledger has, in ms. */
+const TRIES_MAX = 20;
+const PAUSE_MS = 500;
+
+/** D2: a response that is not in the ledger says so. */
+const isUnrecorded = ({ code, text }: Readonly<Record<string, unknown>>): boolean =>
+  code === 'LEDGER_UNAVAILABLE' || (typeof text === 'string' && text.includes('"AUDIT_FAILURE"'));
+
 export interface OvertakingOptions extends Pick<CaseOptions, 'server' | 'program' | 'folder' | 'seed'> {
   /** How many repeats the clients send. */
   readonly repeats: number;
@@ -108,7 +116,12 @@ class Overtaking {
   }
 
   async #copy(request: Request, body: object): Promise<void> {
-    const answer = await this.#send('/propose', body);
+    let answer = await this.#send('/propose', body);
+    // A worker that got no processor time for long has lost its session: it joins again, and the client repeats.
+    for (let tries = 0; tries < TRIES_MAX && isUnrecorded(answer); tries += 1) {
+      await pause(PAUSE_MS);
+      answer = await this.#send('/propose', body);
+    }
     request.hasAnswer = true;
     if (typeof answer['text'] === 'string') request.answers.push(answer['text']);
     else this.problems.push(`${request.what} of ${request.run_id} got ${String(answer['code'])}`);
