@@ -191,7 +191,7 @@ const ROLES: PolicyFileReference = {
   purpose: 'Which lanes each role may use. The lane must name the role as well.',
   schema: RolesPolicy,
   declared: [`${POLICY}/roles.ts`, 'RolesPolicy'],
-  defaults: {},
+  defaults: { groups: NONE },
   example: {
     ...HEADER,
     roles: [
@@ -202,6 +202,7 @@ const ROLES: PolicyFileReference = {
         privileges: { lanes: ['SANDBOX_FILES'] },
       },
     ],
+    groups: [{ group: 'finance', persons: ['anna', 'carl'] }],
   },
 };
 
