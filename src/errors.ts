@@ -21,6 +21,7 @@ export class LedgerError extends CodedError<
   | 'LEDGER_LOCKED' // another process holds the writer lock of this home
   | 'LEDGER_COPIED' // the ledger was copied, and continues in the copy
   | 'LEDGER_OF_LATER_VERSION' // a later version of the program started this run tree, and only it can continue it
+  | 'LEDGER_UNSUPPORTED' // this installation lacks what is needed: the message says what to install
   | 'LEDGER_ERASED' // the required content was erased with its case
   | 'LEDGER_ARCHIVED' // the requested data was moved to an archive file
 > {
@@ -28,7 +29,9 @@ export class LedgerError extends CodedError<
 }
 
 /** A policy file, or the pin of one, cannot be used. */
-export class PolicyError extends CodedError<'POLICY_UNREADABLE' | 'POLICY_INVALID'> {
+export class PolicyError extends CodedError<
+  'POLICY_UNREADABLE' | 'POLICY_INVALID' | 'POLICY_UNSUPPORTED' // this installation cannot evaluate it: the message says what to install
+> {
   override readonly name = 'PolicyError';
 }
 

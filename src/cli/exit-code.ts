@@ -9,7 +9,7 @@ export function exitCodeOf(error: unknown): ExitCode | null {
   const code = codeOf(error);
   if (code === null || code === 'INVARIANT') return null;
   if (code === 'USAGE') return 2;
-  if (code === 'LEDGER_ARCHIVED') return 1;
+  if (isNotChecked(error)) return 4;
   if (code.startsWith('LEDGER_') || SANDBOX_CODES.includes(code)) return 3;
   return 1;
 }
@@ -18,6 +18,15 @@ function codeOf(error: unknown): string | null {
   return error instanceof CodedError ? String(error.code) : null;
 }
 
+/** Nothing is wrong with the ledger or the policy: what was requested is not here, or cannot be evaluated here. */
+export const isNotChecked = (error: unknown): boolean => NOT_CHECKED_CODES.includes(codeOf(error) ?? '');
+const NOT_CHECKED_CODES: readonly string[] = [
+  'LEDGER_ARCHIVED',
+  'LEDGER_ERASED',
+  'LEDGER_OF_LATER_VERSION',
+  'LEDGER_UNSUPPORTED',
+  'POLICY_UNSUPPORTED',
+];
 const SANDBOX_CODES: readonly string[] = ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE'];
 
 /** For commands that check a ledger: a tampered ledger is their result, with exit code 1. */

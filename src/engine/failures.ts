@@ -27,6 +27,7 @@ export function findPermanentFailure(failure: unknown): CodedError | null {
 const UNFOLDABLE_CODES: ReadonlySet<string> = new Set([
   'LEDGER_TAMPERED',
   'LEDGER_OF_LATER_VERSION',
+  'LEDGER_UNSUPPORTED',
   'LEDGER_ERASED',
   'LEDGER_ARCHIVED',
 ]);

@@ -23,8 +23,10 @@ import { canonicalJson } from '../contract/canonical-json.js';
 import { optionalValues } from '../contract/policy/pins.js';
 import type { SessionCommand } from '../contract/session/session-command.js';
 import { isRecordedInput } from '../contract/validators.js';
+import type { LedgerError } from '../errors.js';
 import type { Decision } from './decision.js';
 import type { Interpretation } from './interpreter/interpreter.js';
+import { isUnsupported } from './pinned-policy.js';
 import { Tree } from './tree.js';
 
 /**
@@ -54,7 +56,9 @@ export interface RecordedEntry {
 export type FoldResult =
   | { readonly decision: Decision | null }
   | { readonly difference: Difference }
-  | { readonly withheld: WithheldArtifact };
+  | { readonly withheld: WithheldArtifact }
+  /** This installation cannot evaluate the policy of the tree: whether the record is right is not known. */
+  | { readonly unsupported: LedgerError };
 
 export class Fold {
   readonly tree: Tree;
@@ -77,7 +81,8 @@ export class Fold {
   /**
    * Applies the tree's next recorded entry. `artifacts` is the content of that entry; only inputs have any.
    * @returns the decision if the entry is an input, or null if it is a consequence of one; otherwise the difference, or
-   * the first required artifact that is withheld. After a difference or withheld content, apply no more entries.
+   * the first required artifact that is withheld, or what this installation lacks. After any of these, apply no more
+   * entries.
    */
   apply(found: RecordedEntry, artifacts: readonly StoredArtifact[]): FoldResult {
     const expected = this.#expected[this.#next];
@@ -117,6 +122,7 @@ export class Fold {
     try {
       decision = this.tree.decide({ recorded, materials: artifacts });
     } catch (error) {
+      if (isUnsupported(error)) return { unsupported: error };
       return { difference: this.#toDifference('machine.failed', found.seq, null, String(error)) };
     }
     const [first] = decision.entries;

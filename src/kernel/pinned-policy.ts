@@ -17,7 +17,7 @@ import { sha256 } from '../contract/hash.js';
 import { mapOptional, optionalValues } from '../contract/policy/pins.js';
 import type { OpenInput } from '../contract/run/entry.js';
 import { isJsonObject } from '../contract/json.js';
-import { InvariantError, PolicyError } from '../errors.js';
+import { InvariantError, LedgerError, PolicyError } from '../errors.js';
 import { engineVersion } from '../policy/conditions/cedar.js';
 import { loadPolicy } from '../policy/files/check-policy.js';
 import type { Policy } from '../policy/policy.js';
@@ -33,7 +33,8 @@ const machines = new WeakMap<Policy, Machines>();
 /**
  * Builds the policy from the artifacts of an `open`; the fourth registers additional actions, the fifth
  * has the conditions, and the sixth the counters.
- * @throws PolicyError POLICY_INVALID
+ * @throws PolicyError POLICY_INVALID; LedgerError LEDGER_OF_LATER_VERSION or LEDGER_UNSUPPORTED if this installation
+ * cannot evaluate it, which says nothing about the tree
  */
 export function policyOf([lanes, roles, actions, definitions, conditions, counters]: readonly Artifact[]): Policy {
   if (lanes === undefined || roles === undefined || actions === undefined) {
@@ -108,7 +109,7 @@ function readCatalogue(definitions: unknown): Catalogue {
 
 /**
  * The behaviour flags of a tree. A tree opened by a version without flags has none.
- * @throws PolicyError POLICY_INVALID for an unknown flag, which a later version must have added
+ * @throws LedgerError LEDGER_OF_LATER_VERSION for an unknown flag; PolicyError POLICY_INVALID for what is no flag
  */
 function readFlags(definitions: unknown): Flags {
   const found: unknown = isJsonObject(definitions) ? definitions['flags'] : undefined;
@@ -116,28 +117,40 @@ function readFlags(definitions: unknown): Flags {
   const unknown = unknownFlagsIn(found);
   if (unknown.length === 0) return new Set(found as number[]);
   const shown = JSON.stringify(unknown).slice(0, SHOWN_CHARS);
-  throw invalidPolicy(`the tree was opened with behaviour flags that this version does not know: ${shown}`);
+  const message = `the tree was opened with behaviour flags that this version does not know: ${shown}`;
+  if (!Array.isArray(found) || !found.every(Number.isSafeInteger)) throw invalidPolicy(message);
+  throw new LedgerError({ code: 'LEDGER_OF_LATER_VERSION', message: `${message}: install the version that opened it` });
 }
 const SHOWN_CHARS = 80;
 
-/** @throws PolicyError POLICY_INVALID if another version of Cedar's language decided by the conditions of the tree */
+/** @throws LedgerError LEDGER_UNSUPPORTED if the engine is missing, or decides by another version of Cedar's language */
 function checkEngine(definitions: unknown): void {
   const pinned: unknown = isJsonObject(definitions) ? definitions['cedar'] : undefined;
   const language: unknown = isJsonObject(pinned) ? pinned['language'] : undefined;
-  const { language: ours } = engineVersion();
+  const { language: ours } = installedEngine();
   if (language === ours) return;
   const shown = JSON.stringify(language ?? null).slice(0, SHOWN_CHARS);
-  throw invalidPolicy(
-    `the conditions of the tree are of version ${shown} of Cedar's language, and this one is ${ours}`,
+  throw unsupported(
+    `the conditions of the tree are of version ${shown} of Cedar's language, and this one is ${ours}: ` +
+      'install the version of Turnpike that recorded it',
   );
 }
 
-/** Whether a later version opened the tree of these policies: it has behaviour flags that this one does not know. */
-export function isOfLaterVersion([, , , definitions]: readonly Artifact[]): boolean {
-  const pinned: unknown = definitions === undefined ? undefined : parseDefinitions(definitions);
-  const found: unknown = isJsonObject(pinned) ? pinned['flags'] : undefined;
-  return Array.isArray(found) && found.every(Number.isSafeInteger) && unknownFlagsIn(found).length > 0;
+function installedEngine(): ReturnType<typeof engineVersion> {
+  try {
+    return engineVersion();
+  } catch (error) {
+    throw error instanceof PolicyError ? unsupported(error.message, error) : error;
+  }
 }
+
+const unsupported = (message: string, cause?: unknown): LedgerError =>
+  new LedgerError({ code: 'LEDGER_UNSUPPORTED', message, cause });
+
+/** Whether the error says that this installation cannot evaluate a policy. Then nothing is known of the decisions. */
+export const isUnsupported = (error: unknown): error is LedgerError =>
+  error instanceof LedgerError && UNSUPPORTED_CODES.has(error.code);
+const UNSUPPORTED_CODES: ReadonlySet<string> = new Set(['LEDGER_OF_LATER_VERSION', 'LEDGER_UNSUPPORTED']);
 
 function unknownFlagsIn(found: unknown): readonly unknown[] {
   const known = flagsOf(FLAGS);

@@ -6,6 +6,7 @@ import { LedgerError } from '../errors.js';
 import { Fold, type Difference } from '../kernel/fold.js';
 import { TABLE_DRIVEN } from '../kernel/interpreter/interpreter.js';
 import type { LedgerRule, PlacedFinding } from '../ledger/verification/ledger-problem.js';
+import type { UnsupportedTree } from '../ledger/verification/ledger-verdict.js';
 import type { TreeReplay } from '../ledger/verification/verify-ledger.js';
 import { classifyDifference, type DifferenceContext } from './classify-difference.js';
 import type { ReplayEntry, ReplaySource } from './replay.js';
@@ -47,6 +48,7 @@ export class ReplayCheck implements TreeReplay {
   readonly #done = new Map<string, 'reported' | 'ended'>();
   readonly #reopened: string[] = [];
   not_recomputed = 0;
+  readonly unsupported: UnsupportedTree[] = [];
 
   constructor(source: Pick<ReplaySource, 'tree' | 'artifactsOf'>) {
     this.#source = source;
@@ -75,7 +77,9 @@ export class ReplayCheck implements TreeReplay {
       this.#recordDeparture(stored, open, outcome.difference);
       return [];
     }
-    if ('withheld' in outcome) {
+    if ('unsupported' in outcome)
+      this.unsupported.push({ tree_id, log_index: stored.log_index, needs: outcome.unsupported.message });
+    if ('withheld' in outcome || 'unsupported' in outcome) {
       this.#trees.delete(tree_id);
       this.#done.set(tree_id, 'reported');
       this.not_recomputed += 1;

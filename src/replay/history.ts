@@ -6,6 +6,7 @@ import { LedgerError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
 import { Fold, type Difference } from '../kernel/fold.js';
 import { TABLE_DRIVEN } from '../kernel/interpreter/interpreter.js';
+import { isUnsupported } from '../kernel/pinned-policy.js';
 import { restoreTree, type TreeSnapshot } from '../kernel/tree.js';
 import { requireContent } from '../ledger/require-content.js';
 import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../ports/ledger/history-cache.js';
@@ -30,6 +31,7 @@ export class History {
   readonly #changed = new Set<string>();
   /** The tree of the last entry: only this tree can have consequences of an input still to come. */
   #last: Fold | null = null;
+  #needs: string | null = null;
 
   /** @param archived what precedes the log, which then begins there with no live tree */
   constructor(source: TreeReplaySource, cache: HistoryCache | null, archived: ArchivedPrefix = NOTHING_ARCHIVED) {
@@ -82,7 +84,8 @@ export class History {
   async take(entry: ReplayEntry & { readonly leaf_hash?: string }): Promise<void> {
     const { tree_id } = entry;
     const fold = this.#points.isUnfoldable(tree_id) ? null : (this.#folds.get(tree_id) ?? (await this.#foldFor(entry)));
-    const isFolded = fold !== null && (await foldEntry(fold, entry, this.#source, this.#recordEntry));
+    const isFolded =
+      fold !== null && (await foldEntry(fold, entry, this.#source, this.#recordUnsupported, this.#recordEntry));
     if (!isFolded) this.#recordUnfolded(entry);
     this.#last = isFolded ? fold : null;
     this.#points.advanceTo(entry.log_index + 1, entry.leaf_hash ?? '');
@@ -91,10 +94,19 @@ export class History {
     if (isFolded && fold.isComplete && fold.tree.hasEnded) this.#points.placeTree(fold.tree);
   }
 
-  /** The live trees that are known from entries alone, because content that they need is unavailable. */
+  /** The live trees that are known from entries alone: their content is unavailable, or they cannot be evaluated. */
   get unfoldable(): readonly string[] {
     return this.#points.unfoldable;
   }
+
+  /** What to install to fold the trees that this installation cannot evaluate; null if there are none. */
+  get needs(): string | null {
+    return this.#needs;
+  }
+
+  readonly #recordUnsupported = (needs: string): void => {
+    this.#needs ??= needs;
+  };
 
   readonly #recordEntry = (entry: Entry, log_index: number): void => {
     this.#points.recordEntry(entry, log_index);
@@ -133,7 +145,7 @@ export class History {
     if (from < seq) {
       for await (const entry of this.#source.tree(tree_id, from)) {
         if (entry.seq >= seq) break;
-        if (entry.seq >= from && !(await foldEntry(fold, entry, this.#source))) return null;
+        if (entry.seq >= from && !(await foldEntry(fold, entry, this.#source, this.#recordUnsupported))) return null;
       }
     }
     this.#folds.set(tree_id, fold);
@@ -148,25 +160,35 @@ export class History {
     const snapshot = JSON.parse(stored.text) as TreeSnapshot;
     if (snapshot.seq > seq) return null;
     const policies = requireContent(await this.#source.artifactsOf({ tree_id, seq: 0, log_index: known.first }));
-    return new Fold(restoreTree(snapshot, policies, TABLE_DRIVEN));
+    try {
+      return new Fold(restoreTree(snapshot, policies, TABLE_DRIVEN));
+    } catch (error) {
+      if (isUnsupported(error)) return null;
+      throw error;
+    }
   }
 }
 
 type EntryAndIndex = Parameters<ReplayPointBuilder['recordEntry']>;
 
 /**
- * @returns false if required content is unavailable; apply nothing more then
+ * @returns false if required content is unavailable, or the policy cannot be evaluated; apply nothing more then
  * @throws LedgerError LEDGER_TAMPERED if the machines do not produce the entry
  */
 async function foldEntry(
   fold: Fold,
   entry: ReplayEntry,
   source: ReplaySource,
+  onUnsupported: (needs: string) => void,
   onEntry: (...args: EntryAndIndex) => void = () => undefined,
 ): Promise<boolean> {
   const outcome = fold.apply(entry, entry.type === 'input' ? await source.artifactsOf(entry) : []);
   if ('difference' in outcome) throw tamperedError(entry, outcome.difference);
   if ('withheld' in outcome) return false;
+  if ('unsupported' in outcome) {
+    onUnsupported(outcome.unsupported.message);
+    return false;
+  }
   for (const { entry: caused } of outcome.decision?.entries ?? [])
     onEntry(caused, entry.log_index + caused.seq - entry.seq);
   return true;

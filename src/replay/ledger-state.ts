@@ -51,10 +51,13 @@ export interface LedgerState {
   readonly runs: readonly RunSnapshot[];
   readonly sessions: readonly SessionSnapshot[];
   /**
-   * The live trees that are known from entries alone, because content that they need is unavailable. The positions of
-   * their runs inside their states, and their sessions, are unknown. Absent if empty.
+   * The live trees that are known from entries alone, because content that they need is unavailable, or because this
+   * installation cannot evaluate their policy. The positions of their runs inside their states, and their sessions, are
+   * unknown. Absent if empty.
    */
   readonly not_recomputed?: readonly string[];
+  /** What to install to fold the trees, also ended ones, that this installation cannot evaluate. Absent: none. */
+  readonly needs?: string;
 }
 
 /** Applies an entry to the state of its run; null if the entry does not affect it. */

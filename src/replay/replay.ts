@@ -27,6 +27,8 @@ export interface ReplaySource {
   artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
   /** The size of the log by its heads. If absent, `log` is assumed to return all entries. */
   size?(): Promise<number>;
+  /** The first entry that the log has, if earlier ones were archived. */
+  readonly first?: number;
 }
 
 /** The log ends early: its heads cover more entries than it returns. */
@@ -41,13 +43,17 @@ export interface TruncatedLog {
 }
 
 /**
- * The verdict of a replay. `by_hash_alone`: nothing differs, but some trees could be folded only up to unavailable
- * content. `nothing`: no input was folded. `ok` is true only for `replayed` (C86).
+ * The verdict of a replay. `by_hash_alone`: nothing differs, but some trees could be folded only in part. `nothing`: no input was folded. `ok` is true only for `replayed` (C86).
  */
 export type ReplayVerdict = 'replayed' | 'by_hash_alone' | 'nothing' | 'differs';
 
-/** A tree that could be folded only partly, because its next content is unavailable. */
-export interface UnrecomputedTree extends Pick<WithheldArtifact, 'case_id' | 'withheld'> {
+/** A tree that could be folded only partly: its next content is unavailable, or this installation cannot evaluate it. */
+export interface UnrecomputedTree {
+  readonly case_id: string | null;
+  /** Why its content is unavailable; null if nothing of it is. */
+  readonly withheld: WithheldArtifact['withheld'] | null;
+  /** What to install, if this installation cannot evaluate the policy of the tree. */
+  readonly needs?: string;
   readonly tree_id: string;
   /** The input that the content belongs to. */
   readonly seq: number;
@@ -84,7 +90,7 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
   const folds = new ReplayFolds(source);
   // Read this before the log, so that entries committed meanwhile come after it.
   const size = tree_id === undefined ? await source.size?.() : undefined;
-  let end = 0;
+  let end = source.first ?? 0;
   const count = { trees: 0, entries: 0, inputs: 0, steps: 0, responses: 0, other_machines: 0 };
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
     const fold = await folds.foldFor(entry);
@@ -98,6 +104,10 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
     }
     if ('withheld' in outcome) {
       folds.giveUp(entry, outcome.withheld);
+      continue;
+    }
+    if ('unsupported' in outcome) {
+      folds.giveUp(entry, { case_id: null, withheld: null, needs: outcome.unsupported.message });
       continue;
     }
     count.entries += 1;
@@ -175,9 +185,13 @@ class ReplayFolds {
   }
 
   /** Gives up a tree that cannot be folded further. */
-  giveUp({ tree_id, seq, log_index }: ReplayEntry, { case_id, withheld }: WithheldArtifact): void {
+  giveUp(
+    { tree_id, seq, log_index }: ReplayEntry,
+    { case_id, withheld, needs }: Pick<UnrecomputedTree, 'case_id' | 'withheld' | 'needs'>,
+  ): void {
     this.#folds.delete(tree_id);
-    this.#givenUp.set(tree_id, { tree_id, case_id, withheld, seq, log_index, entries: 1 });
+    const why = needs === undefined ? { case_id, withheld } : { case_id, withheld, needs };
+    this.#givenUp.set(tree_id, { tree_id, ...why, seq, log_index, entries: 1 });
   }
 
   get lost(): Pick<ReplayReport, 'not_recomputed'> {

@@ -93,6 +93,8 @@ async function foldTo(
   let canSave = cache !== null;
   for await (const entry of source.log(history.size)) {
     if (history.size > until && history.isSettled) break;
+    // With what is missing installed, the point would be another one.
+    canSave &&= history.needs === null;
     if (cache !== null && history.isSettled && history.size - point >= pointEntries) {
       ended.push(history.ended);
       const created = history.createPoint();
@@ -124,6 +126,7 @@ function stateOf(history: History, before: readonly EndedItems[], until: number)
     runs: [...ended.flatMap((part) => part.runs), ...history.live].sort((one, other) => one.created - other.created),
     sessions: [...ended.flatMap((part) => part.sessions), ...history.sessions],
     ...notRecomputed(history.unfoldable),
+    ...(history.needs === null ? {} : { needs: history.needs }),
   };
 }
 

@@ -115,6 +115,8 @@ export class TreeCourse {
     const outcome = fold.apply(entry, artifacts);
     if ('difference' in outcome) this.#stop({ log_index: entry.log_index, why: 'differs' });
     else if ('withheld' in outcome) this.#stop({ log_index: entry.log_index, why: 'withheld' });
+    else if ('unsupported' in outcome)
+      this.#stop({ log_index: entry.log_index, why: 'unsupported', needs: outcome.unsupported.message });
     else if (this.#isSession) this.#issued.take(entry, artifacts, () => this.session);
     // A session's last state can still be requested, so it stays.
     if (fold.isComplete && this.#tree.hasEnded) this.#fold = null;

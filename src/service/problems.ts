@@ -41,6 +41,7 @@ export const PROBLEMS = {
   CLOSED: [503, 'The service is about to end: try again later'],
   PLACE_AHEAD: [409, 'The ledger has not come so far: it is another one than it was, or was put back'],
   LEDGER_OF_LATER_VERSION: [503, 'A later version of the service started this run, and has to take the request'],
+  LEDGER_UNSUPPORTED: [503, 'This installation lacks what the run has pinned, and cannot take the request'],
   LEDGER_ARCHIVED: [410, 'This was moved to an archive'],
   LEDGER_ERASED: [410, 'This was erased with its case, or is kept back'],
   STREAMS_TAKEN: [503, 'As many streams as there may be, in all or of this token, are open'],

@@ -48,6 +48,7 @@ const source = (content: Uint8Array): InspectorSource => ({
       approvals: true,
       title: HOSTILE,
     }),
+  replayed: () => Promise.resolve({ verdict: 'by_hash_alone', notes: ['1 run tree: a lane withholds content'] }),
   size: () => Promise.resolve(3),
   rows: (from, to) =>
     Promise.resolve(packRows(TEXTS.map((text, at) => toEventRow(text, at, leafHash(text))).slice(from, to))),

@@ -30,7 +30,7 @@ function foldRecord(tree_id: string, record: readonly Recorded[]) {
   for (const [seq, { text, artifacts }] of record.entries()) {
     const applied = fold.apply({ seq, text }, artifacts);
     if ('difference' in applied) return { difference: applied.difference, decisions, fold };
-    if ('withheld' in applied) throw new Error('nothing is withheld here');
+    if (!('decision' in applied)) throw new Error('nothing is withheld here, and all can be evaluated');
     if (applied.decision !== null) decisions.push(applied.decision);
   }
   return { difference: fold.finish(), decisions, fold };

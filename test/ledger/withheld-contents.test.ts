@@ -31,11 +31,11 @@ const withheld = (over: Partial<WithheldArtifact> = {}): WithheldArtifact => ({
 describe('C86: contents that could not be checked', () => {
   test('are listed by their entry; without any, nothing is reported', () => {
     const contents = new WithheldContents();
-    expect(contents.report(0)).toBeNull();
+    expect(contents.report(0, [])).toBeNull();
     expect(contents.add(entry(5), withheld())).toEqual([]);
     expect(contents.add(entry(9), withheld({ kind: 'result', withheld: 'erased' }))).toEqual([]);
     const about = { tree_id: entry(0).tree_id, case_id: 'case-0001', sha256: 'a'.repeat(64) };
-    expect(contents.report(3)).toEqual({
+    expect(contents.report(3, [])).toEqual({
       contents: 2,
       trees: 3,
       not_checked: [
@@ -48,7 +48,7 @@ describe('C86: contents that could not be checked', () => {
   test('are all counted, and listed up to a limit', () => {
     const contents = new WithheldContents();
     for (let n = 0; n < UNCHECKED_LISTED_MAX + 5; n += 1) contents.add(entry(n), withheld());
-    const report = contents.report(1);
+    const report = contents.report(1, []);
     expect([report?.contents, report?.not_checked.length]).toEqual([UNCHECKED_LISTED_MAX + 5, UNCHECKED_LISTED_MAX]);
     expect(report?.not_checked.at(-1)).toMatchObject({ log_index: UNCHECKED_LISTED_MAX - 1 });
   });

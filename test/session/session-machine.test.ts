@@ -139,7 +139,7 @@ describe('U-01 U-06: random sessions', () => {
         entries.flatMap(({ text, entry }, i) => {
           const applied = fold.apply({ seq: entry.seq, text }, i === 0 ? artifacts : []);
           if ('difference' in applied) throw new Error(`seed ${seed}: ${JSON.stringify(applied.difference)}`);
-          return 'withheld' in applied ? [] : (applied.decision?.replies ?? []);
+          return 'decision' in applied ? (applied.decision?.replies ?? []) : [];
         }),
       );
       expect(fold.finish()).toBeNull();

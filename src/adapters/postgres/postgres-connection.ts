@@ -200,7 +200,8 @@ async function importPg(): Promise<typeof import('pg')> {
   try {
     return await import('pg');
   } catch (cause) {
-    throw unavailableError('a ledger in PostgreSQL needs the package pg: install it next to this package', cause);
+    const message = 'a ledger in PostgreSQL needs the package pg: install it next to this package';
+    throw new LedgerError({ code: 'LEDGER_UNSUPPORTED', message, cause });
   }
 }
 

@@ -13,17 +13,21 @@ interface CoverageRange extends Coverage {
 }
 
 /** The report of `policy coverage`, one table for each version of the policy. */
-export function coverageText({ from, to, policies, not_recomputed }: CoverageRange, paint: Paint): string {
+export function coverageText({ from, to, policies, ...partly }: CoverageRange, paint: Paint): string {
   const begin = from?.size ?? 0;
   const decisions = policies.reduce((sum, policy) => sum + policy.decisions, 0);
   const head =
     `${countText(decisions, 'decision')} in ${to.size - begin} entries, from ${begin} to ${to.size}, ` +
     `under ${policies.length === 1 ? '1 version' : `${policies.length} versions`} of the policy\n`;
-  const note =
-    not_recomputed === 0
-      ? ''
-      : `note: ${countText(not_recomputed, 'run tree')} only in part: content that decisions depend on is not available\n`;
+  const note = incompleteNote(partly);
   return `${policies.map((policy) => policyText(policy, paint)).join('')}${head}${note}`;
+}
+
+/** Says how many trees count only in part, and why; empty if none does. */
+export function incompleteNote({ not_recomputed, needs }: Pick<Coverage, 'not_recomputed' | 'needs'>): string {
+  if (not_recomputed === 0) return '';
+  const why = needs ?? 'content that decisions depend on is not available';
+  return `note: ${countText(not_recomputed, 'run tree')} only in part: ${escapeText(why)}\n`;
 }
 
 function policyText({ files, decisions, trees, elements, other }: PolicyCoverage, paint: Paint): string {

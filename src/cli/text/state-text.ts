@@ -6,7 +6,7 @@ import { countText, escapeText } from './terminal.js';
 
 /** Counts ended runs; lists them only if `all` is true. */
 export function stateText(state: LedgerState, all: boolean): string {
-  const { until, through, time, trees, runs, sessions, not_recomputed: lost = [] } = state;
+  const { until, through, time, trees, runs, sessions, not_recomputed: lost = [], needs } = state;
   const shownRuns = all ? runs : runs.filter(({ state }) => !isTerminal(state));
   const named =
     through === until ? `entry ${until}` : `entry ${until}, including the other entries of its input up to ${through}`;
@@ -15,7 +15,8 @@ export function stateText(state: LedgerState, all: boolean): string {
     ...alignColumns(['run', 'kind', 'state', 'at', 'since'], shownRuns.map(runRow)),
     ...alignColumns(['session', 'status', 'why', 'outstanding step', 'tasks done'], sessions.map(sessionRow)),
     ...(all ? [] : endedLines(runs)),
-    ...lost.map((tree_id) => `not recomputed: the runs of ${tree_id}: their content is not available`),
+    ...lost.map((tree_id) => `not recomputed: the runs of ${tree_id}: ${needs ?? 'their content is not available'}`),
+    ...(needs === undefined || lost.length > 0 ? [] : [`not checked: ${needs}`]),
   ];
   return lines.map((line) => `${escapeText(line)}\n`).join('');
 }

@@ -32,6 +32,14 @@ export interface LedgerInfo {
   readonly title: string;
   /** Why the file is not the one that was signed. Then nothing of it is shown as verified. Absent: no such reason. */
   readonly flaw?: string;
+  /** What a replay of all entries has found; null while it runs. Absent: nothing is replayed for this page. */
+  readonly replayed?: ReplayedInfo | null;
+}
+
+/** The verdict of a replay, as `turnpike replay` gives it, and why it is not `replayed`. */
+export interface ReplayedInfo {
+  readonly verdict: 'replayed' | 'by_hash_alone' | 'nothing' | 'differs';
+  readonly notes: readonly string[];
 }
 
 /** The colour of an entry's mark, which also shows whether the entry is a problem. */
@@ -195,9 +203,15 @@ export interface Course {
   readonly steps: readonly number[];
   /**
    * Why the course ends early: `withheld` if the fold needs content that was erased or withheld; `differs` if the
-   * machines of this version would have written another entry than the recorded one. Null if the course is complete.
+   * machines of this version would have written another entry than the recorded one; `unsupported` if this installation
+   * cannot evaluate the policy of the tree. Null if the course is complete.
    */
-  readonly cut: { readonly log_index: number; readonly why: 'withheld' | 'differs' } | null;
+  readonly cut: {
+    readonly log_index: number;
+    readonly why: 'withheld' | 'differs' | 'unsupported';
+    /** For `unsupported`: what to install. */
+    readonly needs?: string;
+  } | null;
 }
 
 /** Content that came with an entry. */
@@ -240,8 +254,10 @@ export interface CoverageReport {
   /** The entries with `from` <= index < `to`. */
   readonly from: number;
   readonly to: number;
-  /** Trees of the range that were counted only in part: content that decisions depend on is not available. */
+  /** Trees of the range that were counted only in part: content is not available, or a policy cannot be evaluated. */
   readonly not_recomputed: number;
+  /** What to install, if this installation cannot evaluate the policy of one of them. */
+  readonly needs?: string;
   readonly policies: readonly PolicyCoverage[];
 }
 

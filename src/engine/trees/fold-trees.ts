@@ -3,7 +3,6 @@
 import { LedgerError } from '../../errors.js';
 import { Fold, type Difference } from '../../kernel/fold.js';
 import type { Decision } from '../../kernel/decision.js';
-import { isOfLaterVersion } from '../../kernel/pinned-policy.js';
 import type { Tree } from '../../kernel/tree.js';
 import { requireContent } from '../../ledger/require-content.js';
 import type { EntryWithContent, LedgerStore, StoredSnapshot, TreeEntry } from '../../ports/ledger/ledger-store.js';
@@ -126,10 +125,8 @@ async function startFold(
 function applyEntry(fold: Fold, { entry, artifacts }: EntryWithContent): Decision | null {
   const contents = entry.type === 'input' ? requireContent(artifacts) : [];
   const result = fold.apply(entry, contents);
-  if ('difference' in result) {
-    const isLater = entry.seq === 0 && result.difference.rule === 'machine.failed' && isOfLaterVersion(contents);
-    throw isLater ? laterVersionError(entry) : tamperedError(entry, result.difference);
-  }
+  if ('difference' in result) throw tamperedError(entry, result.difference);
+  if ('unsupported' in result) throw unsupportedTreeError(entry.tree_id, result.unsupported);
   return 'decision' in result ? result.decision : null;
 }
 
@@ -148,11 +145,8 @@ function attempt<T>(work: () => T): T | null {
   }
 }
 
-const laterVersionError = ({ tree_id }: TreeEntry): LedgerError =>
-  new LedgerError({
-    code: 'LEDGER_OF_LATER_VERSION',
-    message: `a later version of Turnpike started the tree ${tree_id}: continue it with that version`,
-  });
+const unsupportedTreeError = (tree_id: string, { code, message }: LedgerError): LedgerError =>
+  new LedgerError({ code, message: `the tree ${tree_id} cannot be continued here: ${message}` });
 
 const tamperedError = (stored: TreeEntry | null, { tree_id, seq, rule }: Difference): LedgerError =>
   new LedgerError({

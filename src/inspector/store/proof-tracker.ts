@@ -2,7 +2,7 @@
 // runs the proof: a worker, or the page itself in small parts.
 
 import { signal, type ReadonlySignal } from '@preact/signals';
-import type { LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
+import type { LedgerInfo, ReplayedInfo, RowPage } from '../../contract/inspection/inspection.js';
 import { toAccessProblem } from '../data/feed.js';
 import type { ProofState } from '../worker/ledger-proof.js';
 import type { Rows } from './rows/rows.js';
@@ -31,11 +31,15 @@ const CHECKPOINT_MS = 5_000;
 /** Pause before the retry after a failure, in milliseconds. It doubles with each failure, and retries are limited. */
 const RETRY_MS = 1_000;
 const RETRY_MS_MAX = 60_000;
+/** Pause before the result of a replay is requested again; it doubles. */
+const REPLAY_MS = 250;
 const TRIES_MAX = 12;
 
 export class ProofTracker {
   readonly phase = signal<ProofPhase>('idle');
   readonly state = signal<ProofState | null>(null);
+  /** What a replay by the program that made the page has found; null while it runs, undefined if there is none. */
+  readonly replayed = signal<ReplayedInfo | null | undefined>(undefined);
   readonly #prover: Prover | null;
   #source: ProofSource | null = null;
   #shown = 0;
@@ -53,6 +57,7 @@ export class ProofTracker {
   }
 
   begin(source: ProofSource, info: LedgerInfo): void {
+    this.#onReplayed(source, info, REPLAY_MS);
     if (this.#prover === null) return;
     this.#source = source;
     this.#ledger = info.ledger_id;
@@ -61,6 +66,17 @@ export class ProofTracker {
     this.phase.value = 'verifying';
     this.#prover.begin(info);
     this.#sendRows(info);
+  }
+
+  /** Asks again until the replay has ended. */
+  #onReplayed(source: ProofSource, info: LedgerInfo, wait: number): void {
+    if (info.ledger_id !== source.info.value?.ledger_id) return;
+    this.replayed.value = info.replayed;
+    if (info.replayed !== null) return;
+    const again = (): void => this.#onReplayed(source, info, Math.min(wait * 2, RETRY_MS_MAX));
+    setTimeout(() => {
+      source.feed.info().then((next) => this.#onReplayed(source, next, wait * 2), again);
+    }, wait);
   }
 
   /** The leaf hash of a proved entry; null for any other. */

@@ -1,5 +1,6 @@
 // What this browser has recomputed of the ledger, and what that does not prove.
 
+import type { LedgerInfo } from '../../contract/inspection/inspection.js';
 import type { ProofState } from '../worker/ledger-proof.js';
 import { openPanel, togglePanel, useStore } from './common/context.js';
 import { Icon } from './common/icons.js';
@@ -9,7 +10,7 @@ import { trackSignals } from '../store/track-signals.js';
 
 export function ProofBadge() {
   const store = useStore();
-  const { phase, state } = store.proof;
+  const { phase, state, replayed } = store.proof;
   trackSignals(store.rev);
   const open = openPanel.value === 'proof';
   const broken = state.value?.broken ?? null;
@@ -17,7 +18,7 @@ export function ProofBadge() {
     <span class="proof" data-revision={store.revision.value}>
       <button
         type="button"
-        class={`badge ${phase.value}`}
+        class={`badge ${phase.value} ${replayClass(replayed.value)}`}
         aria-expanded={open}
         aria-haspopup="dialog"
         onClick={() => {
@@ -45,6 +46,7 @@ function BadgeText({ state }: { readonly state: ProofState | null }) {
       return (
         <span>
           <b>Chain verified</b> to #{last}
+          {replayedText(store.proof.replayed.value)}
           {fresh > 0 && ` · ${formatCount(fresh)} new`}
         </span>
       );
@@ -66,6 +68,22 @@ function BadgeText({ state }: { readonly state: ProofState | null }) {
       );
   }
 }
+
+type Replayed = LedgerInfo['replayed'];
+
+/** Green is only what was verified here and replayed by the program that made the page. */
+const replayClass = (replayed: Replayed): string => (replayed == null ? 'hashes' : replayed.verdict);
+
+const replayedText = (replayed: Replayed): string =>
+  replayed?.notes.length ? ` · decisions ${replayed.verdict === 'differs' ? 'differ' : 'not checked'}` : '';
+
+/** What a replay has found: the browser itself recomputes no decision. */
+const replayNotes = (replayed: Replayed): readonly string[] =>
+  replayed == null
+    ? [replayed === null ? 'replaying…' : 'not replayed: run `turnpike replay`']
+    : replayed.notes.length === 0
+      ? ['replayed, all as recorded']
+      : replayed.notes;
 
 function ProofPanel() {
   const store = useStore();
@@ -97,6 +115,12 @@ function ProofPanel() {
           <RootHash state={state} />
         </>
       )}
+      <h2>Decisions</h2>
+      <ul>
+        {replayNotes(store.proof.replayed.value).map((note) => (
+          <li key={note}>{note}</li>
+        ))}
+      </ul>
       <h2>What that does not prove</h2>
       <ul>
         <li>that the ledger was not truncated: compare the root with one that is stored elsewhere</li>

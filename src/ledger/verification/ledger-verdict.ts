@@ -3,13 +3,30 @@
 import type { WithheldArtifact } from '../../contract/artifact-ref.js';
 import type { LedgerProblem } from './ledger-problem.js';
 
-/** Content that was erased, or left out of a bundle: verification compares only its hashes with the entries. */
+/**
+ * What could not be checked: content that was erased, or left out of a bundle, of which only the hashes are compared with
+ * the entries; and trees that this installation cannot evaluate.
+ */
 export interface WithheldSummary {
   readonly contents: number;
-  /** Trees that were folded only up to the first such content. */
+  /** Trees that were folded only in part. */
   readonly trees: number;
   /** The contents, in log order; at most `UNCHECKED_LISTED_MAX` of them. */
   readonly not_checked: readonly UncheckedContent[];
+  /**
+   * Trees that this installation cannot evaluate, in log order; at most `UNCHECKED_LISTED_MAX` of them. Absent if there
+   * are none.
+   */
+  readonly unsupported?: readonly UnsupportedTree[];
+}
+
+/** A tree whose decisions could not be checked, because this installation cannot evaluate its policy. */
+export interface UnsupportedTree {
+  readonly tree_id: string;
+  /** Its first entry. */
+  readonly log_index: number;
+  /** Why, and what to install. */
+  readonly needs: string;
 }
 
 /** One content that could not be checked, with the entry that it belongs to. */
@@ -19,7 +36,7 @@ export interface UncheckedContent extends Pick<WithheldArtifact, 'kind' | 'case_
   readonly seq: number;
 }
 
-/** How many contents a verdict lists; it only counts the others. */
+/** How many contents, and how many trees, a verdict lists; it only counts the others. */
 export const UNCHECKED_LISTED_MAX = 1_000;
 
 /** The verified entries, if the ledger has no problem. */

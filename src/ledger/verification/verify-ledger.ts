@@ -24,7 +24,13 @@ import {
   type PlacedFinding,
 } from './ledger-problem.js';
 import { appendLeaf, EMPTY_HEAD, findFirstDifference, rootOf } from '../proof/merkle.js';
-import { refusedVerdict, type LedgerVerdict, type VerifiedEntries, type WithheldSummary } from './ledger-verdict.js';
+import {
+  refusedVerdict,
+  type LedgerVerdict,
+  type UnsupportedTree,
+  type VerifiedEntries,
+  type WithheldSummary,
+} from './ledger-verdict.js';
 import { WithheldContents } from './withheld-contents.js';
 
 export const PROBLEMS_MAX = 100;
@@ -58,8 +64,10 @@ export interface TreeReplay {
    */
   take(stored: StoredEntry, artifacts: readonly StoredArtifact[], whole: boolean): Promise<readonly PlacedFinding[]>;
   finish(): Iterable<PlacedFinding>;
-  /** Trees that could be folded only partly, because content that they need is unavailable. */
+  /** Trees that could be folded only partly. */
   readonly not_recomputed: number;
+  /** Those of them that this installation cannot evaluate. */
+  readonly unsupported: readonly UnsupportedTree[];
 }
 
 export interface VerifyOptions {
@@ -173,7 +181,8 @@ class LedgerChecks {
   }
 
   get withheld(): WithheldSummary | null {
-    return this.#withheld.report(this.#source.replay?.not_recomputed ?? 0);
+    const { not_recomputed = 0, unsupported = [] } = this.#source.replay ?? {};
+    return this.#withheld.report(not_recomputed, unsupported);
   }
 
   async begin(): Promise<readonly LedgerFinding[]> {

@@ -1,7 +1,12 @@
 import { canBeWithheld, type WithheldArtifact } from '../../contract/artifact-ref.js';
 import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
 import type { LedgerFinding } from './ledger-problem.js';
-import { UNCHECKED_LISTED_MAX, type UncheckedContent, type WithheldSummary } from './ledger-verdict.js';
+import {
+  UNCHECKED_LISTED_MAX,
+  type UncheckedContent,
+  type UnsupportedTree,
+  type WithheldSummary,
+} from './ledger-verdict.js';
 
 /** The contents that verification could not check, counted and, up to a limit, listed. */
 export class WithheldContents {
@@ -20,8 +25,14 @@ export class WithheldContents {
     return [{ rule: 'artifact.system_withheld', message }];
   }
 
-  /** @param trees how many trees could be folded only in part @returns null if no content was withheld */
-  report(trees: number): WithheldSummary | null {
-    return this.#contents === 0 ? null : { contents: this.#contents, trees, not_checked: this.#listed };
+  /**
+   * @param trees how many trees could be folded only in part
+   * @param unsupported those of them that this installation cannot evaluate
+   * @returns null if everything could be checked
+   */
+  report(trees: number, unsupported: readonly UnsupportedTree[]): WithheldSummary | null {
+    if (this.#contents === 0 && unsupported.length === 0) return null;
+    const summary = { contents: this.#contents, trees, not_checked: this.#listed };
+    return unsupported.length === 0 ? summary : { ...summary, unsupported: unsupported.slice(0, UNCHECKED_LISTED_MAX) };
   }
 }

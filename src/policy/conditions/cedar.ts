@@ -43,7 +43,7 @@ export interface CedarProblem {
 
 let loaded: typeof Cedar | null = null;
 
-/** @throws PolicyError POLICY_UNREADABLE if the engine is not installed */
+/** @throws PolicyError POLICY_UNSUPPORTED if the engine, which every complete installation has, is missing */
 function cedar(): typeof Cedar {
   if (loaded !== null) return loaded;
   try {
@@ -52,8 +52,10 @@ function cedar(): typeof Cedar {
     loaded = createRequire(import.meta.url)('@cedar-policy/cedar-wasm/nodejs') as typeof Cedar;
     return loaded;
   } catch (cause) {
-    const message = 'the policy has conditions: install @cedar-policy/cedar-wasm, which evaluates them';
-    throw new PolicyError({ code: 'POLICY_UNREADABLE', message, cause });
+    const message =
+      'the policy has conditions, and the engine that evaluates them, @cedar-policy/cedar-wasm, cannot be loaded: ' +
+      'install Turnpike again with its dependencies';
+    throw new PolicyError({ code: 'POLICY_UNSUPPORTED', message, cause });
   }
 }
 

@@ -8,6 +8,7 @@ import type { StepTrace } from '../../contract/run/step-trace.js';
 import { InvariantError, LedgerError } from '../../errors.js';
 import { Fold } from '../../kernel/fold.js';
 import type { Decision } from '../../kernel/decision.js';
+import { isUnsupported } from '../../kernel/pinned-policy.js';
 import { withheldContentError } from '../../ledger/require-content.js';
 import { Tree } from '../../kernel/tree.js';
 import type { ReplayEntry, ReplaySource } from '../replay.js';
@@ -31,12 +32,14 @@ export class DecisionFold {
   /**
    * Folds the tree's next entry. `artifacts` is the content of that entry.
    * @returns the decision that it records, or null
-   * @throws LedgerError LEDGER_TAMPERED for an entry that the machines would not have written
+   * @throws LedgerError LEDGER_TAMPERED for an entry that the machines would not have written; LEDGER_OF_LATER_VERSION or
+   * LEDGER_UNSUPPORTED if this installation cannot evaluate the policy of the tree
    */
   take(entry: ReplayEntry, artifacts: readonly Artifact[]): RecordedDecision | null {
     const outcome = this.#fold.apply(entry, artifacts);
     if ('difference' in outcome) throw departedError(entry, outcome.difference.rule);
     if ('withheld' in outcome) throw withheldContentError(outcome.withheld);
+    if ('unsupported' in outcome) throw outcome.unsupported;
     if (outcome.decision !== null) this.#collect(outcome.decision);
     const placed = this.#decisions.get(entry.seq);
     if (placed === undefined) return null;
@@ -95,8 +98,10 @@ export class DecisionFold {
 export interface ReadCount {
   trees: number;
   entries: number;
-  /** Trees whose later decisions were not read, because content that they need is withheld or erased. */
+  /** Trees whose later decisions were not read: content is withheld or erased, or the policy cannot be evaluated. */
   not_recomputed: number;
+  /** What to install, if this installation cannot evaluate the policy of one of them. */
+  needs?: string;
 }
 
 /**
@@ -120,14 +125,27 @@ export async function* decisionsIn(
     count.entries += 1;
     if (fold === null) continue;
     const artifacts = checkAvailable(entry.type === 'input' ? await source.artifactsOf(entry) : []);
-    if ('withheld' in artifacts) {
+    const decision = 'withheld' in artifacts ? 'incomplete' : takeIfSupported(fold, entry, artifacts, count);
+    if (decision === 'incomplete') {
       folds.set(entry.tree_id, null);
       count.not_recomputed += 1;
       onIncomplete(entry.tree_id);
-      continue;
-    }
-    const decision = fold.take(entry, artifacts);
-    if (decision !== null) yield decision;
+    } else if (decision !== null) yield decision;
+  }
+}
+
+function takeIfSupported(
+  fold: DecisionFold,
+  entry: ReplayEntry,
+  artifacts: readonly Artifact[],
+  count: ReadCount,
+): RecordedDecision | null | 'incomplete' {
+  try {
+    return fold.take(entry, artifacts);
+  } catch (error) {
+    if (!isUnsupported(error)) throw error;
+    count.needs ??= error.message;
+    return 'incomplete';
   }
 }
 

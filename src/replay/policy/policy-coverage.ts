@@ -13,7 +13,7 @@ import { InvariantError } from '../../errors.js';
 import type { Policy } from '../../policy/policy.js';
 import type { ReplayEntry, ReplaySource } from '../replay.js';
 import { decidingElements } from './deciding-elements.js';
-import { decisionsIn } from './decision-fold.js';
+import { decisionsIn, type ReadCount } from './decision-fold.js';
 import { elementKey, elementsOf, type PolicyElement } from './policy-elements.js';
 import type { RecordedDecision, RecordedVerdict } from './recorded-decision.js';
 
@@ -24,8 +24,10 @@ export interface LogRange {
 }
 
 export interface Coverage {
-  /** Trees of the range that were counted only in part: content that decisions depend on is not available. */
+  /** Trees of the range that were counted only in part: content is not available, or a policy cannot be evaluated. */
   readonly not_recomputed: number;
+  /** What to install, if this installation cannot evaluate the policy of one of them. */
+  readonly needs?: string;
   /** One report for each version of the policy that decided in the range, in the order of their first decisions. */
   readonly policies: readonly PolicyCoverageReport[];
 }
@@ -55,7 +57,7 @@ export async function coverageOf(source: CoverageSource, range: LogRange): Promi
     return artifacts;
   };
   const policies = new Map<string, VersionCoverage>();
-  const count = { trees: 0, entries: 0, not_recomputed: 0 };
+  const count: ReadCount = { trees: 0, entries: 0, not_recomputed: 0 };
   const onIncomplete = (tree_id: string): void => void incomplete.add(tree_id);
   for await (const decision of decisionsIn({ ...source, log, artifactsOf }, undefined, count, onIncomplete)) {
     if (decision.log_index < range.from) continue;
@@ -68,7 +70,11 @@ export async function coverageOf(source: CoverageSource, range: LogRange): Promi
     coverage.add(decision);
   }
   const not_recomputed = [...incomplete].filter((tree_id) => touched.has(tree_id)).length;
-  return { not_recomputed, policies: [...policies.values()].map((coverage) => coverage.report) };
+  return {
+    not_recomputed,
+    ...(not_recomputed > 0 && count.needs !== undefined ? { needs: count.needs } : {}),
+    policies: [...policies.values()].map((coverage) => coverage.report),
+  };
 }
 
 /** The hashes of what the first input of a tree pins. */

@@ -46,9 +46,10 @@ const ERROR_FACTORIES: ReadonlyMap<string, ErrorFactory> = new Map([
     'LEDGER_COPIED',
     'LEDGER_ARCHIVED',
     'LEDGER_OF_LATER_VERSION',
+    'LEDGER_UNSUPPORTED',
     'LEDGER_ERASED',
   ]),
-  ...errorFactories(PolicyError, ['POLICY_UNREADABLE', 'POLICY_INVALID']),
+  ...errorFactories(PolicyError, ['POLICY_UNREADABLE', 'POLICY_INVALID', 'POLICY_UNSUPPORTED']),
   ...errorFactories(RunError, [
     'RUN_ENDED',
     'RUN_UNKNOWN',

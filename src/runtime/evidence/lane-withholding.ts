@@ -18,7 +18,7 @@ import {
 } from '../../contract/run/entry.js';
 import { InvariantError, PolicyError } from '../../errors.js';
 import { pinReferences, referencesOf } from '../../kernel/fold.js';
-import { pinnedArtifacts, policyOf } from '../../kernel/pinned-policy.js';
+import { isUnsupported, pinnedArtifacts, policyOf } from '../../kernel/pinned-policy.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger/ledger-store.js';
 import type { Pause } from '../../ports/pace.js';
 import { parseStoredEntry } from '../ledger/stored-entry.js';
@@ -152,7 +152,7 @@ function withholdingLanesOf(policies: readonly Artifact[]): WithholdingLanes | n
       ),
     );
   } catch (error) {
-    if (error instanceof PolicyError) return null;
+    if (error instanceof PolicyError || isUnsupported(error)) return null;
     throw error;
   }
 }

@@ -10,7 +10,7 @@ import { pinReferences, referencesOf } from '../../kernel/fold.js';
 import { SubsetProof } from '../../ledger/proof/subset-proof.js';
 import type { EntryPlace, LogHead } from '../../ports/ledger/ledger-store.js';
 import type { CaseEntry, CaseHistory, LeafObserver } from '../case/case-history.js';
-import { EXPORT_BAG_LIMITS } from './bag-format.js';
+import { EXPORT_BAG_LIMITS, policyPath } from './bag-format.js';
 
 /** A content of the ledger as a payload file. */
 export interface BagContentFile {
@@ -119,8 +119,7 @@ export class ContentCollector {
     for (const name of presentFiles(policies)) {
       const ref = policies[name]?.artifact;
       if (ref === undefined) continue;
-      const ending = name === 'conditions' ? 'cedar' : 'yaml';
-      this.#addFile({ path: `policies/${name}-${ref.hash_sha256}.${ending}`, ref, place });
+      this.#addFile({ path: policyPath(name, ref.hash_sha256), ref, place });
     }
     this.#addFile({ path: `machines/${machines.hash_sha256}.json`, ref: machines, place });
   }

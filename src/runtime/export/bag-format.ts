@@ -1,9 +1,27 @@
+import { OPTIONAL_FILE_KEYS, POLICY_FILES, type AnyPolicyFile } from '../../contract/policy/pins.js';
+
 /** The files of a bag below `data/`, besides contents. Bags of version 2 also have the log and its proof. */
 export const MANIFEST = 'manifest.json';
 export const RUNS = 'runs.jsonl';
 export const AUDIT = 'audit.jsonl';
 export const LOG = 'entries.jsonl';
 export const PROOF = 'proof.json';
+
+/** The file of a pinned policy. */
+export const policyPath = (name: AnyPolicyFile, hash: string): string => `policies/${name}-${hash}.${endingOf(name)}`;
+const endingOf = (name: AnyPolicyFile): string => (name === 'conditions' ? 'cedar' : 'yaml');
+
+const POLICIES = new RegExp(
+  `^policies/(?:${[...POLICY_FILES, ...OPTIONAL_FILE_KEYS]
+    .map((name) => `${name}-([0-9a-f]{64})\\.${endingOf(name)}`)
+    .join('|')})$`,
+  'u',
+);
+/** The hash in the path of a pinned policy; undefined for another path. */
+export const policyHashIn = (path: string): string | undefined => {
+  const [, ...hashes]: readonly (string | undefined)[] = POLICIES.exec(path) ?? [];
+  return hashes.find((hash) => hash !== undefined);
+};
 
 /** The lines as file content, each with a line feed at its end. */
 export async function* encodeLines(batches: AsyncIterable<readonly string[]>): AsyncGenerator<Uint8Array> {

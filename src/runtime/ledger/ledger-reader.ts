@@ -296,11 +296,11 @@ export class LedgerReader {
   }
 
   /** Folds the ledger, or one run tree, through the machines. The whole ledger must have the size of its heads. */
-  replay(run_id?: string): Promise<ReplayReport> {
+  async replay(run_id?: string): Promise<ReplayReport> {
     if (run_id !== undefined) return replay(this.#log, rootRunIdOf(run_id));
     const size = async (): Promise<number> =>
       Math.max((await this.#store.head()).size, (await this.#anchor.read())?.size ?? 0);
-    return replay({ ...this.#log, size });
+    return replay({ ...this.#log, size, first: (await this.begin()).size });
   }
 
   /** Every run and session at an entry of the log; with `run_id`, those of its tree at an entry of that tree. */

@@ -26,6 +26,9 @@ export class FlaggedSource implements InspectorSource {
   info(): Promise<LedgerInfo> {
     return this.#source.info();
   }
+  replayed(): Promise<null> {
+    return Promise.resolve(null);
+  }
   size(): Promise<number> {
     return this.#source.size();
   }

@@ -7,6 +7,7 @@ import type {
   Course,
   EventDetails,
   LedgerInfo,
+  ReplayedInfo,
   RowPage,
   SessionView,
   StepStory,
@@ -16,6 +17,7 @@ import type { NoteVerifier } from '../../ledger/proof/signed-note.js';
 import type { Pause, ReadControl } from '../../ports/pace.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../ports/progress.js';
 import { CourseCache } from '../../replay/course-cache.js';
+import { replay, type ReplayReport } from '../../replay/replay.js';
 import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
 import { ChartCache } from './chart-cache.js';
 import { LedgerError } from '../../errors.js';
@@ -29,6 +31,7 @@ import {
   type LedgerView,
 } from './ledger-view.js';
 import { PastSessions } from './past-sessions.js';
+import { toReplayedInfo } from './replayed-info.js';
 import { RowPages } from './row-pages.js';
 import { ENTRY_BYTES_MAX, type EntryReading, type InspectorSource } from './inspector-source.js';
 import { entryAt, readStepStory } from './step-story.js';
@@ -88,6 +91,8 @@ class LedgerViewSource implements InspectorSource {
   readonly #charts: ChartCache;
   readonly #courses: CourseCache;
   readonly #sessions: PastSessions;
+  #replaying: Promise<ReplayReport> | null = null;
+  #found: ReplayedInfo | null = null;
 
   constructor(view: LedgerView) {
     this.#ledger = view;
@@ -98,8 +103,19 @@ class LedgerViewSource implements InspectorSource {
     this.#sessions = new PastSessions(view, this.#courses, this.#pause);
   }
 
-  info(): Promise<LedgerInfo> {
-    return this.#ledger.info();
+  async info(): Promise<LedgerInfo> {
+    const info = await this.#ledger.info();
+    if (!this.#ledger.isFinal) return info;
+    // The page asks again until the replay has ended. Its error belongs to whoever awaits `replayed`.
+    this.replayed().catch(() => undefined);
+    return { ...info, replayed: this.#found };
+  }
+
+  async replayed(): Promise<ReplayedInfo | null> {
+    if (!this.#ledger.isFinal) return null;
+    this.#replaying ??= replay({ ...this.#ledger, log: () => pausing(this.#ledger.log(), this.#pause) });
+    this.#found = toReplayedInfo(await this.#replaying);
+    return this.#found;
   }
 
   size(): Promise<number> {

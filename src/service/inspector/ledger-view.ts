@@ -32,6 +32,8 @@ export interface LedgerView {
   trees(): AsyncIterable<{ readonly tree_id: string; readonly log_index: number }>;
   size(): Promise<number>;
   info(): Promise<LedgerInfo>;
+  /** Whether the entries stay as they are, so that they can be replayed once. */
+  readonly isFinal: boolean;
   /** How long work yields. */
   readonly pace: Pace;
   close(): Promise<void>;
@@ -47,6 +49,7 @@ export function createHomeView(ledger: LedgerReader, place: LedgerPlace | null, 
   const title = place?.home === undefined ? (verifier?.name ?? 'in memory') : basename(place.home);
   return {
     pace: ledger.pace,
+    isFinal: false,
     log: (from, options) => ledger.log(from, options),
     tree: (tree_id, fromSeq) => ledger.tree(tree_id, fromSeq),
     artifactsOf: (place) => ledger.folded.artifactsOf(place),
@@ -94,6 +97,7 @@ export async function openBundleView(
     const content = new ContentReader(bundle);
     return {
       pace: systemPace(),
+      isFinal: true,
       log: (from) => bundle.log(from),
       tree: (tree_id, fromSeq) => bundle.tree(tree_id, fromSeq),
       artifactsOf: (place) => bundle.artifactsOf(place),
@@ -131,6 +135,7 @@ export async function openFlaggedView(path: string, flaw: string): Promise<Ledge
     const facts = { key, checkpoint, begin, size, live: false, approvals: false, title: basename(path) };
     return {
       pace: systemPace(),
+      isFinal: false,
       log: (from) => evidence.log(from),
       tree: (tree_id, fromSeq) => evidence.tree(tree_id, fromSeq),
       artifactsOf: (place) => evidence.artifactsOf(place),

@@ -68,7 +68,8 @@ async function collectLedger(
   budget: SizeBudget,
   progress: ProgressReporter,
 ): Promise<InlineData> {
-  const info = { ...(await source.info()), live: false, approvals: false };
+  const replayed = await source.replayed();
+  const info = { ...(await source.info()), ...(replayed === null ? {} : { replayed }), live: false, approvals: false };
   const data: InlineData = {
     info,
     pages: [],
@@ -144,7 +145,13 @@ async function nullIfGone<T>(reading: Promise<T>): Promise<T | null> {
     throw error;
   }
 }
-const GONE_CODES: ReadonlySet<string> = new Set(['LEDGER_ERASED', 'LEDGER_ARCHIVED', 'LEDGER_TAMPERED']);
+const GONE_CODES: ReadonlySet<string> = new Set([
+  'LEDGER_ERASED',
+  'LEDGER_ARCHIVED',
+  'LEDGER_TAMPERED',
+  'LEDGER_OF_LATER_VERSION',
+  'LEDGER_UNSUPPORTED',
+]);
 
 async function addExplanations(
   source: InspectorSource,

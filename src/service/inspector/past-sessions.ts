@@ -100,7 +100,8 @@ export class PastSessions {
     return true;
   }
 
-  async #throwCut({ log_index, why }: NonNullable<Course['cut']>): Promise<never> {
+  async #throwCut({ log_index, why, needs }: NonNullable<Course['cut']>): Promise<never> {
+    if (needs !== undefined) throw new LedgerError({ code: 'LEDGER_UNSUPPORTED', message: needs });
     const entry = why === 'withheld' ? await entryAt(this.#ledger, log_index) : null;
     const gone = entry === null ? undefined : (await this.#ledger.artifactsOf(entry)).find(isWithheld);
     if (gone !== undefined) throw withheldContentError(gone);

@@ -7,7 +7,7 @@ import type { StepStory } from '../../contract/inspection/inspection.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
 import { LedgerError, PolicyError } from '../../errors.js';
 import { loadCompletedStep } from '../../engine/trees/completed-step.js';
-import { policyOf } from '../../kernel/pinned-policy.js';
+import { isUnsupported, policyOf } from '../../kernel/pinned-policy.js';
 import { requireContent } from '../../ledger/require-content.js';
 import type { EntryPlace, StoredEntry } from '../../ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
@@ -116,7 +116,7 @@ async function rebuildStepResponse(
     }
   } catch (error) {
     const isErased = error instanceof LedgerError && error.code === 'LEDGER_ERASED';
-    if (!isErased && !(error instanceof PolicyError)) throw error;
+    if (!isErased && !isUnsupported(error) && !(error instanceof PolicyError)) throw error;
   }
   return null;
 }

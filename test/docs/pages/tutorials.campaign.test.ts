@@ -7,7 +7,7 @@ import { TUTORIALS } from './pages.js';
 
 let packageFolder: string;
 beforeAll(async () => {
-  packageFolder = await installPackage(['@cedar-policy/cedar-wasm', 'ai', 'zod']);
+  packageFolder = await installPackage(['ai', 'zod']);
   addClaude(packageFolder);
 }, 300_000);
 

@@ -285,7 +285,10 @@ describe('a bundle', () => {
   test('U-05: returns the same data as the home directory that it came from', async () => {
     const [home, away] = [await source.info(), await bundle.info()];
     expect(home.approvals).toBe(true);
-    expect(away).toEqual({ ...home, live: false, approvals: false, title: 'bundle' });
+    expect(away).toEqual({ ...home, live: false, approvals: false, title: 'bundle', replayed: null });
+    expect(await bundle.replayed()).toMatchObject({ verdict: 'by_hash_alone' });
+    expect(await source.replayed()).toBeNull();
+    expect((await bundle.info()).replayed).toEqual(await bundle.replayed());
     expect(await bundle.rows(0, 1e9)).toEqual(await source.rows(0, 1e9));
     expect(await bundle.entries(0, 1e9)).toEqual(await source.entries(0, 1e9));
     for (let n = 0; n < entries.length; n += 13) expect(await bundle.event(n)).toEqual(await source.event(n));

@@ -21,6 +21,7 @@ import { countReads } from '../../../runtime/ledger/count-reads.js';
 import { readPackageVersion } from '../../../service/package-version.js';
 import { NO_OPERANDS, type CliCommand, type CommandArguments, type ExitCode } from '../../command.js';
 import type { Io } from '../../io.js';
+import { isNotChecked } from '../../exit-code.js';
 import { progressFor } from '../../progress-bar.js';
 import { findContractFolder, homeOf, loadContract, readRegistrations } from '../../options/folders.js';
 import {
@@ -104,9 +105,10 @@ async function examineStore(
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
     // A database that cannot be reached may be well.
-    const isReachable = shared === null || error.code !== 'LEDGER_UNAVAILABLE';
+    const isAway = shared !== null && error.code === 'LEDGER_UNAVAILABLE';
+    const level = isAway || isNotChecked(error) ? 'unchecked' : 'problem';
     const text = `${String(error.code)}: ${error.message}`;
-    return [...found, doctorFinding('ledger', isReachable ? 'problem' : 'unchecked', text)];
+    return [...found, doctorFinding('ledger', level, text)];
   }
 }
 
@@ -145,6 +147,7 @@ async function examineContract(args: CommandArguments, io: Io): Promise<readonly
     return found;
   } catch (error) {
     if (!(error instanceof CodedError)) throw error;
-    return [doctorFinding('settings', 'problem', `${String(error.code)}: ${error.message}`)];
+    const level = isNotChecked(error) ? 'unchecked' : 'problem';
+    return [doctorFinding('settings', level, `${String(error.code)}: ${error.message}`)];
   }
 }

@@ -85,9 +85,12 @@ const EXIT_CODES: Readonly<Record<LedgerVerdict['verdict'], ExitCode>> = { verif
 
 /** Counts and lists what could not be checked. */
 export async function printWithheld(
-  { contents, trees, not_checked }: WithheldSummary,
+  { contents, trees, not_checked, unsupported = [] }: WithheldSummary,
   stdout: Pick<Io['stdout'], 'write'>,
 ): Promise<void> {
+  for (const { tree_id, log_index, needs } of unsupported)
+    await stdout.write(`${escapeText(`not checked: ${tree_id} from entry ${log_index} on: ${needs}`)}\n`);
+  if (contents === 0) return;
   await stdout.write(
     `not checked: ${countText(contents, 'content')}, erased or withheld; ` +
       `${countText(trees, 'run tree')} replayed only up to there\n`,

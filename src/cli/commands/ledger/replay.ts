@@ -46,7 +46,7 @@ export const replayCommand: CliCommand = {
   notes: [
     'Needs nothing but the ledger and its artifacts. With RUN_ID, replays the run tree of that run; with FILE, the',
     'output of `ledger export`. Exits 1 at a difference, and 4 if nothing differs but not everything could be',
-    'replayed: content was erased or withheld, or there was no input. SEQ is the index of an entry in the log, as',
+    'replayed: content was erased or withheld, this installation cannot evaluate a tree, or there was no input. SEQ is the index of an entry in the log, as',
     '`ledger verify` prints it; with RUN_ID, a seq of its tree. The entries of one input are committed together: a SEQ',
     'among them means the last of them. `--until last` shows the present state; with --store-points, run in advance, it',
     'makes later queries of a long ledger faster. Without --store-points, the command changes nothing.',
@@ -106,7 +106,7 @@ async function showState(text: string, operand: string | undefined, args: Comman
           stateAt(bundle, null, { until: await untilIn(bundle) }),
         );
   await io.stdout.write(args.flag('json') ? jsonLine(state) : stateText(state, args.flag('all')));
-  return 0;
+  return state.not_recomputed === undefined && state.needs === undefined ? 0 : 4;
 }
 
 const HEADLINES: Readonly<Record<Exclude<ReplayVerdict, 'differs'>, (counts: string) => string>> = {
@@ -147,9 +147,13 @@ function textOf(report: ReplayReport): string {
     .join('');
 }
 
-const lineOf = ({ tree_id, seq, log_index, entries, case_id, withheld }: UnrecomputedTree): string =>
+const lineOf = ({ tree_id, seq, log_index, entries, ...why }: UnrecomputedTree): string =>
   `not recomputed: ${entries === 1 ? '1 entry' : `${entries} entries`} of ${tree_id} from entry ${log_index} (seq ${seq}) on: ` +
-  (withheld === 'erased' ? `its content was erased with case ${case_id ?? ''}\n` : 'a lane withholds its content\n');
+  `${reasonOf(why)}\n`;
+
+const reasonOf = ({ case_id, withheld, needs }: Pick<UnrecomputedTree, 'case_id' | 'withheld' | 'needs'>): string =>
+  needs ??
+  (withheld === 'erased' ? `its content was erased with case ${case_id ?? ''}` : 'a lane withholds its content');
 
 function firstDifference(one: string, other: string): number {
   let at = 0;

@@ -46,14 +46,13 @@ export const policyCoverage: CliCommand = {
           ),
         );
         writeStatement(range, coverage, args, io);
-        const { not_recomputed, policies } = coverage;
-        const report = { from: placeOf(range.from), to: placeOf(range.to), not_recomputed, policies };
+        const { not_recomputed, needs, policies } = coverage;
+        const counted = { not_recomputed, ...(needs === undefined ? {} : { needs }), policies };
+        const report = { from: placeOf(range.from), to: placeOf(range.to), ...counted };
         await io.stdout.write(
-          args.flag('json')
-            ? jsonLine(report)
-            : coverageText({ ...range, not_recomputed, policies }, createPainter(io.colours)),
+          args.flag('json') ? jsonLine(report) : coverageText({ ...range, ...counted }, createPainter(io.colours)),
         );
-        return 0;
+        return coverage.not_recomputed === 0 ? 0 : 4;
       }),
     );
   },

@@ -23,6 +23,7 @@ import {
   withLedger,
   type LoadedPolicy,
 } from '../../options/folders.js';
+import { incompleteNote } from '../../text/coverage-text.js';
 import {
   countText,
   escapeText,
@@ -88,7 +89,8 @@ export const policySimulate: CliCommand = {
         ? jsonLine(summary)
         : textOf(summary, groups.list, displayPath(contract.path, io), createPainter(io.colours)),
     );
-    return kinds.some((kind) => summary.flips[kind] > 0) ? 1 : 0;
+    if (kinds.some((kind) => summary.flips[kind] > 0)) return 1;
+    return summary.not_recomputed === 0 ? 0 : 4;
   },
 };
 
@@ -141,10 +143,7 @@ function textOf(summary: Simulation, groups: readonly FindingGroup[], where: str
     `${undecidable} undecidable`,
   ].join(', ');
   const head = `${countText(decisions, 'decision')} of ${countText(trees, 'run tree')} under ${escapeText(where)}: ${counts}\n`;
-  const note =
-    summary.not_recomputed === 0
-      ? ''
-      : `note: ${countText(summary.not_recomputed, 'run tree')} only in part: content that decisions depend on is not available\n`;
+  const note = incompleteNote(summary);
   const list = groups.length === 0 ? '' : `${table([TITLES, ...groups.map(rowOf)], paint)}\n`;
   return `${list}${head}${note}`;
 }

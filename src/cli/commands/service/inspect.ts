@@ -12,6 +12,7 @@ import { KEY_OPTIONS, readTrustedKey } from '../../options/evidence-file.js';
 import { homeOf, withLedger } from '../../options/folders.js';
 import { type Io } from '../../io.js';
 import { progressFor } from '../../progress-bar.js';
+import { escapeText } from '../../text/terminal.js';
 
 const PORT_DEFAULT = '7392';
 /** Size limit of an HTML file, because a browser parses it in one piece. */
@@ -38,7 +39,8 @@ export const inspectCommand: CliCommand = {
   ],
   notes: [
     'FILE is the output of `ledger export`. The command needs no other data. Without --key, it trusts the key in FILE.',
-    'A changed or incomplete FILE is shown too: flagged, with nothing of it verified, and the exit code is 1.',
+    'A changed or incomplete FILE is shown too: flagged, with nothing of it verified, and the exit code is 1. A FILE is',
+    'also replayed, as `turnpike replay` does: the page and the command say what could not be, and the exit code is 4.',
     'Without FILE, it shows the home directory, also while another process uses it. The page is read-only, and the',
     'command changes nothing: it recovers no run and does not record readers, so it shows what `ledger export` would',
     'write. `turnpike serve` records who was shown content.',
@@ -65,10 +67,22 @@ async function inspectBundle(file: string, args: CommandArguments, io: Io): Prom
     const out = args.text('html');
     if (out === undefined) await serveInspector(source, args, io);
     else await writeHtml(resolve(io.cwd, out), source, args, io);
+    return flaw === null ? await reportReplayed(source, out !== undefined, io) : 1;
   } finally {
     await source.close();
   }
-  return flaw === null ? 0 : 1;
+}
+
+/**
+ * Says what was not checked, as the page does. A person who looked at a served page may have stopped before the replay
+ * ended: then nothing is said.
+ */
+async function reportReplayed(source: InspectorSource, isWritten: boolean, io: Io): Promise<ExitCode> {
+  const { replayed } = isWritten ? { replayed: await source.replayed() } : await source.info();
+  if (replayed == null || replayed.verdict === 'replayed') return 0;
+  const word = replayed.verdict === 'differs' ? 'NOT VERIFIED' : 'not checked';
+  for (const note of replayed.notes) await io.stderr.writeLine(escapeText(`${word}: ${note}`));
+  return replayed.verdict === 'differs' ? 1 : 4;
 }
 
 async function inspectHome(reader: LedgerReader, args: CommandArguments, io: Io): Promise<ExitCode> {

@@ -1,6 +1,7 @@
 // The machine of a run, or of one of its steps, at the cursor; or two paths through it on one drawing.
 
 import type { ComponentChildren } from 'preact';
+import type { Course } from '../../../contract/inspection/inspection.js';
 import { useStore } from '../common/context.js';
 import { ChartView } from './chart.js';
 import { Icon } from '../common/icons.js';
@@ -43,7 +44,8 @@ function findDrawingProblem(store: Store, run: Run, ofStep: boolean, step: numbe
     if (state === 'none') return 'The ledger contains no path of this run through its machine.';
     return state === 'failed' ? 'The path through the machine could not be read.' : null;
   }
-  if (ofStep && step === 0) return 'No step has begun yet.';
+  if (ofStep && step === 0)
+    return course.cut === null ? 'No step has begun yet.' : `Not checked: ${cutText(course.cut)}`;
   const hash = ofStep ? course.step_chart : course.chart;
   const chart = store.courses.chart(hash);
   if (chart !== 'none') return null;
@@ -68,14 +70,16 @@ function DefinitionLine({ drawing, run }: { readonly drawing: Drawing; readonly 
       {revision < store.revision.value && <span class="h-invalid strong">as of #{revision - 1}, reading on…</span>}
       {cut !== null && (
         <span class="h-invalid strong">
-          {cut.why === 'withheld'
-            ? `known to #${cut.log_index}: later content was erased or withheld`
-            : `known to #${cut.log_index}: the machines of this version decide differently`}
+          known to #{cut.log_index}: {cutText(cut)}
         </span>
       )}
     </div>
   );
 }
+
+const cutText = ({ why, needs }: NonNullable<Course['cut']>): string =>
+  needs ??
+  (why === 'withheld' ? 'later content was erased or withheld' : 'the machines of this version decide differently');
 
 const chartLabel = ({ index, active, compared }: Drawing): string => {
   const names = [...active].filter((id) => index.childrenOf(id).length === 0).map((id) => id.replaceAll('.', ' in '));

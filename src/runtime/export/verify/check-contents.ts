@@ -4,12 +4,12 @@ import type { FileRecord } from '../../../bagit/inventory.js';
 import { isPayload } from '../../../bagit/paths.js';
 import type { ArtifactRef } from '../../../contract/artifact-ref.js';
 import type { ExportBundle } from '../../../contract/evidence/export-bundle.js';
-import { AUDIT, LOG, MANIFEST, PROOF, RUNS } from '../bag-format.js';
+import { AUDIT, LOG, MANIFEST, policyHashIn, PROOF, RUNS } from '../bag-format.js';
 import { quoteExcerpt, type ExportBagFindings } from './bag-report.js';
 
 const GENERATED_FILES: readonly string[] = [AUDIT, LOG, MANIFEST, PROOF, RUNS].map((name) => `data/${name}`);
 const ARTIFACT = /^data\/artifacts\/([0-9a-f]{64})$/;
-const POLICY = /^data\/policies\/(?:lanes|roles|actions)-([0-9a-f]{64})\.yaml$/;
+const PAYLOAD_FOLDER = 'data/';
 const MACHINES = /^data\/machines\/([0-9a-f]{64})\.json$/;
 
 /** Hashes of the contents of a bag, by kind. */
@@ -27,7 +27,7 @@ export function listContents(files: ReadonlyMap<string, FileRecord>, findings: E
     if (!isPayload(path) || GENERATED_FILES.includes(path)) continue;
     const artifact = ARTIFACT.exec(path)?.[1];
     const machine = MACHINES.exec(path)?.[1];
-    const hash = artifact ?? machine ?? POLICY.exec(path)?.[1];
+    const hash = artifact ?? machine ?? policyHashIn(path.slice(PAYLOAD_FOLDER.length));
     if (hash === undefined) findings.add('bundle.file_unexpected', path, 'a bundle has no such file');
     else if (record.actual?.sha256 !== hash) {
       const rule = artifact === undefined ? 'bundle.policy_differs' : 'bundle.artifact_differs';

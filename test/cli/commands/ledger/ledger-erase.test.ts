@@ -136,7 +136,7 @@ describe('other commands', () => {
     const said = await look('policy', 'simulate');
     expect(said.stdout).toContain('note: 1 run tree only in part');
     const explained = await look('policy', 'explain', '10');
-    expect(explained).toMatchObject({ code: 3, stderr: expect.stringContaining('LEDGER_ERASED') });
+    expect(explained).toMatchObject({ code: 4, stderr: expect.stringContaining('LEDGER_ERASED') });
   });
 
   test('runs are listed and shown as before', async () => {
