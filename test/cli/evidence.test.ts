@@ -39,12 +39,12 @@ describe('a bundle', () => {
   });
 
   test('U-06: shows the state of every run after an entry, like the home directory', async () => {
-    for (const until of ['0', '17', '40', 'last']) {
+    for (const until of ['@0', '@17', '@40', 'last']) {
       const said = await there('replay', 'bundle', '--key', key, '--until', until, '--all', '--json');
       expect(said).toEqual({ ...(await turnpike(folder, ['replay', '--until', until, '--all', '--json'])), log: [] });
       expect(said.code).toBe(0);
     }
-    expect(await there('replay', 'bundle', '--key', key, '--until', '9999')).toMatchObject({ code: 2 });
+    expect(await there('replay', 'bundle', '--key', key, '--until', '@9999')).toMatchObject({ code: 2 });
     expect(await there('replay', 'bundle', '--key', key, '--until', 'x')).toMatchObject({ code: 2 });
   });
 
@@ -99,7 +99,7 @@ describe('a changed bundle', () => {
 
   test.each(CHANGES)('with %s is rejected', async (_what, change) => {
     putLines(change(lines()));
-    for (const command of [['ledger', 'verify'], ['replay'], ['replay', '--until', '3']]) {
+    for (const command of [['ledger', 'verify'], ['replay'], ['replay', '--until', '@3']]) {
       const { code, stdout, stderr } = await there(...command, 'bundle', '--key', key);
       expect([code, stdout]).toEqual([1, '']);
       expect(stderr).toMatch(/^LEDGER_TAMPERED: this is not a complete evidence bundle/);
@@ -160,7 +160,7 @@ describe('a lane that withholds content', () => {
       stdout: expect.stringContaining('not checked: 3 contents'),
     });
     expect(verified.stdout).toMatch(/^by hash alone: /);
-    expect(verified.stdout.match(/^not checked: entry \d+ /gm)).toHaveLength(3);
+    expect(verified.stdout.match(/^not checked: @\d+ /gm)).toHaveLength(3);
     expect(await there('replay', 'withheld')).toMatchObject({
       code: 4,
       stdout: expect.stringContaining('a lane withholds its content'),

@@ -243,7 +243,7 @@ describe('replay', () => {
     const { code, stdout } = await look('replay');
     expect(code).toBe(1);
     const [first, expected, found] = linesOf(stdout);
-    expect(first).toMatch(new RegExp(`^entry ${index} \\(${root} seq \\d+\\): entry.differs$`));
+    expect(first).toMatch(new RegExp(`^@${index} \\(${root}#\\d+\\): entry.differs$`));
     expect(expected).toMatch(/^ {2}expected: .*"outcome":"DENIED"/);
     expect(found).toMatch(/^ {2}found: {4}.*"outcome":"SUCCESS"/);
     expect(Math.max(...linesOf(stdout).map(({ length }) => length))).toBeLessThan(400);
@@ -262,7 +262,7 @@ describe('ledger verify', () => {
     const index = forge('audit_event', 'extension.not_allowed', (text) => text.replaceAll('"deny"', '"allow"'));
     const { code, stdout } = await look('ledger', 'verify');
     expect(code).toBe(1);
-    expect(linesOf(stdout)[0]).toMatch(new RegExp(`^entry ${index} \\(${root} seq \\d+\\): \\S+: `));
+    expect(linesOf(stdout)[0]).toMatch(new RegExp(`^@${index} \\(${root}#\\d+\\): \\S+: `));
     const { problems } = JSON.parse((await look('ledger', 'verify', '--json')).stdout) as { problems: unknown[] };
     expect(problems[0]).toMatchObject({ log_index: index, tree_id: root });
   });

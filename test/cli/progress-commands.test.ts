@@ -87,7 +87,7 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
   'session rebase': session('rebase', 'plain.json'),
   'policy simulate': { call: ['policy', 'simulate'], says: [READING] },
   'policy coverage': { call: ['policy', 'coverage'], says: [READING] },
-  'policy explain': { call: ['policy', 'explain', 'RUN:1'], says: [LISTING] },
+  'policy explain': { call: ['policy', 'explain', 'RUN#1'], says: [LISTING] },
   replay: [
     { call: ['replay'], says: [READING] },
     { call: ['replay', 'RUN'], says: [LISTING] },
@@ -106,7 +106,7 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
     },
   ],
   'ledger checkpoint': { call: ['ledger', 'checkpoint'], says: [/reading the ledger: /] },
-  'ledger prove': { call: ['ledger', 'prove', '0'], says: [READING] },
+  'ledger prove': { call: ['ledger', 'prove', '@0'], says: [READING] },
   'ledger export': [
     { call: ['ledger', 'export', 'OUT'], says: [READING], differs: true },
     { call: ['ledger', 'export', 'OUT', '--entries'], says: [READING], differs: true },

@@ -5,13 +5,13 @@ import type { CliCommand } from '../../src/cli/command.js';
 /** The calls of each command that has a reading form. RUN stands for a run of the home. */
 export const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   runs: [['runs'], ['runs', '--json', '--all'], ['runs', 'RUN']],
-  replay: [['replay'], ['replay', 'RUN'], ['replay', '--until', 'last'], ['replay', '--until', '3', '--all']],
+  replay: [['replay'], ['replay', 'RUN'], ['replay', '--until', 'last'], ['replay', '--until', '@3', '--all']],
   'ledger verify': [
     ['ledger', 'verify'],
     ['ledger', 'verify', '--no-replay', '--json'],
   ],
   'ledger checkpoint': [['ledger', 'checkpoint']],
-  'ledger prove': [['ledger', 'prove', '0']],
+  'ledger prove': [['ledger', 'prove', '@0']],
   'ledger export': [
     ['ledger', 'export', 'OUT'],
     ['ledger', 'export', 'OUT', '--entries'],
@@ -22,7 +22,7 @@ export const CALLS: Readonly<Record<string, readonly (readonly string[])[]>> = {
   ],
   'machines diff': [['machines', 'diff', 'RUN', 'current']],
   'policy simulate': [['policy', 'simulate']],
-  'policy explain': [['policy', 'explain', 'RUN:1']],
+  'policy explain': [['policy', 'explain', 'RUN#1']],
   'policy coverage': [
     ['policy', 'coverage'],
     ['policy', 'coverage', '--json'],

@@ -131,7 +131,7 @@ async function complete(home: string): Promise<void> {
   await turnpike(home, ['ledger', 'export', 'bundle']);
   const last = (await turnpike(home, ['ledger', 'verify', '--json'])).stdout;
   const { entries, archived = 0 } = JSON.parse(last) as { entries: number; archived?: number };
-  await turnpike(home, ['ledger', 'prove', String(archived + entries - 1), '--out', 'proof']);
+  await turnpike(home, ['ledger', 'prove', `@${archived + entries - 1}`, '--out', 'proof']);
   await turnpike(home, ['backup', 'backup', '--with-keys', '--no-replay']);
 }
 
@@ -163,7 +163,7 @@ async function verdictsOf(installation: string, home: string): Promise<ReadonlyM
   const calls = names.map(([name, argv]) =>
     argv.map((word) =>
       word
-        .replace('RUN:DENIED', `${root}:${denied}`)
+        .replace('RUN:DENIED', `${root}#${denied}`)
         .replace('RUN', root)
         .replace('OUT', `out-${name.replaceAll(' ', '-')}`),
     ),

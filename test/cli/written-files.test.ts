@@ -68,7 +68,7 @@ const inExports = (path: string): string => join(folder, '.turnpike/exports', pa
 const WRITINGS: Readonly<Record<string, Writing>> = {
   'ledger export': { run: (path) => run('ledger', 'export', path), replaces: false },
   'ledger export --entries': { run: (path) => run('ledger', 'export', path, '--entries'), replaces: false },
-  'ledger prove --out': { run: (path) => run('ledger', 'prove', '0', '--out', path), replaces: true },
+  'ledger prove --out': { run: (path) => run('ledger', 'prove', '@0', '--out', path), replaces: true },
   'ledger prove --from --out': {
     run: (path) => run('ledger', 'prove', '--from', 'older', '--out', path),
     replaces: true,

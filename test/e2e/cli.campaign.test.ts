@@ -337,7 +337,7 @@ describe('several processes on one home directory', () => {
       db.close();
       expect(await turnpike(['ledger', 'verify'])).toMatchObject({
         status: 1,
-        stdout: expect.stringMatching(/^entry \d+ \(run_\w+ seq \d+\): \S+: /),
+        stdout: expect.stringMatching(/^@\d+ \(run_\w+#\d+\): \S+: /),
       });
       expect(await turnpike(['run', '-'], think())).toMatchObject({
         status: 3,

@@ -17,7 +17,7 @@ beforeAll(async () => {
   await createHome(home);
   const golden = readFileSync(join(ROOT, 'test/fixtures/histories/format-3.db.gz'));
   writeFileSync(join(home, 'ledger.db'), gunzipSync(golden));
-  const { text } = await command('replay', '--until', '0', '--json');
+  const { text } = await command('replay', '--until', '@0', '--json');
   run_id = (JSON.parse(text) as { runs: { run_id: string }[] }).runs[0]?.run_id ?? '';
 });
 
@@ -74,9 +74,9 @@ test('S2-06: `machines diff` takes runs, hashes, files and the current machines;
 });
 
 test('U-06: `replay --until` shows runs and sessions at an entry; a missing entry is wrong usage', async () => {
-  const shown = await command('replay', '--until', '215');
+  const shown = await command('replay', '--until', '@215');
   expect(shown).toMatchObject({ code: 0 });
-  expect(shown.text).toMatch(/^after entry 215 .*: 7 trees, 5 of them ended\n/u);
+  expect(shown.text).toMatch(/^after @215 .*: 7 trees, 5 of them ended\n/u);
   expect(shown.text).toMatch(/ses_\S+ +running +- +ses_\S+ \(implement_task\) +1\n/u);
   expect(shown.text).toMatch(/agent +running +step \d+: running.ready/u);
   const alone = await command('replay', run_id, '--until', '3', '--all', '--json');

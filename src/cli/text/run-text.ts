@@ -4,7 +4,8 @@ import type { AuditEvent } from '../../contract/run/audit-event.js';
 import type { RunRecord } from '../../contract/run/run-record.js';
 import type { RunState } from '../../contract/run/run-state.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
-import type { RunTree, Settlement } from '../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf, type RunTree, type Settlement } from '../../runtime/ledger/ledger-reader.js';
+import { nameInTree } from '../options/entry-name.js';
 import { escapeText, shortenText, table, type TextCell, type Colour, type Paint } from './terminal.js';
 
 /** The number of children that a tree shows per run. Of more, it shows the count per state. */
@@ -141,7 +142,7 @@ function eventRow(event: AuditEvent): readonly TextCell[] {
   const what =
     target === undefined ? '' : `${target.name}${target.operation === undefined ? '' : ` ${target.operation}`}`;
   return [
-    { text: `  ${event.sequence}`, colour: 'dim' },
+    { text: `  ${escapeText(nameInTree(rootRunIdOf(event.run_id), event.sequence))}`, colour: 'dim' },
     { text: timeOf(event.timestamp_utc) },
     { text: event.action_type },
     { text: event.outcome, colour: OUTCOME_COLOURS[event.outcome] },

@@ -2,6 +2,7 @@
 
 import { isTerminal } from '../../contract/run/run-state.js';
 import type { LedgerState, RunSnapshot, SessionSnapshot } from '../../replay/ledger-state.js';
+import { nameInLedger } from '../options/entry-name.js';
 import { countText, escapeText } from './terminal.js';
 
 /** Counts ended runs; lists them only if `all` is true. */
@@ -9,7 +10,9 @@ export function stateText(state: LedgerState, all: boolean): string {
   const { until, through, time, trees, runs, sessions, not_recomputed: lost = [], needs } = state;
   const shownRuns = all ? runs : runs.filter(({ state }) => !isTerminal(state));
   const named =
-    through === until ? `entry ${until}` : `entry ${until}, including the other entries of its input up to ${through}`;
+    through === until
+      ? nameInLedger(until)
+      : `${nameInLedger(until)}, including the other entries of its input up to ${nameInLedger(through)}`;
   const lines = [
     `after ${named}${time === null ? '' : ` (${time})`}: ${countText(trees.begun, 'tree')}, ${trees.ended} of them ended`,
     ...alignColumns(['run', 'kind', 'state', 'at', 'since'], shownRuns.map(runRow)),
@@ -26,7 +29,7 @@ const runRow = ({ run_id, kind, state, reason, step, at, since }: RunSnapshot): 
   kind,
   reason ?? state,
   `${step === null ? '' : `step ${step}: `}${at ?? '-'}`,
-  `entry ${since}`,
+  nameInLedger(since),
 ];
 
 const sessionRow = (session: SessionSnapshot): readonly string[] => [

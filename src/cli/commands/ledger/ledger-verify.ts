@@ -6,6 +6,7 @@ import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archives.js';
 import { commandUsageError } from '../../arguments.js';
 import { KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
 import { exitOneIfTampered } from '../../exit-code.js';
+import { nameBoth, nameInLedger, nameInTree } from '../../options/entry-name.js';
 import { withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
 import { STORE_OPTION } from '../../store/shared-home.js';
@@ -89,7 +90,7 @@ export async function printWithheld(
   stdout: Pick<Io['stdout'], 'write'>,
 ): Promise<void> {
   for (const { tree_id, log_index, needs } of unsupported)
-    await stdout.write(`${escapeText(`not checked: ${tree_id} from entry ${log_index} on: ${needs}`)}\n`);
+    await stdout.write(`${escapeText(`not checked: ${tree_id} from ${nameInLedger(log_index)} on: ${needs}`)}\n`);
   if (contents === 0) return;
   await stdout.write(
     `not checked: ${countText(contents, 'content')}, erased or withheld; ` +
@@ -101,7 +102,7 @@ export async function printWithheld(
 }
 
 const uncheckedLine = ({ log_index, tree_id, seq, kind, withheld, sha256 }: UncheckedContent): string =>
-  `not checked: entry ${log_index} (${tree_id} seq ${seq}): ${kind} ${sha256}: ` +
+  `not checked: ${nameBoth(log_index, tree_id, seq)}: ${kind} ${sha256}: ` +
   (withheld === 'erased' ? 'erased' : 'its lane withholds it');
 
 /** The notice about archived entries, which were not checked. */
@@ -109,6 +110,7 @@ export const archivedNotice = (archived: number): string =>
   `note: entries 0 to ${archived - 1} are archived and were not checked`;
 
 function lineOf({ log_index, tree_id, seq, rule, kind, message }: LedgerProblem): string {
-  const place = tree_id === null ? '' : ` (${tree_id}${seq === null ? '' : ` seq ${seq}`})`;
-  return `${log_index === null ? 'the ledger' : `entry ${log_index}`}${place}: ${rule}: ${kind}: ${message}`;
+  const inTree = tree_id === null ? null : seq === null ? tree_id : nameInTree(tree_id, seq);
+  const inLedger = log_index === null ? 'the ledger' : nameInLedger(log_index);
+  return `${inLedger}${inTree === null ? '' : ` (${inTree})`}: ${rule}: ${kind}: ${message}`;
 }

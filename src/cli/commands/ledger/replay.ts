@@ -10,6 +10,17 @@ import { stateAt } from '../../../replay/state-at.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { exitOneIfTampered } from '../../exit-code.js';
+import {
+  ENTRY_NOTES,
+  findLogIndex,
+  nameBoth,
+  nameInLedger,
+  nameInTree,
+  parseEntryName,
+  type EntryName,
+  type NamedEntries,
+} from '../../options/entry-name.js';
+import { rootRunIdOf } from '../../../runtime/ledger/ledger-reader.js';
 import { isFileName, KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
 import { STORE_POINTS, withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
@@ -33,7 +44,7 @@ export const replayCommand: CliCommand = {
   options: [
     {
       name: 'until',
-      value: 'SEQ',
+      value: 'ENTRY',
       help: 'replay only up to this entry, and show the state of every run and session after it',
     },
     { name: 'all', help: 'with --until: also show the runs that had ended' },
@@ -46,10 +57,11 @@ export const replayCommand: CliCommand = {
   notes: [
     'Needs nothing but the ledger and its artifacts. With RUN_ID, replays the run tree of that run; with FILE, the',
     'output of `ledger export`. Exits 1 at a difference, and 4 if nothing differs but not everything could be',
-    'replayed: content was erased or withheld, this installation cannot evaluate a tree, or there was no input. SEQ is the index of an entry in the log, as',
-    '`ledger verify` prints it; with RUN_ID, a seq of its tree. The entries of one input are committed together: a SEQ',
-    'among them means the last of them. `--until last` shows the present state; with --store-points, run in advance, it',
-    'makes later queries of a long ledger faster. Without --store-points, the command changes nothing.',
+    'replayed: content was erased or withheld, this installation cannot evaluate a tree, or there was no input.',
+    ...ENTRY_NOTES,
+    'With RUN_ID, a number is an entry of its tree. The entries of one input are committed together: an ENTRY among them',
+    'means the last of them. `--until last` shows the present state; with --store-points, run in advance, it makes later',
+    'queries of a long ledger faster. Without --store-points, the command changes nothing.',
   ],
   async run(args, io) {
     const [operand] = args.operands;
@@ -88,25 +100,32 @@ async function replayOrShow(operand: string | undefined, args: CommandArguments,
 
 async function showState(text: string, operand: string | undefined, args: CommandArguments, io: Io): Promise<ExitCode> {
   const isLast = text === 'last';
-  if (!isLast && !/^(?:0|[1-9]\d{0,14})$/u.test(text))
-    throw commandUsageError(replayCommand, '--until takes the index of an entry, from 0, or `last`');
+  const name = isLast ? null : parseEntryName(text);
   const file = operand !== undefined && isFileName(operand) ? operand : null;
   if (isLast && file === null && operand !== undefined)
     throw commandUsageError(replayCommand, '--until last cannot be combined with RUN_ID');
-  const untilIn = async (log: Pick<LedgerStore, 'head'>): Promise<number> =>
-    isLast ? Math.max(0, (await log.head()).size - 1) : Number(text);
+  const untilIn = async (log: NamedEntries & Pick<LedgerStore, 'head'>): Promise<number> =>
+    name === null ? Math.max(0, (await log.head()).size - 1) : findLogIndex(text, log);
   // A bundle has no replay points: it is folded from its first entry.
   const state =
     file === null
-      ? await withLedger(args, io, async ({ store, reader }) => {
-          const until = await untilIn(store);
-          return reader.stateAt(operand === undefined ? { until } : { until, run_id: operand });
-        })
+      ? await withLedger(args, io, async ({ reader }) =>
+          operand === undefined
+            ? reader.stateAt({ until: await untilIn(reader.folded) })
+            : reader.stateAt({ until: seqIn(operand, name), run_id: operand }),
+        )
       : await withEvidenceBundle(file, args, io, async (bundle) =>
           stateAt(bundle, null, { until: await untilIn(bundle) }),
         );
   await io.stdout.write(args.flag('json') ? jsonLine(state) : stateText(state, args.flag('all')));
   return state.not_recomputed === undefined && state.needs === undefined ? 0 : 4;
+}
+
+/** The seq in the tree of a run, which a bare number names, because the run is given. */
+function seqIn(run_id: string, name: EntryName | null): number {
+  if (name?.kind === 'number') return name.number;
+  if (name?.kind === 'tree' && name.tree_id === rootRunIdOf(run_id)) return name.seq;
+  throw commandUsageError(replayCommand, '--until must name an entry of the run tree of RUN_ID');
 }
 
 const HEADLINES: Readonly<Record<Exclude<ReplayVerdict, 'differs'>, (counts: string) => string>> = {
@@ -135,10 +154,10 @@ function textOf(report: ReplayReport): string {
   if (difference === null) return '';
   const { tree_id, seq, rule, log_index, expected, found } = difference;
   if (rule === 'log.cut') return `the log ends at ${found}, and its heads say ${expected}: ${rule}\n`;
-  const place = log_index === null ? `after the last entry` : `entry ${log_index}`;
+  const place = log_index === null ? 'after the last entry' : nameInLedger(log_index);
   const from = firstDifference(expected ?? '', found ?? '');
   return [
-    `${place} (${tree_id} seq ${seq}): ${rule}`,
+    `${place} (${nameInTree(tree_id, seq)}): ${rule}`,
     `  expected: ${excerpt(expected, from)}`,
     `  found:    ${excerpt(found, from)}`,
     `before it: ${counts}, all as recorded`,
@@ -148,7 +167,7 @@ function textOf(report: ReplayReport): string {
 }
 
 const lineOf = ({ tree_id, seq, log_index, entries, ...why }: UnrecomputedTree): string =>
-  `not recomputed: ${entries === 1 ? '1 entry' : `${entries} entries`} of ${tree_id} from entry ${log_index} (seq ${seq}) on: ` +
+  `not recomputed: ${entries === 1 ? '1 entry' : `${entries} entries`} from ${nameBoth(log_index, tree_id, seq)} on: ` +
   `${reasonOf(why)}\n`;
 
 const reasonOf = ({ case_id, withheld, needs }: Pick<UnrecomputedTree, 'case_id' | 'withheld' | 'needs'>): string =>

@@ -3,8 +3,8 @@ import { readDecisionsAt } from '../../../replay/policy/entry-decisions.js';
 import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../../../replay/policy/recorded-decision.js';
 import { explain, type Explanation } from '../../../replay/policy/explain.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
-import { commandUsageError } from '../../arguments.js';
 import type { CliCommand } from '../../command.js';
+import { ENTRY_NOTES, findLogIndex, nameBoth } from '../../options/entry-name.js';
 import { withLedger } from '../../options/folders.js';
 import { escapeText, jsonLine, createPainter, type Paint } from '../../text/terminal.js';
 
@@ -15,18 +15,17 @@ export const policyExplain: CliCommand = {
   name: 'policy explain',
   access: 'read',
   summary: 'Explain a recorded decision: its checks in order, and the smallest policy change that would flip it',
-  operands: { usage: 'SEQ', min: 1, max: 1 },
+  operands: { usage: 'ENTRY', min: 1, max: 1 },
   options: [],
   notes: [
-    'SEQ is the index of an entry as `ledger verify` and `policy simulate` print it, or RUN_TREE:SEQ. If that entry',
-    'records no decision, the command explains the decisions on the same input. Each change is a single edit of the',
-    'policy that the run tree has pinned; the command has evaluated the decision again with it. Needs no lock.',
+    ...ENTRY_NOTES,
+    'If that entry records no decision, the command explains the decisions on the same input. Each change is a single',
+    'edit of the policy that the run tree has pinned; the command has evaluated the decision again with it. Needs no',
+    'lock.',
   ],
   async run(args, io) {
     const [text = ''] = args.operands;
-    const place = /^(?:([^:]+):)?(\d{1,15})$/u.exec(text);
-    if (place === null) throw commandUsageError(policyExplain, 'SEQ must be a number, or RUN_TREE:NUMBER');
-    const decisions = await withLedger(args, io, ({ reader }) => findDecisions(reader, place[1], Number(place[2])));
+    const decisions = await withLedger(args, io, ({ reader }) => findDecisions(reader, text));
     const explained = decisions.map(explain);
     const paint = createPainter(io.colours);
     for (const [i, each] of explained.entries()) {
@@ -38,14 +37,10 @@ export const policyExplain: CliCommand = {
 };
 
 /** @throws RunError RUN_UNKNOWN if the entry does not exist or records no decision */
-async function findDecisions(
-  reader: LedgerReader,
-  tree: string | undefined,
-  number: number,
-): Promise<readonly RecordedDecision[]> {
-  const tree_id = tree ?? (await findTreeAt(reader, number));
-  const isMatch = ({ seq, log_index }: { seq: number; log_index: number }): boolean =>
-    (tree === undefined ? log_index : seq) === number;
+async function findDecisions(reader: LedgerReader, text: string): Promise<readonly RecordedDecision[]> {
+  const log_index = await findLogIndex(text, reader.folded);
+  const tree_id = await findTreeAt(reader, log_index);
+  const isMatch = (entry: { readonly log_index: number }): boolean => entry.log_index === log_index;
   const { found, decisions } = await readDecisionsAt(reader.folded, tree_id ?? '', isMatch);
   if (!found) throw new RunError({ code: 'RUN_UNKNOWN', message: 'this ledger has no such entry' });
   if (decisions.length > 0) return decisions;
@@ -72,7 +67,7 @@ function textOf({ decision, checks, conditions, errors, places, changes }: Expla
   const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
   const rule = said.rule_id === null ? '' : ` by ${escapeText(said.rule_id)}`;
   const lines = [
-    `entry ${log_index} (${escapeText(tree_id)} seq ${seq}): ${paint(said.decision, said.decision === 'allow' ? 'green' : 'yellow')}${rule}`,
+    `${escapeText(nameBoth(log_index, tree_id, seq))}: ${paint(said.decision, said.decision === 'allow' ? 'green' : 'yellow')}${rule}`,
     `  ${escapeText(actor_id)} as ${escapeText(role_id)}${lane_id === null ? '' : ` in lane ${escapeText(lane_id)}`}: ${escapeText(action)} (run ${escapeText(run_id)})`,
     ...checks.map(({ name, verdict, rule_id }) => {
       const [mark, colour] = MARKS[verdict];

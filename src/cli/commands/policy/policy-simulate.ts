@@ -15,6 +15,7 @@ import {
 import { rootRunIdOf } from '../../../runtime/ledger/ledger-reader.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand } from '../../command.js';
+import { nameInLedger } from '../../options/entry-name.js';
 import {
   findContractFolder,
   loadContract,
@@ -154,7 +155,7 @@ const TITLES: readonly TextCell[] = ['', '', 'role', 'lane', 'action', 'was', 'w
 }));
 
 function rowOf({ kind, count, role_id, lane_id, action, was, now, undecidable, first }: FindingGroup): TextCell[] {
-  const places = first.map(({ log_index }) => String(log_index)).join(', ');
+  const places = first.map(({ log_index }) => nameInLedger(log_index)).join(', ');
   const more = count > first.length ? `, and ${count - first.length} more` : '';
   const would = now === null ? (undecidable === null ? '' : `? ${UNDECIDABLE[undecidable]}`) : verdictText(now);
   return [

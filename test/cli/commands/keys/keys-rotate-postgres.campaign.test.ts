@@ -48,7 +48,7 @@ const openService = async (from = url) =>
 async function collect(name: string): Promise<void> {
   expect(await inHome('home', 'ledger', 'export', `bundle-${name}`)).toMatchObject({ code: 0 });
   writeFileSync(at(`checkpoint-${name}`), (await inHome('home', 'ledger', 'checkpoint')).stdout);
-  expect(await inHome('home', 'ledger', 'prove', '0', '--out', `proof-${name}`)).toMatchObject({ code: 0 });
+  expect(await inHome('home', 'ledger', 'prove', '@0', '--out', `proof-${name}`)).toMatchObject({ code: 0 });
 }
 
 describeOnPostgres('keys rotate --signing on PostgreSQL', () => {

@@ -27,7 +27,7 @@ const nameOf = (key: string): string => key.split('+').slice(0, 2).join('+');
 async function collect(name: string): Promise<void> {
   expect((await here('ledger', 'export', `bundle-${name}`)).stderr).toBe('');
   writeFileSync(join(folder, `checkpoint-${name}`), (await here('ledger', 'checkpoint')).stdout);
-  expect((await here('ledger', 'prove', '0', '--out', `proof-${name}`)).code).toBe(0);
+  expect((await here('ledger', 'prove', '@0', '--out', `proof-${name}`)).code).toBe(0);
   for (const file of ['bundle', 'checkpoint', 'proof'])
     copyFileSync(join(folder, `${file}-${name}`), join(away, `${file}-${name}`));
 }

@@ -124,7 +124,7 @@ describe('ledger archive', () => {
       (await look('replay', 'two', '--key', key(), '--until', 'last', '--json')).stdout,
     );
     expect(last[0]?.trees).toEqual({ begun: 2, ended: 2 });
-    expect(await look('replay', 'two', '--key', key(), '--until', '0')).toMatchObject({
+    expect(await look('replay', 'two', '--key', key(), '--until', '@0')).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^LEDGER_ARCHIVED: entry 0 /),
     });
@@ -192,9 +192,9 @@ describe('commands on an archived tree', () => {
     for (const argv of [
       ['runs', tree],
       ['replay', tree],
-      ['replay', '--until', '3'],
-      ['policy', 'explain', '3'],
-      ['ledger', 'prove', '3'],
+      ['replay', '--until', '@3'],
+      ['policy', 'explain', '@3'],
+      ['ledger', 'prove', '@3'],
     ]) {
       expect([argv, await look(...argv)]).toEqual([
         argv,

@@ -135,7 +135,7 @@ describe('other commands', () => {
     await erase('--yes');
     const said = await look('policy', 'simulate');
     expect(said.stdout).toContain('note: 1 run tree only in part');
-    const explained = await look('policy', 'explain', '10');
+    const explained = await look('policy', 'explain', '@10');
     expect(explained).toMatchObject({ code: 4, stderr: expect.stringContaining('LEDGER_ERASED') });
   });
 

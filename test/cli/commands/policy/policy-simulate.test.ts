@@ -98,7 +98,7 @@ describe('policy explain', () => {
 
   test('explains a denial: the rule, the checks before and after it, and the smallest change', async () => {
     const at = await entryUnder('wider');
-    const { code, stdout } = await explained(String(at));
+    const { code, stdout } = await explained(`@${at}`);
     expect(code).toBe(0);
     expect(stdout).toContain('deny by extension.not_allowed');
     expect(stdout).toMatch(/✓ the lane lists the tool\n/);
@@ -111,7 +111,7 @@ describe('policy explain', () => {
 
   test('explains an allow: the changes that would deny it, each evaluated again', async () => {
     const at = await entryUnder('narrower');
-    const { stdout } = await explained(String(at), '--json');
+    const { stdout } = await explained(`@${at}`, '--json');
     const [{ said, changes } = { said: {}, changes: [] }] = jsonLines<{
       said: object;
       changes: readonly { text: string; gives: object }[];
@@ -129,17 +129,17 @@ describe('policy explain', () => {
       (await simulated('--contract', 'narrower', '--json')).stdout,
     );
     if (found === undefined) throw new Error('no finding');
-    const own = await explained(`${found.tree_id}:${found.seq}`);
-    expect(own.stdout).toBe((await explained(String(found.log_index))).stdout);
-    expect((await explained('0')).stdout).toContain('allow by orchestrator.pinned');
-    expect((await explained('99999')).stderr).toContain('RUN_UNKNOWN');
+    const own = await explained(`${found.tree_id}#${found.seq}`);
+    expect(own.stdout).toBe((await explained(`@${found.log_index}`)).stdout);
+    expect((await explained('@0')).stdout).toContain('allow by orchestrator.pinned');
+    expect((await explained('@99999')).stderr).toContain('RUN_UNKNOWN');
     expect((await explained('first')).code).toBe(2);
   });
 
   test('reports that no single change makes an invalid proposal valid', async () => {
     const steps = jsonLines<{ steps: readonly object[] }>((await turnpike(home, ['runs', '--json'])).stdout);
     expect(steps.length).toBeGreaterThan(1);
-    const { stdout } = await explained('0');
+    const { stdout } = await explained('@0');
     expect(stdout).toContain('no single change of the policy would flip this decision');
   });
 });
