@@ -123,7 +123,7 @@ function readFlags(definitions: unknown): Flags {
 }
 const SHOWN_CHARS = 80;
 
-/** @throws LedgerError LEDGER_UNSUPPORTED if the engine is missing, or decides by another version of Cedar's language */
+/** @throws LedgerError LEDGER_UNSUPPORTED if the engine is missing, or is of another version of Cedar's language */
 function checkEngine(definitions: unknown): void {
   const pinned: unknown = isJsonObject(definitions) ? definitions['cedar'] : undefined;
   const language: unknown = isJsonObject(pinned) ? pinned['language'] : undefined;

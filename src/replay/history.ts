@@ -99,7 +99,7 @@ export class History {
     return this.#points.unfoldable;
   }
 
-  /** What to install to fold the trees that this installation cannot evaluate; null if there are none. */
+  /** What to install to fold the trees that this installation cannot evaluate; null if it can evaluate all. */
   get needs(): string | null {
     return this.#needs;
   }

@@ -43,11 +43,12 @@ export interface TruncatedLog {
 }
 
 /**
- * The verdict of a replay. `by_hash_alone`: nothing differs, but some trees could be folded only in part. `nothing`: no input was folded. `ok` is true only for `replayed` (C86).
+ * The verdict of a replay. `by_hash_alone`: nothing differs, but some trees could be folded only in part.
+ * `nothing`: no input was folded. `ok` is true only for `replayed` (C86).
  */
 export type ReplayVerdict = 'replayed' | 'by_hash_alone' | 'nothing' | 'differs';
 
-/** A tree that could be folded only partly: its next content is unavailable, or this installation cannot evaluate it. */
+/** A tree that was folded only partly: its next content is unavailable, or this installation cannot evaluate it. */
 export interface UnrecomputedTree {
   readonly case_id: string | null;
   /** Why its content is unavailable; null if nothing of it is. */

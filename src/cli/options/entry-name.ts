@@ -1,5 +1,5 @@
-// How people name an entry: `@55` is entry 55 of the ledger, `run_…#24` is entry 24 of a run tree. Commands print these forms
-// and take them. A bare number says neither, so it is taken only if both readings mean the same entry.
+// How people name an entry: `@55` is entry 55 of the ledger, `run_…#24` is entry 24 of a run tree. Commands print these
+// forms and accept them. A bare number has neither, so it is accepted only if both readings mean the same entry.
 
 import { RunError, usageError } from '../../errors.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';

@@ -38,7 +38,7 @@ const TRIES_MAX = 12;
 export class ProofTracker {
   readonly phase = signal<ProofPhase>('idle');
   readonly state = signal<ProofState | null>(null);
-  /** What a replay by the program that made the page has found; null while it runs, undefined if there is none. */
+  /** What a replay by the program that made the page has found; null while it runs, undefined without one. */
   readonly replayed = signal<ReplayedInfo | null | undefined>(undefined);
   readonly #prover: Prover | null;
   #source: ProofSource | null = null;

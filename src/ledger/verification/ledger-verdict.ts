@@ -4,8 +4,8 @@ import type { WithheldArtifact } from '../../contract/artifact-ref.js';
 import type { LedgerProblem } from './ledger-problem.js';
 
 /**
- * What could not be checked: content that was erased, or left out of a bundle, of which only the hashes are compared with
- * the entries; and trees that this installation cannot evaluate.
+ * What could not be checked: content that was erased, or left out of a bundle, of which only the hashes are compared
+ * with the entries; and trees that this installation cannot evaluate.
  */
 export interface WithheldSummary {
   readonly contents: number;
@@ -14,8 +14,8 @@ export interface WithheldSummary {
   /** The contents, in log order; at most `UNCHECKED_LISTED_MAX` of them. */
   readonly not_checked: readonly UncheckedContent[];
   /**
-   * Trees that this installation cannot evaluate, in log order; at most `UNCHECKED_LISTED_MAX` of them. Absent if there
-   * are none.
+   * Trees that this installation cannot evaluate, in log order; at most `UNCHECKED_LISTED_MAX` of them. Absent if all
+   * could be evaluated.
    */
   readonly unsupported?: readonly UnsupportedTree[];
 }

@@ -32,8 +32,8 @@ export class DecisionFold {
   /**
    * Folds the tree's next entry. `artifacts` is the content of that entry.
    * @returns the decision that it records, or null
-   * @throws LedgerError LEDGER_TAMPERED for an entry that the machines would not have written; LEDGER_OF_LATER_VERSION or
-   * LEDGER_UNSUPPORTED if this installation cannot evaluate the policy of the tree
+   * @throws LedgerError LEDGER_TAMPERED for an entry that the machines would not have written;
+   * LEDGER_OF_LATER_VERSION or LEDGER_UNSUPPORTED if this installation cannot evaluate the policy of the tree
    */
   take(entry: ReplayEntry, artifacts: readonly Artifact[]): RecordedDecision | null {
     const outcome = this.#fold.apply(entry, artifacts);

@@ -28,7 +28,7 @@ export type EntryReading = Partial<ReadControl> & { readonly bytesMax?: number }
 export interface InspectorSource {
   /** The ledger as a whole: its identity, its range of entries and its newest checkpoint. */
   info(): Promise<LedgerInfo>;
-  /** Replays all entries, once; null for a ledger that is written to, or a changed file, of which nothing is replayed. */
+  /** Replays all entries, once; null for a ledger that is written to, or a changed file, which are not replayed. */
   replayed(): Promise<ReplayedInfo | null>;
   /** The present number of entries. Cheap: called many times a second. */
   size(): Promise<number>;

@@ -106,7 +106,7 @@ class LedgerViewSource implements InspectorSource {
   async info(): Promise<LedgerInfo> {
     const info = await this.#ledger.info();
     if (!this.#ledger.isFinal) return info;
-    // The page asks again until the replay has ended. Its error belongs to whoever awaits `replayed`.
+    // The page asks again until the replay has ended. The caller of `replayed` gets its error.
     this.replayed().catch(() => undefined);
     return { ...info, replayed: this.#found };
   }

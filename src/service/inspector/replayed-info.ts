@@ -1,4 +1,4 @@
-// What a replay of a file has found, for the page: a proof over hashes says nothing about decisions that nobody repeated.
+// What a replay of a file has found, for the page: a proof over hashes does not repeat any decision.
 
 import type { ReplayedInfo } from '../../contract/inspection/inspection.js';
 import type { ReplayReport, UnrecomputedTree } from '../../replay/replay.js';

@@ -74,8 +74,8 @@ async function inspectBundle(file: string, args: CommandArguments, io: Io): Prom
 }
 
 /**
- * Says what was not checked, as the page does. A person who looked at a served page may have stopped before the replay
- * ended: then nothing is said.
+ * Reports what was not checked, as the page does. A person who looked at a served page may have stopped before the
+ * replay ended: then there is no report.
  */
 async function reportReplayed(source: InspectorSource, isWritten: boolean, io: Io): Promise<ExitCode> {
   const { replayed } = isWritten ? { replayed: await source.replayed() } : await source.info();
