@@ -64,7 +64,7 @@ export class CoverageCounter {
   }
 }
 
-/** One line: calls seen, gated, outcomes known, gaps. */
+/** One line: calls seen, gated, outcomes known, gaps. Only the client reports a gap: a call that it hides is not seen. */
 export function coverageText({ gated, allowed, denied, approvals, ...of }: CallCoverage): string {
   const { reported, unknown, open, ungated } = of;
   const gaps = ungated + unknown;
@@ -72,6 +72,6 @@ export function coverageText({ gated, allowed, denied, approvals, ...of }: CallC
     `${gated + ungated} calls seen`,
     `${gated} gated (${allowed} allowed, ${denied} denied, ${approvals} for approval)`,
     `${reported} outcomes reported, ${open} open`,
-    gaps === 0 ? 'no gaps' : `gaps: ${ungated} not gated, ${unknown} with an unknown outcome`,
+    gaps === 0 ? 'no gaps reported' : `gaps: ${ungated} not gated, ${unknown} with an unknown outcome`,
   ].join(' · ');
 }

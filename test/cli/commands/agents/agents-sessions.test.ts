@@ -43,7 +43,7 @@ describe('0064: turnpike agents sessions', () => {
       lines: [
         'claude-code 2.1.330  session session-1  running',
         expect.stringMatching(/^ {2}run_[0-9a-f]{32}\.1$/),
-        '  2 calls seen · 2 gated (1 allowed, 1 denied, 0 for approval) · 0 outcomes reported, 1 open · no gaps',
+        '  2 calls seen · 2 gated (1 allowed, 1 denied, 0 for approval) · 0 outcomes reported, 1 open · no gaps reported',
         '',
       ],
     });
