@@ -109,10 +109,16 @@ export class SharedCopy {
     this.#overtaken.add(tree_id);
   }
 
-  /** Takes back what was decided from this seq on if the store has another entry there. */
+  /**
+   * Compares a stored entry with the one that was decided in its place. The same one is committed, whatever the answer to
+   * its commit will be. If it is another one, what was decided from there on is taken back.
+   */
   #compare({ tree_id, seq, leaf_hash }: Pick<TreeEntry, 'tree_id' | 'seq' | 'leaf_hash'>): void {
-    const decided = this.#trees.get(tree_id)?.uncommitted.find((entry) => entry.seq === seq);
-    if (decided !== undefined && decided.leaf_hash !== leaf_hash) this.takeBack(tree_id, seq);
+    const tree = this.#trees.get(tree_id);
+    const decided = tree?.uncommitted.find((entry) => entry.seq === seq);
+    if (tree === undefined || decided === undefined) return;
+    if (decided.leaf_hash === leaf_hash) tree.uncommitted = tree.uncommitted.filter((entry) => entry !== decided);
+    else this.takeBack(tree_id, seq);
   }
 
   #afterReading(read: () => Promise<void>): Promise<void> {
@@ -150,7 +156,9 @@ export class SharedCopy {
   }
 
   async #readTree(tree_id: string, length: number): Promise<void> {
-    const from = this.#trees.get(tree_id)?.next ?? 0;
+    const tree = this.#trees.get(tree_id);
+    // What is not known to be committed is compared first.
+    const from = Math.min(tree?.next ?? 0, tree?.uncommitted[0]?.seq ?? Infinity);
     if (from >= length) return;
     for await (const stored of this.#store.tree(tree_id, from)) {
       if (stored.seq >= length) break;
