@@ -170,6 +170,11 @@ export class SharedCopy {
     this.#compare(stored);
     const known = this.#trees.get(stored.tree_id);
     if (known !== undefined && stored.seq < known.next) return;
+    // The log has passed the entries before this one: the tree is read on from where the copy has it.
+    if (known !== undefined && stored.seq > known.next) {
+      this.#overtaken.add(stored.tree_id);
+      return;
+    }
     const applied = this.book.needs(stored) ? this.book.apply(readEntry(stored)) : null;
     // A tree that no counter has anything of can be read again from its beginning.
     if (known !== undefined) known.next = stored.seq + 1;

@@ -68,6 +68,13 @@ describe('short histories of workers that fail', () => {
     }
   });
 
+  test('V3: what another worker has written of a tree is counted once, wherever the log was read up to', async () => {
+    for (const seed of [400_069, 400_371]) {
+      const report = await simulateCluster({ ...SHORT, seed, workers: 2 + (seed % 2), hasCounters: true });
+      expect([seed, report.violations, report.differences]).toEqual([seed, [], []]);
+    }
+  });
+
   test('Q6: a worker that releases what another one has made measures the usage again', async () => {
     expect((await simulateCluster({ ...SHORT, seed: 1_528, hasQuota: true })).violations).toEqual([]);
   });
