@@ -102,7 +102,7 @@ describe('ledger prove and check-proof', () => {
   });
 
   test('reject a proof with a changed line, or of another key', async () => {
-    await prove('3');
+    await prove('@3');
     const text = readFileSync(at('proof'), 'utf8');
     for (let index = 0; index < text.length; index += 7) {
       const other = text[index] === 'A' ? 'B' : 'A';
@@ -164,7 +164,7 @@ describe('ledger prove and check-proof', () => {
     expect(await check('--from', 'kept')).toMatchObject({ code: 1 });
     expect(await check('--from', 'nothing')).toMatchObject({ code: 2 });
     put(folder, 'kept', kept);
-    expect(await prove('3')).toMatchObject({ code: 0 });
+    expect(await prove('@3')).toMatchObject({ code: 0 });
     expect((await check('--from', 'kept')).stdout).toContain('the proof of an entry begins at no checkpoint');
   });
 
