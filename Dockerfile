@@ -5,9 +5,9 @@
 #
 # docs/operating.md says how to run it.
 
-# The first needs a shell, npm and a compiler, for the SQLite binding. The second needs nothing but Node.
-ARG BUILD_BASE=node:20-bookworm
-ARG BASE=node:20-bookworm-slim
+# The first needs a shell and npm: the SQLite binding is prebuilt in its package. The second needs nothing but Node.
+ARG BUILD_BASE=node:24-bookworm-slim
+ARG BASE=node:24-bookworm-slim
 
 FROM ${BUILD_BASE} AS build
 WORKDIR /opt/turnpike
@@ -16,10 +16,10 @@ ARG PACKAGES=pg@8
 COPY turnpike-*.tgz ./
 RUN npm install --omit=dev --no-audit --no-fund ./turnpike-*.tgz ${PACKAGES} \
   && cd node_modules/better-sqlite3 \
-  && mv build/Release/better_sqlite3.node . \
-  && rm -rf build deps src \
-  && mkdir -p build/Release /state \
-  && mv better_sqlite3.node build/Release
+  && mv prebuilds/linux-$(node -p process.arch).node . \
+  && rm -rf prebuilds/* deps src \
+  && mv linux-*.node prebuilds \
+  && mkdir /state
 
 FROM ${BASE}
 ARG VERSION=unknown

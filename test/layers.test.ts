@@ -67,7 +67,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/service/mcp/',
     'src/service/http/',
   ],
-  'better-sqlite3': ['src/adapters/sqlite/', 'src/adapters/records/sqlite-backend.ts'],
+  'better-sqlite3': ['src/adapters/sqlite/sqlite-binding.ts'],
   kysely: ['src/adapters/records/'],
   '@cedar-policy/cedar-wasm': ['src/policy/conditions/cedar.ts'],
   pg: ['src/adapters/postgres/', 'src/adapters/records/postgres-backend.ts'],

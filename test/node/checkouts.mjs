@@ -1,27 +1,24 @@
 // Versions of Node from the registry of packages, in build/node, where a later run finds them. Each version gets a copy
-// of this checkout, in which only the SQLite binding is its own, compiled with the headers that came with it.
+// of this checkout, in which only the SQLite binding is its own: the one that npm chooses for it.
 
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url)).slice(0, -1);
 export const FOLDER = join(ROOT, 'build/node');
-/** A version cannot be had here, or its binding cannot be compiled. */
+/** A version cannot be had here, or its binding cannot be installed. */
 export class UnavailableError extends Error {}
 
-const BINDING = 'better-sqlite3';
-/**
- * The headers with which the binding is compiled, where not those of the version itself. Since 24.19, `ObjectWrap` of
- * the headers aborts a process whose garbage collector finds an object of the binding while no context is entered.
- * Bindings that were compiled before are not affected.
- */
-const HEADERS = { 24: '24.18.1' };
+export const BINDING = 'better-sqlite3';
 /** The package that contains Node for this platform, with its headers. */
 const PACKAGE = `node-${process.platform}-${process.arch}`;
+/** The line of npm that comes with a line of Node. */
+const NPM_OF = { 20: '10', 22: '10', 24: '11' };
 /** Of a checkout, this is made, or too large to copy. */
 const LEFT_OUT = ['.git', 'build', 'coverage', 'node_modules'];
+const HOW = ['--no-audit', '--no-fund', '--loglevel=error'];
 
 /** The program of a version: this one where it is of that version. */
 export function nodeOf(version) {
@@ -30,21 +27,30 @@ export function nodeOf(version) {
 }
 
 /** The program of the package of a version, which is fetched if it is not there yet. */
-function packagedNode(version) {
-  const folder = join(FOLDER, version);
-  const found = join(folder, 'node_modules', PACKAGE, 'bin/node');
+export const packagedNode = (version) => join(fetched(PACKAGE, version), 'bin/node');
+
+/** The file that starts the npm that comes with a version of Node. */
+export const npmOf = (version) => join(fetched('npm', NPM_OF[version.split('.')[0]]), 'bin/npm-cli.js');
+
+function fetched(name, version) {
+  const folder = join(FOLDER, name === PACKAGE ? version : `${name}-${version}`);
+  const found = join(folder, 'node_modules', name);
   if (!existsSync(found)) {
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
-    const how = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-    run('npm', ['install', ...how, `${PACKAGE}@${version}`], { cwd: folder });
+    makePackage(folder);
+    run('npm', ['install', '--ignore-scripts', ...HOW, `${name}@${version}`], { cwd: folder });
   }
   return found;
 }
 
+/** Makes a folder with the package of an unnamed user. */
+export function makePackage(folder) {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+}
+
 /** A copy of this checkout whose binding is that of the version; this one where it is. */
 export function checkoutFor(version, node) {
-  if (node === process.execPath) return ROOT.slice(0, -1);
+  if (node === process.execPath) return ROOT;
   const checkout = join(FOLDER, version, 'checkout');
   rmSync(checkout, { recursive: true, force: true });
   mkdirSync(checkout);
@@ -53,32 +59,31 @@ export function checkoutFor(version, node) {
   }
   // Links to the same files: tests write none of them.
   run('cp', ['-al', join(ROOT, 'node_modules'), join(checkout, 'node_modules')], {});
-  const at = join('node_modules', BINDING);
-  rmSync(join(checkout, at), { recursive: true });
-  cpSync(join(ROOT, at), join(checkout, at), { recursive: true });
-  const file = join(checkout, at, 'build/Release/better_sqlite3.node');
-  const { version: of } = JSON.parse(readFileSync(join(checkout, at, 'package.json'), 'utf8'));
-  const compiled = join(FOLDER, version, `${BINDING}-${of}.node`);
-  if (!existsSync(compiled)) {
-    const headers = {
-      npm_config_build_from_source: 'true',
-      npm_config_nodedir: dirname(dirname(headersOf(version, node))),
-    };
-    run('npm', ['rebuild', BINDING], { cwd: checkout, env: { ...environmentOf(node), ...headers } });
-    cpSync(file, compiled);
-  }
-  cpSync(compiled, file);
+  const at = join(checkout, 'node_modules', BINDING);
+  rmSync(at, { recursive: true });
+  cpSync(bindingFor(version, node), at, { recursive: true });
   return checkout;
 }
 
-/** The program next to whose folder the headers are. */
-function headersOf(version, node) {
-  return HEADERS[version] === undefined ? node : packagedNode(HEADERS[version]);
+/** The folder of the binding that npm chooses for a version: one for each range of package.json. */
+function bindingFor(version, node) {
+  const range = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).dependencies[BINDING];
+  const folder = join(FOLDER, version, `binding-${range.replaceAll(/[^\w.]+/g, '-')}`);
+  const found = join(folder, 'node_modules', BINDING);
+  if (!existsSync(found)) {
+    makePackage(folder);
+    run(node, [npmOf(version), 'install', ...HOW, `${BINDING}@${range}`], { cwd: folder, env: environmentOf(node) });
+  }
+  return found;
 }
 
-/** Children that are started as `node` or `npm` are of the same version. */
+/**
+ * Children that are started as `node` or `npm` are of the same version; what is compiled, is compiled with the headers
+ * that came with it.
+ */
 export function environmentOf(node) {
-  return { ...process.env, PATH: `${dirname(node)}:${process.env.PATH}` };
+  const folder = dirname(node);
+  return { ...process.env, PATH: `${folder}:${process.env.PATH}`, npm_config_nodedir: dirname(folder) };
 }
 
 export function run(command, args, options) {

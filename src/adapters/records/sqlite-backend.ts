@@ -2,14 +2,13 @@
 
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
-import Database from 'better-sqlite3';
 import type { CompiledQuery } from 'kysely';
 import { RecordsError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
 import { NotAFile, refuseSpecialFile } from '../files/open-file.js';
 import type { SqlBackend, SqlOutcome } from './sql-backend.js';
 import { runSteps, type SqlResult, type SqlSteps } from './sql-kysely.js';
-import type { SqliteConnection, SqliteStatement } from '../sqlite/sqlite-database.js';
+import { connectSqlite, type SqliteConnection, type SqliteStatement } from '../sqlite/sqlite-binding.js';
 import { APPLICATION_ID } from '../sqlite/sqlite-schema.js';
 import { createLruMap } from '../system/lru-map.js';
 
@@ -22,7 +21,7 @@ const STATEMENTS_MAX = 256;
 const NOT_COMMITTED = /^SQLITE_(?:BUSY|CONSTRAINT)/;
 
 interface OpenConnection {
-  readonly db: Database.Database;
+  readonly db: SqliteConnection;
   readonly execute: (query: CompiledQuery) => SqlResult;
 }
 
@@ -103,7 +102,7 @@ export class SqliteBackend implements SqlBackend {
     if (this.#closed) throw unreachableError('the database was closed');
     refuseSpecial(this.#file);
     if (this.#create && !existsSync(this.#file)) closeSync(openSync(this.#file, 'a', 0o600));
-    const db = new Database(this.#file, { fileMustExist: true, timeout: BUSY_MS });
+    const db = connectSqlite(this.#file, { fileMustExist: true, timeout: BUSY_MS });
     try {
       configure(db, this.#file);
     } catch (error) {
@@ -134,7 +133,7 @@ function refuseSpecial(file: string): void {
   }
 }
 
-function configure(db: Database.Database, file: string): void {
+function configure(db: SqliteConnection, file: string): void {
   db.pragma('trusted_schema = OFF');
   if (db.pragma('application_id', { simple: true }) === APPLICATION_ID) {
     throw unreachableError(`${file} is a ledger: keep records in another file`);

@@ -14,7 +14,7 @@ import { createSqliteExecutor } from './sqlite-backend.js';
 import { SqlStatements } from './sql-statements.js';
 import { tablesOf } from './sql-table.js';
 import { missingTables } from './sql-open-tables.js';
-import type { SqliteConnection } from '../sqlite/sqlite-database.js';
+import type { SqliteConnection } from '../sqlite/sqlite-binding.js';
 
 /** The part of the ledger's writer that records use. */
 export interface RecordTransaction {

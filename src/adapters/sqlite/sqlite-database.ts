@@ -3,7 +3,6 @@
 
 import { accessSync, closeSync, constants, existsSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import Database from 'better-sqlite3';
 import { LedgerError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
 import { NotAFile, refuseSpecialFile } from '../files/open-file.js';
@@ -18,6 +17,7 @@ import {
 } from './sqlite-schema.js';
 import { tamperedError } from '../ledger/store-errors.js';
 import { fsyncDirectorySync } from '../files/fsync-directory.js';
+import { connectSqlite, type SqliteConnection } from './sqlite-binding.js';
 import { openUntouched, type UntouchedFile } from './untouched-file.js';
 
 /** How long a statement waits for another process, in ms. Only a foreign program can hold the lock. */
@@ -32,9 +32,6 @@ const PROBE_BYTES = 128 * 1_024;
 
 /** Includes SQLITE_ERROR: our statements never change, so if one is wrong, the table was changed. */
 const TAMPERED = /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/;
-
-export type SqliteConnection = Database.Database;
-export type SqliteStatement = Database.Statement;
 
 /**
  * Opens an existing ledger file.
@@ -99,7 +96,7 @@ function connect(file: string, readonly: boolean, check: (db: SqliteConnection) 
   let db: SqliteConnection | null = null;
   try {
     refuseSpecialFile(file);
-    db = new Database(file, { readonly, fileMustExist: true, timeout: BUSY_MS });
+    db = connectSqlite(file, { readonly, fileMustExist: true, timeout: BUSY_MS });
     configure(db, readonly);
     check(db);
     return db;
@@ -119,7 +116,7 @@ export function createDatabase(file: string): void {
     rmSync(draft, { force: true });
     // Created here with its mode: SQLite gives its WAL and shared-memory files the same mode.
     closeSync(openSync(draft, 'wx', 0o600));
-    const db = new Database(draft);
+    const db = connectSqlite(draft);
     try {
       db.pragma(`page_size = ${PAGE_BYTES}`);
       db.pragma('synchronous = FULL');
@@ -237,7 +234,7 @@ export const setRotatedFormat = (db: SqliteConnection): void => void db.pragma(`
 function checkSchema(db: SqliteConnection, file: string): void {
   // One transaction for both reads: a writer may be upgrading an older ledger at this moment.
   const found = db.transaction(() => ({ format: formatOf(db), schema: schemaOf(db) }))();
-  const model = new Database(':memory:');
+  const model = connectSqlite(':memory:');
   try {
     model.exec(schemaSteps(0, found.format));
     if (found.schema === schemaOf(model)) return;

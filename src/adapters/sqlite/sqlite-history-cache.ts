@@ -2,11 +2,11 @@
 // and the writer does not wait for readers. A reader that cannot write this file caches in memory.
 
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
-import Database from 'better-sqlite3';
 import { LedgerError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
 import { refuseSpecialFile } from '../files/open-file.js';
 import type { EndedRuns, HistoryCache, ReplayPoint, HistorySnapshot } from '../../ports/ledger/history-cache.js';
+import { connectSqlite, type SqliteConnection } from './sqlite-binding.js';
 
 /** "TPHC". */
 const APPLICATION_ID = 0x54504843;
@@ -40,7 +40,7 @@ PRAGMA user_version = ${FORMAT};
 export const IN_MEMORY = ':memory:';
 
 /** @throws if the file is not a history cache of this format */
-export function checkFormat(db: Database.Database): void {
+export function checkFormat(db: SqliteConnection): void {
   const [application, format] = ['application_id', 'user_version'].map((name) => db.pragma(name, { simple: true }));
   if (application !== APPLICATION_ID || format !== FORMAT) throw new Error('another file');
 }
@@ -52,7 +52,7 @@ export const sqliteHistoryCache = (file: string, busy_ms = BUSY_MS): HistoryCach
 class SqliteHistoryCache implements HistoryCache {
   readonly #file: string;
   readonly #busy_ms: number;
-  #db: Database.Database | null = null;
+  #db: SqliteConnection | null = null;
   /** Value of the wipe counter when a point was last read: `save` rejects points folded from a state wiped since. */
   #wipes = -1;
 
@@ -147,14 +147,14 @@ class SqliteHistoryCache implements HistoryCache {
     return Promise.resolve();
   }
 
-  #open(): Database.Database {
+  #open(): SqliteConnection {
     const db = openCache(this.#file, this.#busy_ms);
     if (this.#wipes < 0) this.#wipes = wipesOf(db);
     return db;
   }
 
   /** A failure of the file loses cached data and nothing else. */
-  #try<T>(work: (db: Database.Database) => T, fallback: T): Promise<T> {
+  #try<T>(work: (db: SqliteConnection) => T, fallback: T): Promise<T> {
     try {
       this.#db ??= this.#open();
       return Promise.resolve(work(this.#db));
@@ -168,9 +168,9 @@ class SqliteHistoryCache implements HistoryCache {
   }
 }
 
-const wipesOf = (db: Database.Database): number => Number(db.prepare('SELECT no FROM wipes').pluck().get());
+const wipesOf = (db: SqliteConnection): number => Number(db.prepare('SELECT no FROM wipes').pluck().get());
 
-function openCache(file: string, busy_ms: number): Database.Database {
+function openCache(file: string, busy_ms: number): SqliteConnection {
   if (file === IN_MEMORY) return openInMemory();
   try {
     return openFile(file, busy_ms);
@@ -190,11 +190,11 @@ function removeFiles(file: string): void {
 }
 
 /** @throws if the file cannot be used */
-function openFile(file: string, busy_ms: number): Database.Database {
+function openFile(file: string, busy_ms: number): SqliteConnection {
   refuseSpecialFile(file);
   // Created here with its mode: SQLite gives its WAL and shared-memory files the same mode.
   closeSync(openSync(file, 'a', 0o600));
-  const db = new Database(file, { timeout: busy_ms });
+  const db = connectSqlite(file, { timeout: busy_ms });
   try {
     const application = db.pragma('application_id', { simple: true });
     if (application !== 0) checkFormat(db);
@@ -209,8 +209,8 @@ function openFile(file: string, busy_ms: number): Database.Database {
   }
 }
 
-function openInMemory(): Database.Database {
-  const db = new Database(IN_MEMORY);
+function openInMemory(): SqliteConnection {
+  const db = connectSqlite(IN_MEMORY);
   db.exec(TABLES);
   return db;
 }

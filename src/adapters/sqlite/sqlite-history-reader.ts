@@ -1,8 +1,8 @@
 // The history cache for a reader that changes nothing: it uses the replay points that a writer has stored in the file,
 // and stores its own in memory.
 
-import type Database from 'better-sqlite3';
 import type { EndedRuns, HistoryCache, HistorySnapshot, ReplayPoint } from '../../ports/ledger/history-cache.js';
+import type { SqliteConnection } from './sqlite-binding.js';
 import { checkFormat, IN_MEMORY, sqliteHistoryCache } from './sqlite-history-cache.js';
 import { openUntouched, type UntouchedFile } from './untouched-file.js';
 import { InvariantError } from '../../errors.js';
@@ -95,7 +95,7 @@ class HistoryReader implements HistoryCache {
   }
 }
 
-function configure(db: Database.Database): void {
+function configure(db: SqliteConnection): void {
   db.pragma('trusted_schema = OFF');
   db.pragma('query_only = ON');
   checkFormat(db);

@@ -2,7 +2,7 @@
 // neighbouring rows of an index are written together. It is written slice by slice, so that no commit waits long. A
 // stretch counts as indexed only when all of it is written; until then its rows are found in the tail.
 
-import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import type { IndexPosition, SqliteTail, TailStretch } from './sqlite-tail.js';
 
 /** Rows sorted together. More means fewer pages written twice, but more memory and longer scans of the tail. */

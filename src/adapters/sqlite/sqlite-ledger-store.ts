@@ -34,6 +34,7 @@ import type { EndedTree, RunRecordTable } from '../../ports/ledger/run-records.j
 import type { SqliteArchives } from './content/sqlite-archives.js';
 import { sqliteCaseKeyTable } from './content/sqlite-case-key-table.js';
 import { vacuum, removeArchived, sweepContents } from './content/sqlite-remove-archived.js';
+import type { SqliteConnection } from './sqlite-binding.js';
 import type { BlockContent } from './sqlite-blocks.js';
 import {
   asLedgerError,
@@ -42,7 +43,6 @@ import {
   isRotatedFormat,
   setRotatedFormat,
   truncateWal,
-  type SqliteConnection,
 } from './sqlite-database.js';
 import { SqliteLedgerRecords } from '../records/sqlite-ledger-records.js';
 import { CaseKeys } from '../keys/case-keys.js';

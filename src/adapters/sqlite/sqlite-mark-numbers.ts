@@ -11,7 +11,7 @@
 //       queried in the database each time.
 //   N3. When the tail loads rows of other writers, or drops its own, the whole cache is cleared.
 
-import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import type { MarkIndexKey } from './sqlite-marks.js';
 import type { SqliteTail } from './sqlite-tail.js';
 

@@ -13,7 +13,7 @@ import type {
 import { checkProposalId } from '../ledger/check-batch.js';
 import { hashesIn, type SqliteArchives } from './content/sqlite-archives.js';
 import { entriesOf, type BlockContent, type BlockRow } from './sqlite-blocks.js';
-import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { ENDED_MARK, inputKey, markIn, proposalKey, readMarks } from './sqlite-marks.js';
 import type { SqliteTail } from './sqlite-tail.js';

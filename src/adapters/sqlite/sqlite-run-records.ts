@@ -3,7 +3,7 @@
 // opened for reading only, has no records.
 
 import type { EndedTree, RecordBatch, RecordedTree } from '../../ports/ledger/run-records.js';
-import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import { readMarks } from './sqlite-marks.js';
 import type { QueryPage } from './sqlite-reader.js';
 

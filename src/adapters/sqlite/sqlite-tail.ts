@@ -2,7 +2,7 @@
 // commits; every other connection scans the rows that are new since its last read. So a commit writes to no index, and
 // the index tables follow in large, ordered steps (sqlite-indexer.ts).
 
-import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import { keysOf, readMarks, type MarkIndexKey } from './sqlite-marks.js';
 import { tamperedError } from '../ledger/store-errors.js';
 

@@ -5,7 +5,7 @@
 import { parseOwnJson } from '../../contract/json/own-json.js';
 import { isJsonObject } from '../../contract/json.js';
 import type { OpenTree, TreeAppend, TreeSummary } from '../../ports/ledger/ledger-store.js';
-import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import type { QueryPage, SqliteReader } from './sqlite-reader.js';
 
 const PAGE_TREES = 256;

@@ -28,7 +28,8 @@ import { integrateBatch, type IntegratedBatch } from '../ledger/integrate-batch.
 import type { SqliteArtifacts } from './content/sqlite-artifacts.js';
 import { BlockText, blocksOf, type Block } from './sqlite-blocks.js';
 import { SqliteIndexer, STRETCH_ROWS } from './sqlite-indexer.js';
-import { upgradeSchema, type SqliteConnection, type SqliteStatement } from './sqlite-database.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
+import { upgradeSchema } from './sqlite-database.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { batchMarksOf, marksText, findNewMarks, type MarkIndexKey, type BatchMarks } from './sqlite-marks.js';
 import type { SqliteReader } from './sqlite-reader.js';

@@ -22,9 +22,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import Database from 'better-sqlite3';
 import { LedgerError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
+import { connectSqlite, type SqliteConnection } from './sqlite-binding.js';
 
 /** Limit of a copy: the database with its WAL. */
 export const COPY_BYTES_MAX = 4 * 1_024 ** 3;
@@ -40,7 +40,7 @@ export interface UntouchedOptions {
 }
 
 export interface UntouchedFile {
-  readonly db: Database.Database;
+  readonly db: SqliteConnection;
   /** False once another process has changed the file, so that it must be opened again. */
   readonly isCurrent: () => boolean;
 }
@@ -53,7 +53,7 @@ export interface UntouchedFile {
  */
 export function openUntouched(
   file: string,
-  configure: (db: Database.Database) => void,
+  configure: (db: SqliteConnection) => void,
   { lockOf = file, copyBytesMax = COPY_BYTES_MAX }: UntouchedOptions = {},
 ): UntouchedFile {
   for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
@@ -71,10 +71,10 @@ export function openUntouched(
 /** @returns null if the file changed while it was opened, so that an error means nothing */
 function open(
   file: string,
-  configure: (db: Database.Database) => void,
+  configure: (db: SqliteConnection) => void,
   copyBytesMax: number,
   isCurrent: () => boolean,
-): Database.Database | null {
+): SqliteConnection | null {
   try {
     return hasWal(file) ? openCopy(file, configure, copyBytesMax) : openImmutable(file, configure, copyBytesMax);
   } catch (error) {
@@ -83,8 +83,8 @@ function open(
   }
 }
 
-function connect(path: string, configure: (db: Database.Database) => void): Database.Database {
-  const db = new Database(path, { readonly: true, fileMustExist: true, timeout: BUSY_MS });
+function connect(path: string, configure: (db: SqliteConnection) => void): SqliteConnection {
+  const db = connectSqlite(path, { readonly: true, fileMustExist: true, timeout: BUSY_MS });
   try {
     configure(db);
     return db;
@@ -101,7 +101,7 @@ const BUSY_MS = 2_000;
 function isWriterActive(lockOf: string): boolean {
   const lock = `${lockOf}.lock`;
   if (!existsSync(lock)) return false;
-  const db = new Database(lock, { readonly: true, fileMustExist: true, timeout: 0 });
+  const db = connectSqlite(lock, { readonly: true, fileMustExist: true, timeout: 0 });
   try {
     db.prepare('SELECT 1 FROM sqlite_schema').get();
     return false;
@@ -129,12 +129,12 @@ const hasWal = (file: string): boolean => (statSync(`${file}-wal`, { throwIfNoEn
  */
 function openImmutable(
   file: string,
-  configure: (db: Database.Database) => void,
+  configure: (db: SqliteConnection) => void,
   copyBytesMax: number,
-): Database.Database {
-  let db: Database.Database;
+): SqliteConnection {
+  let db: SqliteConnection;
   try {
-    db = new Database(`${pathToFileURL(file).href}?mode=ro&immutable=1`, { readonly: true, timeout: BUSY_MS });
+    db = connectSqlite(`${pathToFileURL(file).href}?mode=ro&immutable=1`, { readonly: true, timeout: BUSY_MS });
   } catch (error) {
     if (errorCode(error) !== 'SQLITE_CANTOPEN') throw error;
     return openCopy(file, configure, copyBytesMax);
@@ -152,7 +152,7 @@ function openImmutable(
  * Opens a copy and removes it at once: the open connection keeps its content, and nothing is left behind, however the
  * process ends.
  */
-function openCopy(file: string, configure: (db: Database.Database) => void, bytesMax: number): Database.Database {
+function openCopy(file: string, configure: (db: SqliteConnection) => void, bytesMax: number): SqliteConnection {
   const parts = ['', '-wal'].filter((end) => existsSync(`${file}${end}`));
   const bytes = parts.reduce((sum, end) => sum + statSync(`${file}${end}`).size, 0);
   if (bytes > bytesMax) {
@@ -179,7 +179,7 @@ function openCopy(file: string, configure: (db: Database.Database) => void, byte
 
 /** Moves the commits of the WAL into the file, which then needs no WAL. */
 function recover(copy: string): void {
-  const db = new Database(copy, { fileMustExist: true });
+  const db = connectSqlite(copy, { fileMustExist: true });
   try {
     db.pragma('trusted_schema = OFF');
     db.pragma('synchronous = OFF');

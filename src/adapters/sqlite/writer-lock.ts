@@ -1,9 +1,9 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { LedgerError } from '../../errors.js';
 import { errorCode } from '../system/error-code.js';
 import { refuseSpecialFile } from '../files/open-file.js';
+import { connectSqlite } from './sqlite-binding.js';
 import { asLedgerError } from './sqlite-database.js';
 
 /** The exclusive right to write a ledger or file, or to use a folder, until released or the process ends. */
@@ -58,7 +58,7 @@ function lockWithin(file: string, timeout: number, message: string): WriterLock 
   } catch (cause) {
     throw asLedgerError(cause, `the lock ${path} cannot be taken`);
   }
-  const lock = new Database(path, { timeout });
+  const lock = connectSqlite(path, { timeout });
   try {
     lock.exec('BEGIN EXCLUSIVE');
     return { release: () => lock.close() };

@@ -2,7 +2,8 @@
 
 import { rmSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { openDatabase, type SqliteConnection } from '../../../src/adapters/sqlite/sqlite-database.js';
+import type { SqliteConnection } from '../../../src/adapters/sqlite/sqlite-binding.js';
+import { openDatabase } from '../../../src/adapters/sqlite/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../../src/adapters/sqlite/sqlite-ledger-store.js';
 import { SqliteMarkNumbers } from '../../../src/adapters/sqlite/sqlite-mark-numbers.js';
 import { SqliteTail } from '../../../src/adapters/sqlite/sqlite-tail.js';

@@ -3,7 +3,7 @@
 
 import type { ArchivedPart } from '../../../ports/ledger/archives.js';
 import { archivedContentError, archivedEntryError, archivedTreeError } from '../../ledger/store-errors.js';
-import type { SqliteConnection, SqliteStatement } from '../sqlite-database.js';
+import type { SqliteConnection, SqliteStatement } from '../sqlite-binding.js';
 
 const HASH_CHARS = 64;
 

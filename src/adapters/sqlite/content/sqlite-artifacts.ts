@@ -16,7 +16,7 @@ import {
   writeArtifactFile,
 } from './sqlite-artifact-files.js';
 import { artifactNumbers, type BlockContent, type AttachedArtifactNumbers } from '../sqlite-blocks.js';
-import type { SqliteConnection, SqliteStatement } from '../sqlite-database.js';
+import type { SqliteConnection, SqliteStatement } from '../sqlite-binding.js';
 import { createLruMap } from '../../system/lru-map.js';
 import { NEXT_ARTIFACT } from '../sqlite-schema.js';
 import { tamperedError } from '../../ledger/store-errors.js';

@@ -2,7 +2,8 @@ import { LedgerError } from '../../../errors.js';
 import type { ErasureResult, Erasure } from '../../../ports/ledger/ledger-store.js';
 import { removePlainFiles, sealArtifactFile } from './sqlite-artifact-files.js';
 import type { SqliteArtifacts } from './sqlite-artifacts.js';
-import { withoutTriggers, type SqliteConnection } from '../sqlite-database.js';
+import type { SqliteConnection } from '../sqlite-binding.js';
+import { withoutTriggers } from '../sqlite-database.js';
 
 interface ErasureParts {
   readonly db: SqliteConnection;

@@ -3,7 +3,7 @@
 import type { Batch } from '../../../ports/ledger/ledger-store.js';
 import type { KeyedLedger, SealedContent } from '../../keys/case-key-guard.js';
 import { artifactNumbersIn } from '../sqlite-blocks.js';
-import type { SqliteConnection } from '../sqlite-database.js';
+import type { SqliteConnection } from '../sqlite-binding.js';
 import type { SqliteReader } from '../sqlite-reader.js';
 import type { SqliteTrees } from '../sqlite-trees.js';
 import type { SqliteArtifacts } from './sqlite-artifacts.js';

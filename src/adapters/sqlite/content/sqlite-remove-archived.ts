@@ -4,12 +4,12 @@
 
 import { readdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import type { ArchiveRemoval, ArchivedPart } from '../../../ports/ledger/archives.js';
 import { straddlingError } from '../../ledger/store-errors.js';
 import { artifactPathOf, type ArtifactPlace } from './sqlite-artifact-files.js';
 import { artifactNumbersIn } from '../sqlite-blocks.js';
-import { withoutTriggers, type SqliteConnection } from '../sqlite-database.js';
+import { connectSqlite, type SqliteConnection } from '../sqlite-binding.js';
+import { withoutTriggers } from '../sqlite-database.js';
 import { errorCode } from '../../system/error-code.js';
 import { NEXT_ARTIFACT } from '../sqlite-schema.js';
 
@@ -123,7 +123,7 @@ function readNames(folder: string): readonly string[] {
 
 /** Rewrites the database without its free pages, so that the disk gets their space back. Uses its own connection. */
 export function vacuum(file: string): void {
-  const db = new Database(file, { fileMustExist: true });
+  const db = connectSqlite(file, { fileMustExist: true });
   try {
     if (Number(db.pragma('freelist_count', { simple: true })) === 0) return;
     db.pragma('synchronous = FULL');

@@ -7,7 +7,8 @@ import type { ResealedPart } from '../../../ports/ledger/case-key-table.js';
 import { SEAL_BYTES, type CaseCipher } from '../../keys/case-cipher.js';
 import type { CaseKey } from '../../keys/case-keys.js';
 import { tamperedError } from '../../ledger/store-errors.js';
-import { withoutTriggers, type SqliteConnection, type SqliteStatement } from '../sqlite-database.js';
+import type { SqliteConnection, SqliteStatement } from '../sqlite-binding.js';
+import { withoutTriggers } from '../sqlite-database.js';
 import {
   readArtifactFileSync,
   removeReplacedFiles,

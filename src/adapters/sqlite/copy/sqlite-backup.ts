@@ -2,9 +2,9 @@
 
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
-import Database from 'better-sqlite3';
 import { NO_PROGRESS, type ProgressReporter } from '../../../ports/progress.js';
 import { fsyncDirectorySync } from '../../files/fsync-directory.js';
+import { connectSqlite, type SqliteBackupProgress, type SqliteConnection } from '../sqlite-binding.js';
 import { asLedgerError, openDatabase } from '../sqlite-database.js';
 
 /** Pages of 4 KiB that are copied between two turns of the event loop. */
@@ -43,10 +43,7 @@ export async function backupSqliteFile(
 }
 
 /** Reports the pages as bytes. SQLite names their number with the first report. */
-function pageProgress(
-  progress: ProgressReporter,
-  db: Database.Database,
-): NonNullable<Database.BackupOptions['progress']> {
+function pageProgress(progress: ProgressReporter, db: SqliteConnection): SqliteBackupProgress {
   const pageBytes = Number(db.pragma('page_size', { simple: true }));
   let done: number | null = null;
   return ({ totalPages, remainingPages }) => {
@@ -60,7 +57,7 @@ function pageProgress(
 
 /** Leaves a closed ledger file without a WAL: its content is then exactly that of the file. */
 export function withoutWal(target: string): void {
-  const copy = new Database(target);
+  const copy = connectSqlite(target);
   try {
     copy.pragma('journal_mode = DELETE');
   } catch (cause) {

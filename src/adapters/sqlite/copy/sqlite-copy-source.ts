@@ -18,7 +18,8 @@ import { OWN_PREFIX } from '../../records/sql-table.js';
 import { hashesIn } from '../content/sqlite-archives.js';
 import { readArtifactFile } from '../content/sqlite-artifact-files.js';
 import { artifactNumbers } from '../sqlite-blocks.js';
-import { asLedgerError, openDatabase, type SqliteConnection } from '../sqlite-database.js';
+import type { SqliteConnection } from '../sqlite-binding.js';
+import { asLedgerError, openDatabase } from '../sqlite-database.js';
 import { readMarks } from '../sqlite-marks.js';
 import { SqliteRunRecords } from '../sqlite-run-records.js';
 

@@ -4,7 +4,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import Database from 'better-sqlite3';
 import type {
   CopiedBlock,
   CopiedContent,
@@ -17,13 +16,8 @@ import type { LogHead } from '../../../ports/ledger/log-store.js';
 import { fsyncDirectorySync } from '../../files/fsync-directory.js';
 import { INLINE_BYTES_MAX, writeArtifactFile } from '../content/sqlite-artifact-files.js';
 import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX } from '../sqlite-blocks.js';
-import {
-  asLedgerError,
-  createDatabase,
-  withoutTriggers,
-  type SqliteConnection,
-  type SqliteStatement,
-} from '../sqlite-database.js';
+import { connectSqlite, type SqliteConnection, type SqliteStatement } from '../sqlite-binding.js';
+import { asLedgerError, createDatabase, withoutTriggers } from '../sqlite-database.js';
 import { ENDED_MARK, inputKey, marksText, proposalKey, type BatchMarks } from '../sqlite-marks.js';
 
 /** Marks in one row: a lookup parses the whole row. */
@@ -46,7 +40,7 @@ export function createSqliteCopyTarget(options: SqliteCopyTargetOptions): Ledger
   const draft = copyDraftOf(options.file);
   for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(`${draft}${suffix}`, { force: true });
   createDatabase(draft);
-  const db = new Database(draft);
+  const db = connectSqlite(draft);
   db.pragma('locking_mode = EXCLUSIVE');
   db.pragma('journal_mode = OFF');
   db.pragma('synchronous = OFF');

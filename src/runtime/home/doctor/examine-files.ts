@@ -1,6 +1,7 @@
 // Permissions, keys, disk and machine of an installation. Nothing is written.
 
 import { inspectPath, machineFacts } from '../../../adapters/system/machine-facts.js';
+import { bindingProblem, bindingVersion } from '../../../adapters/sqlite/sqlite-binding.js';
 import { diskSpace } from '../../../adapters/files/disk-space.js';
 import { folderNames } from '../../../adapters/files/folder-names.js';
 import { CaseKeys } from '../../../adapters/keys/case-keys.js';
@@ -26,11 +27,14 @@ export function examineMachine(version: string): readonly DoctorFinding[] {
   const { node, platform, isRoot } = machineFacts();
   const [major = 0, minor = 0] = node.split('.').map(Number);
   const isOld = major < NODE_MIN[0] || (major === NODE_MIN[0] && minor < NODE_MIN[1]);
+  const binding = bindingVersion();
+  const problem = bindingProblem(node, binding);
   return [
     doctorFinding('versions', 'ok', `turnpike ${version}`),
     isOld
       ? doctorFinding('versions', 'problem', `Node ${node} is too old: install Node ${NODE_MIN.join('.')} or later`)
       : doctorFinding('versions', 'ok', `Node ${node}`),
+    doctorFinding('versions', problem === null ? 'ok' : 'problem', problem ?? `better-sqlite3 ${binding}`),
     platform === 'linux'
       ? doctorFinding('settings', 'ok', 'the file sandbox is safe on this platform')
       : doctorFinding('settings', 'problem', `the file sandbox is not safe on ${platform}: run on Linux`),
