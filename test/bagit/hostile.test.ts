@@ -238,8 +238,8 @@ describe('a hostile directory', () => {
       });
     await verifyFolder(bag);
     await verifyZip(directory.at('good.zip'));
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    expect(open()).toEqual([]);
+    // Streams close their files in the background; one that stays open lets the test run out of time.
+    while (open().length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
   });
 
   test('a path that is not a directory is unusable', () => {

@@ -33,6 +33,5 @@ test.each([
   expect((await turnpike(folder, ['init'])).code).toBe(0);
   expect((await turnpike(folder, ['run', 'payloads.jsonl', ...options])).code).toBe(code);
   // A stream closes its file in the background.
-  for (let turn = 0; turn < 1_000 && isOpen(path); turn += 1) await new Promise((next) => setTimeout(next, 1));
-  expect(isOpen(path)).toBe(false);
+  while (isOpen(path)) await new Promise((next) => setTimeout(next, 1));
 });

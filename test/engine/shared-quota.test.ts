@@ -125,12 +125,14 @@ test('C39 C82: the input of a decision records the amount reserved by others, if
   }));
 
 /** A sandbox whose first changes wait until they are released. */
-function slow(root: string): { sandbox: Sandbox; go: () => void } {
+function slow(root: string): { sandbox: Sandbox; go: () => void; begun: () => boolean } {
   const inner = openSandbox({ root });
   let go: () => void = () => undefined;
   const gate = new Promise<void>((resolve) => (go = resolve));
+  let hasBegun = false;
   const perform = (effect: Effect): EffectResult => {
     if (effect.action !== 'WRITE_FILE') return inner.perform(effect);
+    hasBegun = true;
     return gate.then(() => inner.perform(effect)) as unknown as EffectResult;
   };
   const sandbox: Sandbox = {
@@ -139,16 +141,16 @@ function slow(root: string): { sandbox: Sandbox; go: () => void } {
     settle: (effect) => inner.settle(effect),
     forget: (case_id) => inner.forget(case_id),
   };
-  return { sandbox, go };
+  return { sandbox, go, begun: () => hasBegun };
 }
 
 test('C82: a change in flight over several ticks stays reserved', async () => {
   const root = tempFolder('slow-sandbox');
-  const { sandbox, go } = slow(root);
+  const { sandbox, go, begun } = slow(root);
   await withBench({ ...policy({ bytes_max: 100 }), sandbox }, async (bench) => {
     const agents = await agentsOf(bench, 2);
     const first = together(agents.slice(0, 1), () => write('a.txt', 60));
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    while (!begun()) await new Promise((resolve) => setTimeout(resolve, 5));
     const second = together(agents.slice(1), () => write('b.txt', 60));
     await new Promise((resolve) => setTimeout(resolve, 5));
     go();

@@ -103,7 +103,12 @@ describe('an active run with an inspector', () => {
       const inspector = createInspector({ send: (event) => void sent.push(event) });
       await live({ ...XSTATE, inspect: withheld ? statelyObserver(inspector) : inspector.inspect });
       // It is slow with every event.
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      const expected = ['"orchestrator', '"agent', '"step', '"mediated', '"PROPOSE"', '"value":"completed"'];
+      const isComplete = (): boolean => {
+        const text = JSON.stringify(sent).replaceAll('\\', '');
+        return expected.every((part) => text.includes(part));
+      };
+      while (!isComplete()) await new Promise((resolve) => setTimeout(resolve, 5));
       const actors = sent.flatMap((event) => (event.type === '@xstate.actor' ? [event] : []));
       const names = actors.map(({ definition }) => (JSON.parse(definition ?? '{}') as { readonly id?: string }).id);
       expect(new Set(names)).toEqual(new Set(['orchestrator', 'agent', 'step', 'mediated']));

@@ -14,7 +14,7 @@ import { lamp, SECRET } from './lamp.js';
 
 /** An inspector that is slow with every event. */
 const until = async (holds: () => boolean): Promise<void> => {
-  for (let tries = 0; tries < 1_000 && !holds(); tries += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
 };
 
 test('an inspector of the package receives actors, events and states, but no context', async () => {

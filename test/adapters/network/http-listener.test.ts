@@ -55,7 +55,11 @@ test('the number of connections is limited: a new one beyond it closes the one t
 });
 
 test('if all connections have requests in flight, none of them is closed and the new one is refused', async () => {
-  await listen(() => new Promise(() => undefined));
+  let begun = 0;
+  await listen(() => {
+    begun += 1;
+    return new Promise(() => undefined);
+  });
   const sockets: Socket[] = [];
   for (let i = 0; i < CONNECTIONS_MAX; i += 1) {
     const socket = connect(listener.port, '127.0.0.1').on('error', () => undefined);
@@ -63,7 +67,7 @@ test('if all connections have requests in flight, none of them is closed and the
     await once(socket, 'connect');
     socket.write(`${get.join('\r\n')}\r\n\r\n`);
   }
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await until(() => begun === CONNECTIONS_MAX);
   await expect(rawRequest(listener.port, get)).rejects.toThrow('no answer');
   expect(sockets.filter(({ destroyed }) => destroyed)).toEqual([]);
   for (const socket of sockets) socket.destroy();

@@ -115,18 +115,6 @@ describe('the source', () => {
     rmSync(files.seenPath);
     expect(again()).toEqual(MISSING);
   });
-
-  test('a call of `current` is cheap', async () => {
-    const timesOf = (): number => {
-      const since = performance.now();
-      for (let n = 0; n < 2_000; n += 1) source.current();
-      return ((performance.now() - since) * 1_000) / 2_000;
-    };
-    expect(timesOf()).toBeLessThan(100);
-    await add();
-    await settled();
-    expect(timesOf()).toBeLessThan(100);
-  });
 });
 
 describe('refused files', () => {

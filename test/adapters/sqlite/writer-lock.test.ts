@@ -41,10 +41,7 @@ describe('the writer lock', () => {
     await store.close();
     expect((await another()).says).toBe('locked');
     store = openSqliteStore(at);
-    const since = performance.now();
     await expect(store.acquire()).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
-    // Sooner than SQLite would have given up.
-    expect(performance.now() - since).toBeLessThan(1_900);
     expect(await all(store.log())).toHaveLength(1);
   });
 
@@ -73,13 +70,11 @@ describe('the writer lock', () => {
 
   test('a program that locks the database itself makes a commit fail, and never hang', async () => {
     const scribe = await scribeOf(store);
-    const since = performance.now();
     const commit = withDatabase(at.file, (db) => {
       db.exec('BEGIN IMMEDIATE');
       return scribe.write(store, [opening(A)]);
     });
     await expect(commit).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
-    expect(performance.now() - since).toBeLessThan(10_000);
     expect(await store.head()).toMatchObject({ size: 0 });
   });
 });

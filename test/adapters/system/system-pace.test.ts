@@ -1,27 +1,35 @@
-import { describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { setImmediate as turn } from 'node:timers/promises';
-import { scheduleNextTurn, noteArrival, systemPace } from '../../../src/adapters/system/system-pace.js';
+import { systemPace, TurnScheduler } from '../../../src/adapters/system/system-pace.js';
 
-const busy = (ms: number): void => {
-  for (const until = performance.now() + ms; performance.now() < until;);
-};
+/** Milliseconds of a clock that only a test advances: the time that a test takes decides nothing. */
+let now: number;
+let turns: TurnScheduler;
+
+beforeEach(() => {
+  now = 0;
+  turns = new TurnScheduler(() => now);
+});
 
 test('work that has not used its milliseconds does not yield', () => {
-  expect(systemPace().begin(60_000)()).toBeUndefined();
+  const pause = turns.pace().begin(300);
+  now += 299;
+  expect(pause()).toBeUndefined();
 });
 
 test('work that has used its milliseconds yields to queued tasks, and counts from zero again', async () => {
   const ran: string[] = [];
-  const pause = systemPace().begin(300);
-  busy(301);
-  scheduleNextTurn(() => ran.push('other work'));
+  const pause = turns.pace().begin(300);
+  now += 300;
+  turns.scheduleNextTurn(() => ran.push('other work'));
   await pause();
   expect(ran).toEqual(['other work']);
+  now += 299;
   expect(pause()).toBeUndefined();
 });
 
 test('work without a minimum yields at every call', async () => {
-  const pause = systemPace().begin(0);
+  const pause = turns.pace().begin(0);
   for (const call of [1, 2, 3]) {
     const yielded = pause();
     expect([call, yielded === undefined]).toEqual([call, false]);
@@ -30,22 +38,25 @@ test('work without a minimum yields at every call', async () => {
 });
 
 test('each piece of work is timed separately', async () => {
-  const pace = systemPace();
+  const pace = turns.pace();
   const first = pace.begin(5);
-  busy(6);
-  expect(pace.begin(60_000)()).toBeUndefined();
+  now += 5;
+  expect(pace.begin(5)()).toBeUndefined();
   const yielded = first();
   expect(yielded).toBeDefined();
   await yielded;
 });
 
+test('the pace of the system yields by a real clock', async () => {
+  expect(systemPace().begin(3_600_000)()).toBeUndefined();
+  await expect(systemPace().begin(0)()).resolves.toBeUndefined();
+});
+
 describe('a task for the next turn of the event loop', () => {
   const orderAfter = async (prepare: () => void): Promise<readonly string[]> => {
-    await turn();
-    await turn();
     const order: string[] = [];
     prepare();
-    scheduleNextTurn(() => order.push('task'));
+    turns.scheduleNextTurn(() => order.push('task'));
     setImmediate(() => order.push('turn'));
     while (order.length < 2) await turn();
     return order;
@@ -56,25 +67,36 @@ describe('a task for the next turn of the event loop', () => {
   });
 
   test('lets a turn pass if a connection arrived in the current one', async () => {
-    expect(await orderAfter(noteArrival)).toEqual(['turn', 'task']);
+    expect(await orderAfter(() => turns.noteArrival())).toEqual(['turn', 'task']);
   });
 
-  test('lets a turn pass for each one with an arriving connection, and runs while more of them come', async () => {
-    let turns = 0;
+  /** Turns until a task has run, while a connection arrives in each; the clock advances by `ms` in each. */
+  const turnsWithArrivals = async (ms: number, turnsMax: number): Promise<number> => {
+    let passed = 0;
     const ran: string[] = [];
-    noteArrival();
-    scheduleNextTurn(() => ran.push('task'));
-    while (ran.length === 0) {
-      noteArrival();
+    turns.noteArrival();
+    turns.scheduleNextTurn(() => ran.push('task'));
+    while (ran.length === 0 && passed < turnsMax) {
+      turns.noteArrival();
       await turn();
-      turns += 1;
+      passed += 1;
+      now += ms;
     }
-    expect(turns).toBeGreaterThan(2);
+    return passed;
+  };
+
+  test('waits while connections arrive and its two milliseconds have not passed', async () => {
+    expect(await turnsWithArrivals(0, 1_000)).toBe(1_000);
+  });
+
+  test('runs after two milliseconds, whatever still arrives', async () => {
+    expect(await turnsWithArrivals(0.25, 1_000)).toBe(2 / 0.25 + 1);
+    expect(await turnsWithArrivals(2, 1_000)).toBe(2);
   });
 
   test('is what paced work waits for', async () => {
-    const pause = systemPace().begin(0);
-    noteArrival();
+    const pause = turns.pace().begin(0);
+    turns.noteArrival();
     const order: string[] = [];
     setImmediate(() => order.push('turn'));
     await pause();

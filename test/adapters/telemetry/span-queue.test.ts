@@ -61,10 +61,9 @@ test('a collector that hangs: steps succeed, the queue stays bounded, and what i
   // There are more than forty spans; the queue and the batch that hangs hold twelve.
   expect(await valueOf(telemetry, `${DROPPED}{reason="queue_full"}`)).toBeGreaterThan(10);
   expect(await valueOf(telemetry, 'turnpike_telemetry_spans_exported_total')).toBe(0);
-  const begin = Date.now();
+  // A close that waited for the collector would never end.
   await telemetry.close();
-  expect(Date.now() - begin).toBeLessThan(30_000);
-}, 60_000);
+});
 
 test('a collector that refuses: steps succeed, and every batch is counted', async () => {
   collector.mode = 'refuse';

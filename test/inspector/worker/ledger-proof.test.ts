@@ -73,7 +73,7 @@ const WHOLE: LedgerInfo = {
 };
 
 const until = async (holds: () => boolean): Promise<void> => {
-  for (let round = 0; round < 5_000 && !holds(); round += 1) await new Promise((resolve) => setTimeout(resolve, 2));
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 2));
 };
 
 async function proved(texts: readonly string[], shown = texts, note: string | null = null): Promise<ProofState> {

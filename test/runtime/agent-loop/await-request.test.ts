@@ -95,8 +95,8 @@ describe('D7: a loop whose proposal needs an approval', () => {
 
   test('continues with the model if an approval does not suffice any more', async () => {
     const model = modelOf(WRITE);
-    const { run, request, report } = await waiting(model);
-    // Approved, and expired before the loop has looked.
+    // The loop looks again when this clock has advanced, which is when the approval has expired.
+    const { run, request, report } = await waiting(model, { clock: bench.clock });
     await vote(run, request.digest, 'approve');
     bench.clock.advance(3_600_001);
     expect(await report).toMatchObject({ reason: 'finished' });
