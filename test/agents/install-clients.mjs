@@ -57,14 +57,16 @@ export function installClient(client) {
   return isNew;
 }
 
-function installPackages(name, packages) {
+export function installPackages(name, packages) {
   const folder = join(cacheFolder(), name);
   if (Object.entries(packages).every(([one, version]) => installedVersion(folder, one) === version)) return false;
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: `agents-${name}`, private: true }));
   const wanted = Object.entries(packages).map(([one, version]) => `${one}@${version}`);
-  // The native program needs no Node, so what a package says of Node does not count.
-  const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--save-exact', '--loglevel=error'];
+  // The native program needs no Node, so what a package says of Node does not count. `npm run` passes on the setting of
+  // this checkout.
+  const lenient = ['--engine-strict=false', '--ignore-scripts'];
+  const options = ['--no-audit', '--no-fund', '--save-exact', '--loglevel=error', ...lenient];
   execFileSync('npm', ['install', ...options, ...wanted], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
   return true;
 }
