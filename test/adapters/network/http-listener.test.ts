@@ -5,13 +5,15 @@ import { listenHttp, type HttpListener, type HttpListenOptions } from '../../../
 import { UsageError } from '../../../src/errors.js';
 import { rawRequest } from '../../service/raw-http.js';
 
-const CONNECTIONS_MAX = 512;
+/** Few, so that all are open long before the first of them has been silent for too long. */
+const CONNECTIONS_MAX = 16;
+const AT = { host: '127.0.0.1', port: 0, connections: CONNECTIONS_MAX };
 const failures: unknown[] = [];
 let listener: HttpListener;
 
 async function listen(handle: HttpListenOptions['handle']): Promise<void> {
   failures.length = 0;
-  listener = await listenHttp({ host: '127.0.0.1', port: 0, handle, onError: (error) => failures.push(error) });
+  listener = await listenHttp({ ...AT, handle, onError: (error) => failures.push(error) });
 }
 afterEach(() => listener.close(0));
 
