@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { deadLinks, isDocument, restoreDocuments, rewriteDocuments } from './packed-documents.mjs';
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
 const OUT = join(ROOT, 'build/package');
@@ -30,7 +31,17 @@ const problems = [];
 
 rmSync(OUT, { recursive: true, force: true });
 mkdirSync(OUT, { recursive: true });
-const [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', OUT]));
+// As npm does it with the scripts of the package, of which one would build it again.
+rewriteDocuments();
+let packed;
+let documents;
+try {
+  [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', OUT]));
+  const found = packed.files.map(({ path }) => path).filter(isDocument);
+  documents = new Map(found.map((path) => [path, readFileSync(join(ROOT, path), 'utf8')]));
+} finally {
+  restoreDocuments();
+}
 const paths = packed.files.map(({ path }) => path);
 const tarball = join(OUT, packed.filename);
 
@@ -43,6 +54,7 @@ for (const path of packageFiles()) {
     problems.push(`${path} is read by the code and not in the tarball`);
 }
 for (const path of REQUIRED) if (!paths.includes(path)) problems.push(`${path} is not in the tarball`);
+problems.push(...deadLinks(documents, paths).map((link) => `a dead link in the tarball: ${link}`));
 if (manifest.repository?.url === undefined) problems.push('package.json has no repository');
 
 const installed = installAsUser();
