@@ -59,7 +59,9 @@ const ALL = Object.entries(CALLS).flatMap(([name, { whole, needs, call }]) =>
 
 test.each(ALL)('$name with $member as $value throws UsageError, and records nothing', async ({ member, run }) => {
   const before = await bench.turnpike.ledger.size();
-  const error: unknown = await (async () => run())().catch((thrown: unknown) => thrown);
+  const error: unknown = await Promise.resolve()
+    .then(run)
+    .catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ name: 'UsageError', code: 'USAGE' });
   expect(String(error)).toMatch(new RegExp(`${member === 'raw' ? 'payload' : member}: `));
   expect(await bench.turnpike.ledger.size()).toEqual(before);

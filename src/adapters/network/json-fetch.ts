@@ -1,7 +1,7 @@
 // Fetches a JSON document of another service, within limits: of its size, of the time, and of where it comes from.
 
 import { readJson } from '../../contract/json/read-json.js';
-import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import { isJsonObject, type JsonObject } from '../../contract/json.js';
 import { isSafeUrl } from '../../contract/safe-url.js';
 
 const FETCH_MS_MAX = 5_000;

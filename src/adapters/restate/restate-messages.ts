@@ -1,7 +1,6 @@
 // What travels through Restate: ids, hashes, codes and sequence numbers, never content. Each message is limited and
 // validated, because any client of the ingress can send one.
 
-import { isUtf8 } from 'node:buffer';
 import Type, { type Static, type TSchema } from 'typebox';
 import { readJson } from '../../contract/json/read-json.js';
 import { ApprovalBallot } from '../../contract/run/approval.js';

@@ -32,7 +32,7 @@ async function readDefinitions(name: string, args: CommandArguments, io: Io): Pr
     const hash = isHash ? await findHashByPrefix(name, reader) : await machinesHashOfRun(name, reader);
     const bytes = await reader.systemArtifact(hash);
     if (bytes === null) throw usageError(`the definitions ${hash} of ${name} are not in this ledger`);
-    return parseOwnJson(Buffer.from(bytes).toString()) as unknown;
+    return parseOwnJson(Buffer.from(bytes).toString());
   });
 }
 

@@ -77,7 +77,7 @@ function checkUnlistedCall({ isError, structuredContent, content, _meta }: ToolC
   if (structuredContent === undefined) log.warn('a call over MCP of a tool that is not listed went into no run');
   const data =
     structuredContent === undefined && first?.type === 'text'
-      ? (parseOwnJson(first.text) as unknown)
+      ? parseOwnJson(first.text)
       : { run_id: _meta?.[RUN_ID_META], response: structuredContent };
   throw invalidParams('Unknown tool', data);
 }

@@ -75,7 +75,7 @@ async function write(writes: readonly (readonly [target: string, mode: string])[
   await agent.end();
   const entries = (await bench.entries()).filter(({ tree_id }) => tree_id === agent.root_run_id);
   const audit = entries.flatMap(({ type, body }) => (type === 'audit_event' ? [body] : []));
-  const ofRun = async (run_id: string) => (await bench.turnpike.ledger.run(run_id))?.outputs?.artifact_refs ?? [];
+  const ofRun = async (run_id: string) => (await bench.turnpike.ledger.run(run_id))?.outputs.artifact_refs ?? [];
   const ofEnd = (run_id: string) =>
     audit.filter((event) => event.run_id === run_id && event.outcome_reason?.startsWith('completed'))[0]
       ?.output_artifacts ?? [];
@@ -85,7 +85,7 @@ async function write(writes: readonly (readonly [target: string, mode: string])[
       type === 'input' && body.kind === 'proposal' ? [body.payload.artifact_id] : [],
     ),
     'event of the write': written.flatMap(({ output_artifacts = [] }) => output_artifacts),
-    'run of the write': (await Promise.all(written.map(({ run_id }) => ofRun(run_id ?? '')))).flat(),
+    'run of the write': (await Promise.all(written.map(({ run_id }) => ofRun(run_id)))).flat(),
     'agent run': await ofRun(agent.run_id),
     'end of the agent run': ofEnd(agent.run_id),
     orchestrator: await ofRun(agent.root_run_id),
