@@ -87,7 +87,7 @@ const DRAWS: Readonly<Record<string, Row | readonly Row[]>> = {
   'session rebase': session('rebase', 'plain.json'),
   'policy simulate': { call: ['policy', 'simulate'], says: [READING] },
   'policy coverage': { call: ['policy', 'coverage'], says: [READING] },
-  'policy explain': { call: ['policy', 'explain', 'RUN#1'], says: [LISTING] },
+  'policy explain': { call: ['policy', 'explain', 'RUN#1'], says: [READING] },
   replay: [
     { call: ['replay'], says: [READING] },
     { call: ['replay', 'RUN'], says: [LISTING] },

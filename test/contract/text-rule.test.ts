@@ -82,6 +82,7 @@ describe('a rule of ids and names in words', () => {
       '^(?:promotion|export|erasure|archive|restore|key_rotation|[A-Z][A-Z0-9_]{0,63}|call\\.[a-z][a-z0-9_]{0,39})$',
       '^/sandbox/',
       '^1\\.\\d+\\.\\d+$',
+      '^[-+@]\\S*(?: [-+@]\\S*)*$',
       UUID_PATTERN,
       '^[A-Za-z0-9_]+(?:\\.[1-9][0-9]*)*$',
       '^\\S+(?: \\S+)*$',

@@ -9,7 +9,7 @@ import { findFirstDenial, indexOfCheck, type OrderedCheck } from '../../src/poli
 import { RULE_IDS } from '../../src/policy/verdict.js';
 import { APPROVAL_CHECK, STEP_CHECKS } from '../../src/step/authorization.js';
 
-const ALLOWING = new Set(['orchestrator.pinned', 'agent.lane_granted', 'lane.granted']);
+const ALLOWING = new Set(['orchestrator.pinned', 'agent.lane_granted', 'operator.not_limited', 'lane.granted']);
 
 describe('the lists of checks', () => {
   test('S4-31 S4-32 S4-33 S4-34 S4-35: every denying rule belongs to a check, in the documented order', () => {

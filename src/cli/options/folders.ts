@@ -129,7 +129,16 @@ export async function readRegistrations(args: CommandArguments, io: Io): Promise
 async function ledgerRegistrations(args: CommandArguments, io: Io): Promise<Registrations> {
   if (isVacant(homeOf(args, io).home)) return NO_REGISTRATIONS;
   try {
-    return await withLedger(args, io, ({ store }) => registrationsInLedger(store));
+    // Without a progress bar: it is a part of what the command does.
+    const home = homeOf(args, io);
+    const shared = findSharedHome(home, args.text('store'));
+    const { store, anchor } = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
+    try {
+      return await registrationsInLedger(store);
+    } finally {
+      await anchor.close();
+      await store.close();
+    }
   } catch (error) {
     if (error instanceof CodedError) return NO_REGISTRATIONS;
     throw error;

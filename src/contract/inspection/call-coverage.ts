@@ -64,7 +64,9 @@ export class CoverageCounter {
   }
 }
 
-/** One line: calls seen, gated, outcomes known, gaps. Only the client reports a gap: a call that it hides is not seen. */
+/**
+ * One line: calls seen, gated, outcomes known, gaps. Only the client reports a gap: a call that it hides is not seen.
+ */
 export function coverageText({ gated, allowed, denied, approvals, ...of }: CallCoverage): string {
   const { reported, unknown, open, ungated } = of;
   const gaps = ungated + unknown;

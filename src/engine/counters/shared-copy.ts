@@ -110,8 +110,8 @@ export class SharedCopy {
   }
 
   /**
-   * Compares a stored entry with the one that was decided in its place. The same one is committed, whatever the answer to
-   * its commit will be. If it is another one, what was decided from there on is taken back.
+   * Compares a stored entry with the one that was decided in its place. The same one is committed, whatever the answer
+   * to its commit will be. If it is another one, what was decided from there on is taken back.
    */
   #compare({ tree_id, seq, leaf_hash }: Pick<TreeEntry, 'tree_id' | 'seq' | 'leaf_hash'>): void {
     const tree = this.#trees.get(tree_id);

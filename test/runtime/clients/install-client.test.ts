@@ -88,6 +88,10 @@ function trustInCodex(level: Level): void {
   machine.write(config, `${existsSync(config) ? readFileSync(config, 'utf8') : ''}${lines.join('')}${trusted}`);
 }
 
+/** A hook that was there before may change an input after the decision, so it opens the gate. */
+const otherHooks = (client: string, profile: string, foreign: string): readonly string[] =>
+  profile === 'gate' && /PreToolUse|BeforeTool/.test(foreign) ? [`${client.split('-')[0] ?? ''}.other_hooks`] : [];
+
 describe.each(ROWS)('0064: %s, profile %s, level %s, with %s', (client, profile, level, file, foreign) => {
   test('closes the gate, keeps what is there, and is removed without a trace', async () => {
     machine.addClient(client);
@@ -102,12 +106,12 @@ describe.each(ROWS)('0064: %s, profile %s, level %s, with %s', (client, profile,
       );
       const state = everything();
       trustInCodex(level);
-      expect(await openings(client, profile)).toEqual([]);
+      expect(await openings(client, profile)).toEqual(otherHooks(client, profile, foreign));
       rmSync(join(machine.home, '.codex'), { recursive: true, force: true });
       for (const [name, text] of Object.entries(state)) machine.write(join(machine.folder, name), text, 0o640);
     } else if (client !== 'cline') {
       // A file in memory may not be executable.
-      expect(await openings(client, profile)).toEqual([]);
+      expect(await openings(client, profile)).toEqual(otherHooks(client, profile, foreign));
     }
     expect(statSync(path).mode & 0o777).toBe(0o640);
     expect(install(client, profile, level)).toBe(0);

@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { isWithheld, type Artifact } from '../../../src/contract/artifact-ref.js';
-import { CONDITIONS as CONDITIONS_FLAG } from '../../../src/contract/policy/flags.js';
+import { COMPARED_PRINCIPALS, CONDITIONS as CONDITIONS_FLAG } from '../../../src/contract/policy/flags.js';
 import type { StepTrace } from '../../../src/contract/run/step-trace.js';
 import { engineVersion } from '../../../src/policy/conditions/cedar.js';
 import { LedgerReader, rootRunIdOf } from '../../../src/runtime/ledger/ledger-reader.js';
@@ -269,6 +269,9 @@ describe('a ledger with conditions', () => {
     bench = await Bench.open({ edit: refundEdit, tools: [refund] });
     const lacking = await pinned();
     expect(lacking).not.toHaveProperty('cedar');
-    expect(having.flags.filter((flag) => !lacking.flags.includes(flag))).toEqual([CONDITIONS_FLAG]);
+    expect(having.flags.filter((flag) => !lacking.flags.includes(flag))).toEqual([
+      CONDITIONS_FLAG,
+      COMPARED_PRINCIPALS,
+    ]);
   });
 });

@@ -35,7 +35,9 @@ export function bindKeyFolder({ db, artifacts, reader }: KeyProofParts): void {
 /** The first entry of the log. */
 export function originOf({ db, reader }: Pick<KeyProofParts, 'db' | 'reader'>): Omit<KeyedLedger, 'newest'> {
   const first = db.prepare('SELECT lower(hex(substr(leaf_hashes, 1, 32))) FROM blocks WHERE log_index = 0').pluck();
-  return { origin: (first.get() as string | undefined) ?? null, isEmpty: reader.head().size === 0 };
+  const origin = (first.get() as string | undefined) ?? null;
+  // A head that does not match is found later, and named.
+  return { origin, isEmpty: origin === null && reader.head().size === 0 };
 }
 
 /** Before a batch: proves the keys of its cases that were not used yet. @throws LedgerError LEDGER_TAMPERED */

@@ -68,7 +68,9 @@ export const jsonEditor = (
 function readStrict(text: string): JsonObject {
   const settings = readJsonObject(text);
   if (settings === null) {
-    throw new EditProblem('is not plain JSON with an object: remove comments and commas before a closing bracket');
+    throw new EditProblem(
+      'is not plain JSON with an object: remove comments, repeated keys, and commas before a closing bracket',
+    );
   }
   if (text.trim() !== '' && compact(text) !== JSON.stringify(settings)) {
     throw new EditProblem(
