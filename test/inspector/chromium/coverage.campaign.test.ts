@@ -29,6 +29,29 @@ inChromium('the coverage of policy', () => {
       expect(never).toEqual(all.filter((row) => row.endsWith('never decided')));
       await tab.view('coverage-light');
       await tab.close();
+      const dark = await stage.tab('theme=dark', { path: '/coverage' });
+      await dark.see('article table');
+      // Like the cards of approvals: one left edge for all that a card has, space around each cell, lines between rows.
+      const edges = await dark.page
+        .locator('article')
+        .first()
+        .evaluate((card) => {
+          const edgeOf = (selector: string): number => {
+            const range = document.createRange();
+            range.selectNodeContents(card.querySelector(selector)!);
+            return Math.round(range.getBoundingClientRect().left);
+          };
+          const cell = getComputedStyle(card.querySelector('tbody tr:last-child td')!);
+          return {
+            lefts: new Set(['h2', 'p.quiet', 'th', 'tbody td'].map(edgeOf)).size,
+            space: parseFloat(cell.paddingTop) > 0,
+            line: parseFloat(cell.borderTopWidth) > 0,
+            isInside: card.querySelector('table')!.scrollWidth <= card.clientWidth,
+          };
+        });
+      expect(edges).toEqual({ lefts: 1, space: true, line: true, isInside: true });
+      await dark.view('coverage-dark');
+      await dark.close();
       const approver = await stage.tab('', {
         path: '/coverage',
         token: stage.token({ actor: 'voter', rights: ['approve'] }),
