@@ -3,7 +3,7 @@ import { personOf } from '../../identity/person.js';
 import type { Tree } from '../../kernel/tree.js';
 
 /**
- * The person that a voter counts as. An actor stands for the person of its run: whoever votes under the name of an
+ * The person that a voter counts as. An actor stands for the person of its run: a voter who votes under the name of an
  * agent of the tree, or of the actor that has made the request, or under a name that looks like one of them, counts as
  * the requester, and policy refuses the vote (`approval.by_requester`).
  * @param names the names under which the vote is given
