@@ -63,7 +63,7 @@ describe('an evaluation', () => {
     const first = await decide(EVALUATION, key);
     expect(await decide(EVALUATION, key)).toEqual(first);
     expect((await decide(EVALUATION)).context['call']).not.toBe(first.context['call']);
-    expect((await decide(UNKNOWN, key)).decision).toBe(false);
+    expect(await codeOf(await ask(UNKNOWN, key))).toBe('422 IDEMPOTENCY_CONFLICT');
   });
 
   test('of a lane that the role does not have is denied by a recorded run', async () => {
