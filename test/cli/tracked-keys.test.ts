@@ -22,10 +22,11 @@ async function repository(): Promise<string> {
 const REFUSED = { code: 2, stdout: '', stderr: expect.stringMatching(/^USAGE: Git tracks .*ledger\.key, /) };
 const usesHome = ({ access }: CliCommand): boolean => access !== 'none';
 
-/** As few arguments as the command accepts. */
-const argvOf = ({ name, operands }: CliCommand): readonly string[] => [
+/** As few arguments as the command accepts: arguments are checked before a home is opened. */
+const argvOf = ({ name, operands, options }: CliCommand): readonly string[] => [
   ...name.split(' '),
   ...Array.from({ length: operands.min }, () => '1'),
+  ...options.flatMap(({ name: option, required }) => (required === true ? [`--${option}`, '1'] : [])),
 ];
 
 describe('a home directory in a Git repository whose index has a key', () => {

@@ -49,7 +49,7 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
   });
 
   // Of seeds with few steps, these divide most of their work.
-  test.each([45, 51].slice(0, sized(1, 3)))(
+  test.each([66, 54].slice(0, sized(1, 3)))(
     'D11 D16: seed %i gives one history however often long work yields',
     async (seed) => {
       const reports = await simulatePaces(seed, 200);
@@ -78,7 +78,7 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     let calls: Report['calls'] = new Map();
     const simulated = async (): Promise<void> => {
       // A seed whose agents promote: the search for content works in slices.
-      ({ calls } = await simulate({ seed: 45, steps: 200 }));
+      ({ calls } = await simulate({ seed: 66, steps: 200 }));
     };
     expect(await machineUses(simulated)).toEqual([]);
     expect(calls.get('pace')).toBeGreaterThan(50);

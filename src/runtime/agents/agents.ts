@@ -367,13 +367,14 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
 
   async #cancel(live: LiveAgent, reason: string): Promise<RunEnding> {
     const { run_id, root_run_id } = live.run.context;
+    // In a session, the root run of a step is one run of a larger tree.
+    const tree_id = rootRunIdOf(run_id);
+    const tree = await this.#attachedEngine.peek(tree_id);
     // After a restart the run may continue, and only a new handle can cancel it. An ended run records the refused
     // cancel.
-    const isStale = this.#live.get(run_id) !== live;
-    if (isStale && (await this.#attachedEngine.peek(root_run_id))?.isLive(run_id) === true) throw runEndedError(run_id);
-    const tree = await this.#attachedEngine.peek(root_run_id);
+    if (this.#live.get(run_id) !== live && tree?.isLive(run_id) === true) throw runEndedError(run_id);
     const { input, materials } = createCancelInput(live.run.context, tree, reason);
-    const { refused } = await this.#submit(rootRunIdOf(run_id), input, materials);
+    const { refused } = await this.#submit(tree_id, input, materials);
     // Refused because the run is already being cancelled, which is what the caller wants.
     if (refused && !this.#live.has(run_id)) throw runNotCancellableError(root_run_id);
     return live.finished.promise;

@@ -108,6 +108,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/adapters/restate/content-exchange.ts': 'writes',
   'src/adapters/sqlite/content/sqlite-artifact-files.ts': 'writes',
   'src/adapters/sqlite/copy/sqlite-copy-target.ts': 'writes',
+  'src/adapters/sqlite/sqlite-binding.ts': 'the manifest of an installed package',
   'src/adapters/sqlite/sqlite-database.ts': 'writes',
   'src/adapters/sqlite/sqlite-history-cache.ts': 'makes a file after refuseSpecialFile',
   'src/adapters/sqlite/writer-lock.ts': 'makes a file',

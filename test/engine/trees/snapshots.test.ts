@@ -225,7 +225,11 @@ function memoryPlace(): ForgedStore {
 }
 
 function sqlitePlace(number: number): ForgedStore {
-  const at = { file: join(folder, `forged-${number}.db`), artifactsDir: join(folder, `artifacts-${number}`) };
+  const at = {
+    file: join(folder, `forged-${number}.db`),
+    artifactsDir: join(folder, `artifacts-${number}`),
+    caseKeysDir: join(folder, `keys-${number}`),
+  };
   void createSqliteStore(at).close();
   return {
     open: () => openSqliteStore(at),

@@ -47,7 +47,7 @@ describe('the type of a schema', () => {
   });
 
   test('other formats are refused at registration', () => {
-    expect(findSchemaProblem(schemaOf({ type: 'string', format: 'email' }))).toContain('format');
+    expect(findSchemaProblem(schemaOf({ type: 'string', format: 'iri' }))).toContain('format');
   });
 });
 
@@ -74,6 +74,8 @@ describe('what Cedar cannot hold exactly is refused', () => {
   });
 });
 
+const NOT_TAKEN = { id: 'always', message: 'Cedar does not take the request' };
+const idsOf = (failed: readonly { readonly id: string }[]): readonly string[] => failed.map(({ id }) => id);
 const ALWAYS = new PreparedPolicies({ always: '@id("always") forbid (principal, action, resource);' });
 const decide = (value: unknown) =>
   ALWAYS.decide({
@@ -105,7 +107,7 @@ describe('whatever an agent sends, the engine decides or every condition fails',
       return;
     }
     const { satisfied, failed } = decide(converted['value']);
-    expect([...satisfied, ...failed]).toEqual(['always']);
+    expect([...satisfied, ...idsOf(failed)]).toEqual(['always']);
   });
 
   test('any text and any number', () => {
@@ -113,17 +115,17 @@ describe('whatever an agent sends, the engine decides or every condition fails',
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (value) => {
         const { satisfied, failed } = decide(recordToCedar(shape, { value })['value']);
-        expect([...satisfied, ...failed]).toEqual(['always']);
+        expect([...satisfied, ...idsOf(failed)]).toEqual(['always']);
       }),
       { numRuns: 300, seed: 1 },
     );
   });
 
   test('a request that the engine does not take fails every condition', () => {
-    expect(decide({ __extn: { fn: 'no_such_function', arg: 'x' } })).toEqual({ satisfied: [], failed: ['always'] });
+    expect(decide({ __extn: { fn: 'no_such_function', arg: 'x' } })).toEqual({ satisfied: [], failed: [NOT_TAKEN] });
     const deep = JSON.parse(`${'{"a":'.repeat(3_000)}1${'}'.repeat(3_000)}`) as unknown;
     const { satisfied, failed } = decide(deep);
-    expect([...satisfied, ...failed]).toEqual(['always']);
+    expect([...satisfied, ...idsOf(failed)]).toEqual(['always']);
     expect(decide('again').satisfied).toEqual(['always']);
   });
 });

@@ -78,6 +78,7 @@ test('a home is its four parts in one folder, with every file at its fixed path'
     control: '/h/control.sock',
     scratch: '/h/scratch',
     history: '/h/history.cache',
+    heads: '/h/keys/heads',
     overlay: '/h/overlay.json',
     mcpRun: '/h/mcp-run',
     mcpToken: '/h/mcp-token',
@@ -97,6 +98,8 @@ test.each([2, 3, 4])('a home whose ledger has format %i opens with its keys and 
   expect(after).toMatchObject({ ...before, 'ledger.head': expect.any(String) });
   const added = Object.keys(after).filter((name) => !(name in before));
   expect(added.filter((name) => !/^(?:ledger\.db|history\.cache)/.test(name)).sort()).toEqual([
+    // Its case keys name their ledger from now on.
+    ...(format === 4 ? ['keys/cases/ledger.origin'] : []),
     'keys/ledger.key',
     'keys/ledger.vkey',
     'ledger.reserve',

@@ -7,6 +7,8 @@ import { printWithheld } from '../../../../src/cli/commands/ledger/ledger-verify
 import { openTurnpike } from '../../../../src/runtime/turnpike.js';
 import { finish, initialised, linesOf, read, tempFolder, think, turnpike, write, type Said } from '../../fake-io.js';
 
+const KEY_FILES = ['case-local.1.erased', 'erasures.list', 'erasures.list.lock', 'ledger.origin'];
+
 let folder: string;
 const home = (name = ''): string => join(folder, '.turnpike', name);
 const look = (...argv: string[]): Promise<Said> => turnpike(folder, argv);
@@ -25,7 +27,7 @@ describe('ledger erase', () => {
     const { code, stdout } = await erase('--yes');
     expect([entries, code]).toEqual([0, 0]);
     expect(stdout).toMatch(/^erased 6 contents of case-local, \d+ bytes; .*\/sandbox\/case-local is unchanged\n$/);
-    expect(readdirSync(home('keys/cases'))).toEqual(['case-local.1.erased', 'erasures.list', 'erasures.list.lock']);
+    expect(readdirSync(home('keys/cases'))).toEqual(KEY_FILES);
     expect(readFileSync(home('keys/cases/case-local.1.erased'), 'utf8')).toMatch(
       /^turnpike erasure\ncase-local\n1\n\d+\n\d{4}-.*Z\nme myself\n\n— turnpike\//,
     );
@@ -36,13 +38,13 @@ describe('ledger erase', () => {
     expect(await look('ledger', 'verify')).toMatchObject({
       code: 4,
       stdout: expect.stringMatching(
-        /^by hash alone: .*\nnot checked: 6 contents, .* 1 run tree replayed only up to there\n(?:not checked: entry \d+ .*: erased\n){6}$/,
+        /^by hash alone: .*\nnot checked: 6 contents, .* 1 run tree replayed only up to there\n(?:not checked: @\d+ .*: erased\n){6}$/,
       ),
     });
     expect(await look('replay')).toMatchObject({
       code: 4,
       stdout: expect.stringMatching(
-        /^by hash alone: .*\nnot recomputed: \d+ entries of run_\S+ from entry 8 \(seq 8\) on: its content was erased with case case-local\n$/,
+        /^by hash alone: .*\nnot recomputed: \d+ entries from @8 \(run_\S+#8\) on: its content was erased with case case-local\n$/,
       ),
     });
     expect(JSON.parse((await look('replay', '--json')).stdout)).toMatchObject({
@@ -102,7 +104,7 @@ describe('a case whose run trees are archived', () => {
       code: 0,
       stdout: expect.stringContaining('archive files still contain their content'),
     });
-    expect(readdirSync(home('keys/cases'))).toEqual(['case-local.1.erased', 'erasures.list', 'erasures.list.lock']);
+    expect(readdirSync(home('keys/cases'))).toEqual(KEY_FILES);
     expect((await erase('--yes', '--json')).stdout).toContain('"archived":true');
     const key = readFileSync(home('keys/ledger.vkey'), 'utf8').trim();
     expect(await look('replay', 'one', '--key', key)).toMatchObject({ code: 0 });
