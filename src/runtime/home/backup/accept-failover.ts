@@ -17,7 +17,7 @@ import type { Log } from '../../../ports/log.js';
 import type { PolicySource } from '../../../ports/policy-source.js';
 import type { HomePaths } from '../home-paths.js';
 import { openSharedHead } from '../home.js';
-import { createHeadSeal, readLedgerSigner } from '../ledger-key.js';
+import { createHeadSeal, readHomeHistory, readLedgerSigner } from '../ledger-key.js';
 import { findFailover, recordRestore, type RecordedFailover } from './record-restore.js';
 
 type Head = Pick<LogHead, 'size' | 'root'>;
@@ -46,10 +46,15 @@ export async function acceptFailover(options: AcceptFailoverOptions): Promise<Ac
   const signer = readLedgerSigner(paths.ledgerKey);
   if (signer === null) throw usageError(`${paths.keys} has no ledger key: mount the key folder of the ledger`);
   const { anchor } = openSharedHead(paths, paths, { readOnly: false });
-  const lost = await anchor.read();
+  const kept = await anchor.read();
   await anchor.close();
-  if (lost === null || (await contains(store, lost)))
-    throw usageError('the database has every entry that the kept heads vouch for: nothing was lost');
+  // The key history vouches for a head too: the last one before each rotation of the key.
+  const vouched = readHomeHistory(paths.ledgerKey)?.rotations.at(-1)?.head ?? null;
+  const lost = await largestLost(store, [kept, vouched]);
+  if (lost === null)
+    throw usageError(
+      'the database has every entry that the kept heads and the key history vouch for: nothing was lost',
+    );
   const known = await findFailover(store, lost);
   const recorded = known ?? (await record(options, { size: lost.size, root: lost.root }));
   const evidence = await putAside(options, `lost-${recorded.lineage}`, createHeadSeal(signer, paths.ledgerKey));
@@ -58,6 +63,15 @@ export async function acceptFailover(options: AcceptFailoverOptions): Promise<Ac
   await next.write({ size, root });
   await next.close();
   return { ...recorded, isNew: known === null, evidence };
+}
+
+async function largestLost(store: LedgerStore, heads: readonly (Head | null)[]): Promise<Head | null> {
+  let largest: Head | null = null;
+  for (const head of heads) {
+    if (head === null || (largest !== null && head.size <= largest.size)) continue;
+    if (!(await contains(store, head))) largest = head;
+  }
+  return largest;
 }
 
 async function contains(store: LedgerStore, head: Head): Promise<boolean> {

@@ -19,11 +19,12 @@ import {
 } from '../../../adapters/keys/key-file.js';
 import { readHistoryFile, writeHistoryFile } from '../../../adapters/keys/key-history-file.js';
 import { resignErasures } from '../../../adapters/keys/resign-erasures.js';
-import { ledgerEventTreeId } from '../../../engine/suspension.js';
+import { ledgerEventTreeId, readRestoreHistory } from '../../../engine/suspension.js';
 import type { TreeEngine } from '../../../engine/tree-engine.js';
 import { InvariantError, LedgerError, PolicyError, usageError } from '../../../errors.js';
 import { KEY_BYTES } from '../../../ledger/proof/ed25519.js';
 import { keysOf, ROTATIONS_MAX, signRotation, type KeyRotation } from '../../../ledger/proof/key-history.js';
+import { checkExternalHead } from '../../../ledger/verification/check-external-head.js';
 import { notePrivateKey, noteSigner, type NoteSigner } from '../../../ledger/proof/signed-note.js';
 import type { Clock } from '../../../ports/clock.js';
 import { lockRotation } from '../../../adapters/sqlite/writer-lock.js';
@@ -186,10 +187,21 @@ export async function finishRotations(parts: RotationParts): Promise<void> {
   if (recorded[rotations.length] === true) throw shortHistoryError(ledgerKey, rotations.length + 1);
   // A copy of the ledger in another store begins with the format of a new one.
   if (rotations.length > 0) await store.allowRotations?.();
-  const isRecorded = recorded.slice(0, rotations.length).every((is) => is);
-  if (!isRecorded || hasUnfinishedRotation(ledgerKey)) await alone(parts, () => finishAlone(parts, rotations));
+  const missing = rotations.filter((_, index) => recorded[index] !== true);
+  await refuseLostEntries(store, missing);
+  if (missing.length > 0 || hasUnfinishedRotation(ledgerKey)) await alone(parts, () => finishAlone(parts, rotations));
   // An earlier process may have ended before it drew a key, or after it had finished everything in the folder.
   else if (rotation?.isAlone === true) await withRotationLock(keys, () => rotation.end(currentKey(keys)));
+}
+
+/**
+ * A rotation is recorded in the log that it vouches for, or in one whose restore says which entries it has replaced. A
+ * log from before the rotation would only seem to be altered later.
+ * @throws LedgerError LEDGER_BELOW_HEAD
+ */
+async function refuseLostEntries(store: LedgerStore, missing: readonly KeyRotation[]): Promise<void> {
+  if (missing.length === 0 || (await readRestoreHistory(store)).restores > 0) return;
+  for (const { head } of missing) await checkExternalHead(store, { read: () => Promise.resolve(head) });
 }
 
 /** Whether an interrupted rotation has left something in the key folder. */

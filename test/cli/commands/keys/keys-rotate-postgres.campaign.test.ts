@@ -221,7 +221,7 @@ describeOnPostgres('keys rotate --signing on PostgreSQL', () => {
   );
 
   test(
-    'C97: a database from before a rotation, with the key folder from after it, records the rotation',
+    'C97: a database from before a rotation, with the key folder from after it, continues once its loss is accepted',
     async () => {
       const source = { folder: at('early'), url: await createDatabase(url, 'early') };
       mkdirSync(source.folder);
@@ -232,10 +232,13 @@ describeOnPostgres('keys rotate --signing on PostgreSQL', () => {
       const rotated = await copySite(url, source, at('rotated'));
       expect(await run(rotated, ...ROTATE)).toMatchObject(DONE);
       cpSync(join(rotated.folder, 'home/keys'), join(source.folder, 'home/keys'), { recursive: true });
-      // The heads in the key folder are those of the later ledger, so the database is behind them.
+      // The heads in the key folder are those of the later ledger, and so is the head that the rotation vouches for.
       expect((await run(source, 'run', '-')).stderr).toContain('LEDGER_BELOW_HEAD');
       rmSync(join(source.folder, 'home/keys/heads'), { recursive: true });
       expect((await run(source, 'ledger', 'verify')).stdout).toContain('the log does not record it');
+      expect((await run(source, 'run', '-')).stderr).toContain('LEDGER_BELOW_HEAD');
+      expect(await run(source, 'failover', 'accept', '--actor', 'otto', '--yes')).toMatchObject({ code: 0 });
+      expect(await run(source, 'restore', 'acknowledge', '--actor', 'otto', '--yes')).toMatchObject({ code: 0 });
       expect(await run(source, 'run', '-')).toMatchObject({ code: 0 });
       expect(await run(source, 'ledger', 'verify')).toMatchObject(DONE);
       expect((await run(source, 'runs', '--json')).stdout).toContain('key-rotation-1');

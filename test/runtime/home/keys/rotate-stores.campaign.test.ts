@@ -3,6 +3,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
+import { overlayFile, overlayFiles } from '../../../../src/adapters/policy/overlay-file.js';
 import { openPostgresStore } from '../../../../src/adapters/postgres/postgres-ledger-store.js';
 import { FORMAT_ROTATED } from '../../../../src/adapters/postgres/postgres-schema.js';
 import { manifestPolicySource } from '../../../../src/adapters/policy/manifest-policy-source.js';
@@ -45,7 +46,9 @@ async function open({ paths, postgres }: LedgerLocation, alone: boolean): Promis
   const options = { ...common, exports: join(paths.home, 'exports') };
   if (postgres === null) return openTurnpike({ ...options, home: paths.home });
   const store = await openPostgresStore({ ...postgres, caseKeysDir: paths.caseKeys, alone });
-  return openTurnpike({ ...options, store, keys: paths.keys, state: paths.state, sandbox: paths.sandbox });
+  // Workers of one ledger share the emergency overlay in the key folder.
+  const overlay = overlayFile(overlayFiles(paths.overlay, paths.keys));
+  return openTurnpike({ ...options, store, overlay, keys: paths.keys, state: paths.state, sandbox: paths.sandbox });
 }
 
 /** Rotates the key, works with the new one, and verifies everything. */
