@@ -26,11 +26,11 @@ export const callRulesOf = ({ calls }: Pick<Lane, 'calls'>, { flags }: Pick<Poli
   exact: flags.has(EXACT_CALLS),
 });
 
-/** `rule` is null if no rule has matched. */
+/** `rule` is null if no rule has matched, and `part` if no rule is about the tool. */
 export type CallDecision =
   | { readonly decision: 'allow' }
   | { readonly decision: 'approval'; readonly rule: CallRule }
-  | { readonly decision: 'deny'; readonly rule: CallRule | null }
+  | { readonly decision: 'deny'; readonly rule: CallRule | null; readonly part: CallPart | null }
   /** The input cannot be read with certainty. */
   | { readonly decision: 'unreadable' };
 
@@ -41,14 +41,17 @@ export type CallDecision =
 export function decideCall({ calls, exact }: CallRules, { tool, input }: JudgedCall): CallDecision {
   if (calls === undefined) return ALLOWED;
   const rules = calls.filter(({ tools }) => tools.includes(tool));
-  if (rules.length === 0) return { decision: 'deny', rule: null };
+  if (rules.length === 0) return { decision: 'deny', rule: null, part: null };
   const parts = callParts(tool, input, exact);
   if (parts === null) return { decision: 'unreadable' };
-  const denying = rules.find((rule) => rule.decision === 'deny' && parts.some((part) => isDenied(rule, part)));
-  if (denying !== undefined) return { decision: 'deny', rule: denying };
-  const granting = parts.filter(needsGrant).map((part) => grantingRule(rules, part));
-  if (granting.includes(undefined)) return { decision: 'deny', rule: null };
-  const approval = granting.find((rule) => rule?.decision === 'approval');
+  for (const rule of rules.filter(({ decision }) => decision === 'deny')) {
+    const part = parts.find((one) => isDenied(rule, one));
+    if (part !== undefined) return { decision: 'deny', rule, part };
+  }
+  const granted = parts.filter(needsGrant).map((part) => ({ part, rule: grantingRule(rules, part) }));
+  const refused = granted.find(({ rule }) => rule === undefined);
+  if (refused !== undefined) return { decision: 'deny', rule: null, part: refused.part };
+  const approval = granted.find(({ rule }) => rule?.decision === 'approval')?.rule;
   return approval === undefined ? ALLOWED : { decision: 'approval', rule: approval };
 }
 
@@ -104,14 +107,14 @@ function isDenied(rule: CallRule, part: CallPart): boolean {
   );
 }
 
-const beginsWith = (words: readonly string[], prefix: string): boolean =>
+export const beginsWith = (words: readonly string[], prefix: string): boolean =>
   prefix.split(' ').every((word, index) => words[index] === word);
 
-const matchesHost = (pattern: string, host: string): boolean =>
+export const matchesHost = (pattern: string, host: string): boolean =>
   pattern.startsWith('*.') ? host.endsWith(pattern.slice(1)) : host === pattern;
 
 /** Whether a part names a path that the glob of a rule matches. */
-function isNamedBy(glob: string, part: CallPart): boolean {
+export function isNamedBy(glob: string, part: CallPart): boolean {
   if (part.kind === 'glob') return namesDenied(part.glob, part.path, glob);
   if (part.kind === 'command' && part.globs.some((text) => namesDenied(text, '.', glob))) return true;
   return pathsOf(part).some((path) => matchesGlobInAnyCase(glob, path));

@@ -6,17 +6,21 @@
  * `-`, `+` or `@`, also behind `--`: not every program ends its options there, and some read further ones from `@file`.
  * @param lists texts with spaces between options; absent: all options
  */
-export function hasOnlyOptions(words: readonly string[], prefix: string, lists?: readonly string[]): boolean {
-  if (lists === undefined) return true;
+export const hasOnlyOptions = (words: readonly string[], prefix: string, lists?: readonly string[]): boolean =>
+  otherOptions(words, prefix, lists).length === 0;
+
+/** The options that the list does not have. */
+export function otherOptions(words: readonly string[], prefix: string, lists?: readonly string[]): readonly string[] {
+  if (lists === undefined) return [];
   const options = lists.flatMap((list) => list.split(' '));
   const takesClusters = !options.some((option) => LONG_WITH_ONE_HYPHEN.test(option));
   return words
     .slice(prefix.split(' ').length)
     .filter((word) => /^(?:[+@]|-.)/s.test(word))
-    .every(
+    .filter(
       (word) =>
-        options.some((option) => isOption(word, option)) ||
-        (takesClusters && /^-[^-]/.test(word) && isCluster(word, options)),
+        !options.some((option) => isOption(word, option)) &&
+        !(takesClusters && /^-[^-]/.test(word) && isCluster(word, options)),
     );
 }
 

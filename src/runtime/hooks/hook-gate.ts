@@ -167,7 +167,7 @@ export class HookGate {
     const reason =
       verdict.decision === 'pending'
         ? pendingReason(verdict.trace)
-        : denialReason(verdict.trace, call.tool, policy, caller.lane);
+        : denialReason(verdict.trace, call, policy, caller.lane);
     return { decision: verdict.decision, reason };
   }
 

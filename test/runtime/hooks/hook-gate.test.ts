@@ -100,6 +100,43 @@ describe('U-08: a call of a coding agent', () => {
     expect(said).not.toContain('git push');
   });
 
+  test.each<[string, string, string, JsonObject, string, string]>([
+    [
+      'command',
+      'rm -rf /',
+      'Bash',
+      { command: 'git status && rm -rf /' },
+      'because no rule allows it',
+      'git status, echo, sleep',
+    ],
+    [
+      'command',
+      'echo .env',
+      'Bash',
+      { command: 'echo .env' },
+      'because rule secrets denies **/.env*',
+      'echo (not **/.env*), git status, sleep',
+    ],
+    [
+      'path',
+      '.env',
+      'Read',
+      { file_path: '.env' },
+      'because rule secrets denies **/.env*',
+      '* (not **/.env*), [a-z]*/**, b/**',
+    ],
+    ['tool', 'other/x', 'mcp__other__x', {}, 'because no rule allows it', 'trivial/*'],
+  ])(
+    'that is denied names the refused %s %s, and what is allowed in its place',
+    async (kind, part, tool, input, why, instead) => {
+      const call = event('PreToolUse', { tool_name: tool, tool_input: input, tool_use_id: `toolu_${(calls += 1)}` });
+      const said = saidIn(await ask(call));
+      expect(said).toContain(`Refused: the ${kind} \`${part}\`, ${why}.`);
+      const listed = /Its call rules allow \S+ for: (.*), unless a rule denies a part\.$/.exec(said)?.[1] ?? '';
+      expect(listed).toBe(instead);
+    },
+  );
+
   test('is decided once: a repeated event gets the recorded decision', async () => {
     const call = bash('git status');
     await ask(call);
