@@ -152,7 +152,7 @@ test(
       (await (
         await fetch(`http://127.0.0.1:${port}/api/v1${path}`, { method: 'POST', headers, body })
       ).json()) as Record<string, unknown>;
-    const { run_id } = await post('/agents', '{}');
+    const { run_id } = await post('/agents', '{"case":"case-0001"}');
     const [proposal = ''] = textOf('docs/examples/material/session.jsonl').split('\n');
     expect(await post(`/agents/${String(run_id)}/steps`, proposal)).toMatchObject({ outcome: 'SUCCESS' });
     child.kill('SIGTERM');

@@ -72,7 +72,9 @@ export class CommandCluster {
   }
 
   async token(actor: string, role: string, ...rights: readonly string[]): Promise<string> {
-    const person = ['--actor', actor, '--role', role, ...rights.flatMap((right) => ['--right', right])];
+    // The lane of agents requires a case.
+    const bound = role === 'SANDBOX_AGENT' ? ['--case', 'case-local'] : [];
+    const person = ['--actor', actor, '--role', role, ...rights.flatMap((right) => ['--right', right]), ...bound];
     const { status, stdout } = await this.run('token', '--home', 'a', ...person);
     expect(status).toBe(0);
     return stdout.trim();

@@ -116,6 +116,8 @@ const OF_TURNPIKE: Readonly<Record<string, Read | string>> = {
   policyVersions: ({ bench }) => bench.turnpike.policyVersions(),
   control: ({ bench }) => Promise.resolve(bench.turnpike.control?.connections),
   report: ACTS,
+  requestAct: ACTS,
+  reportAct: ACTS,
   decide: ACTS,
   hooks: ACTS,
   rotateCaseKeys: 'it returns cases and counts, and the content that it encrypts again stays in the store',

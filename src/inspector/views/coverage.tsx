@@ -69,7 +69,7 @@ function PolicyTable({ policy, neverOnly }: { readonly policy: Policy; readonly 
   const { files, decisions, trees, elements, other } = policy;
   const never = elements.filter(({ allowed, denied }) => allowed + denied === 0);
   return (
-    <article>
+    <article tabIndex={0} aria-label="Decisions of a policy">
       <h2>
         {decisions} decisions of {trees} run trees
         <small>

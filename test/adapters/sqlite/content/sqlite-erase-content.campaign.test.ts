@@ -33,7 +33,8 @@ describe('D14: an erasure in a SQLite ledger', () => {
     await store.close();
     at.remove();
   });
-  const keys = (): readonly string[] => readdirSync(join(at.folder, 'keys/cases')).sort();
+  const keys = (): readonly string[] =>
+    readdirSync(join(at.folder, 'keys/cases')).filter((name) => name.endsWith('.key'));
   const filesWith = (text: string): readonly string[] =>
     readdirSync(at.folder, { recursive: true, encoding: 'utf8' }).filter((name) => {
       const path = join(at.folder, name);
@@ -57,7 +58,7 @@ describe('D14: an erasure in a SQLite ledger', () => {
     reader.close();
     expect(await store.erase(ERASURE)).toMatchObject({ contents: 2 });
     expect(filesWith(SECRET)).toEqual([]);
-    expect(keys()).toEqual([`${CASE}.1.erased`]);
+    expect(keys()).toEqual([]);
   }, 20_000);
 
   test('destroys no key if the ledger cannot be written', async () => {
@@ -115,8 +116,8 @@ describe('D14: an erasure in a SQLite ledger', () => {
     });
     await reopen();
     expect(await store.erase(ERASURE)).toEqual({ contents: 0, bytes: 0 });
-    expect(keys()).toEqual([`${CASE}.1.erased`]);
+    expect(keys()).toEqual([]);
     expect(await store.erase(ERASURE)).toEqual({ contents: 0, bytes: 0 });
-    expect(keys()).toEqual([`${CASE}.1.erased`]);
+    expect(keys()).toEqual([]);
   });
 });
