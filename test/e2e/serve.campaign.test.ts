@@ -86,7 +86,9 @@ describe('turnpike serve', () => {
       const { serve, url } = await serving();
       const second = await command('serve', '--port', '0');
       expect(second).toMatchObject({ status: 3, stdout: '', stderr: expect.stringContaining('LEDGER_LOCKED') });
-      const { run_id } = JSON.parse((await ask(`${url}/api/v1/agents`, token, '{"case":"case-local"}')).text) as { run_id: string };
+      const { run_id } = JSON.parse((await ask(`${url}/api/v1/agents`, token, '{"case":"case-local"}')).text) as {
+        run_id: string;
+      };
       const step = await ask(`${url}/api/v1/agents/${run_id}/steps`, token, think());
       expect(JSON.parse(step.text)).toMatchObject({ action: 'THINK', outcome: 'SUCCESS' });
       const runs = await command('runs');

@@ -87,7 +87,9 @@ describe('ledger archive', () => {
     expect(await turnpike(away, ['replay', 'one', '--key', key()])).toMatchObject({ code: 0 });
     expect((await look('ledger', 'verify')).stdout).toMatch(
       // The run in which policy has decided the archive.
-      new RegExp(`^ok: 12 entries of 1 run tree, .*\nnote: entries 0 to ${size - 1} are archived and were not checked\n$`),
+      new RegExp(
+        `^ok: 12 entries of 1 run tree, .*\nnote: entries 0 to ${size - 1} are archived and were not checked\n$`,
+      ),
     );
     const last = await work();
     expect(last).not.toBe(first);
