@@ -140,6 +140,7 @@ export class LedgerEngine implements TreeEngine {
       return this.#queue.runExclusive(() => this.#refresh(trees.filter(isBehind).map(({ tree_id }) => tree_id)));
     },
     refreshLocked: (tree_ids) => this.#refresh(tree_ids),
+    laterTrees: () => this.#trees.later.ids,
     fireDue: (tree_ids) => this.#timers.loadNow(tree_ids),
     fail: (error) => this.#fail(error),
   };
@@ -195,7 +196,7 @@ export class LedgerEngine implements TreeEngine {
   }
 
   get condition(): TreeEngine['condition'] {
-    return this.#restarts.condition;
+    return { ...this.#restarts.condition, laterTrees: this.#trees.later.count };
   }
 
   restart(): Promise<Recovery> {

@@ -31,8 +31,10 @@ export async function waitForQuiescence(
   await heads?.waitUntilIdle();
 }
 
-const RUNNING: EngineCondition = { state: 'running', permanentCode: null };
-const RECOVERING: EngineCondition = { state: 'recovering', permanentCode: null };
+type RestartCondition = Omit<EngineCondition, 'laterTrees'>;
+
+const RUNNING: RestartCondition = { state: 'running', permanentCode: null };
+const RECOVERING: RestartCondition = { state: 'recovering', permanentCode: null };
 
 /** Tracks the failure of an engine and its restart. */
 export class Restarts {
@@ -56,7 +58,7 @@ export class Restarts {
     return this.#failure === null ? null : ledgerUnavailableError(this.#failure);
   }
 
-  get condition(): EngineCondition {
+  get condition(): RestartCondition {
     if (this.#rejectionCause === null) return RUNNING;
     // The failure is cleared when the ledger is open again, and the cause when recovery has ended.
     if (this.#failure === null) return RECOVERING;

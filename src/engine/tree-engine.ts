@@ -103,6 +103,8 @@ export interface EngineCondition {
   readonly state: 'running' | 'failed' | 'recovering';
   /** The code of a failure that no restart removes; null without one. */
   readonly permanentCode: string | null;
+  /** How many trees this process has met that only a later version can continue. */
+  readonly laterTrees: number;
 }
 
 /** Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome. */

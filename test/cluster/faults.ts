@@ -61,7 +61,7 @@ const STATEMENTS = [
   'turnpike_commit',
   'turnpike_commit',
   'integrate_appends',
-  'claim_duties',
+  'UPDATE duties',
   'FOR UPDATE',
   'COMMIT',
   'SELECT',

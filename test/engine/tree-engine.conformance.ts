@@ -353,7 +353,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         await write(harness, tree, 'w');
         await until(() => harness.world.failure !== null);
         expect(harness.engine.hasFailed).toBe(true);
-        expect(harness.engine.condition).toEqual({ state: 'failed', permanentCode: null });
+        expect(harness.engine.condition).toEqual({ state: 'failed', permanentCode: null, laterTrees: 0 });
         const refused = expect.objectContaining({ code: 'LEDGER_UNAVAILABLE' });
         await expect(think(harness, tree, 'down')).rejects.toEqual(refused);
         await expect(harness.engine.peek(tree)).rejects.toEqual(refused);
@@ -363,7 +363,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         expect(recovery).toEqual({ trees, settled: told.settled, interrupted: 0, damaged: 0 });
         expect(harness.world.restarts).toEqual([recovery]);
         expect(harness.engine.hasFailed).toBe(false);
-        expect(harness.engine.condition).toEqual({ state: 'running', permanentCode: null });
+        expect(harness.engine.condition).toEqual({ state: 'running', permanentCode: null, laterTrees: 0 });
         expect(harness.world.performed).toHaveLength(1);
         expect(harness.world.settled).toHaveLength(told.settled);
         expect(harness.world.replies).toHaveLength(told.replies);

@@ -65,18 +65,23 @@ class MemorySharedStore extends MemoryLedgerStore implements SharedLedgerStore {
     return Promise.resolve(this.#shared.quotas.labelVersion(case_id));
   }
 
-  claimDueTrees(now: string, until: string, limit: number): Promise<readonly string[]> {
-    return Promise.resolve(this.#shared.claimDueTrees(now, until, limit));
+  claimDueTrees(...claim: Parameters<SharedLedgerStore['claimDueTrees']>): Promise<readonly string[]> {
+    return Promise.resolve(this.#shared.claimDueTrees(...claim));
   }
 
-  claimDuties(_graceMs: number, limit: number): Promise<readonly ClaimedDuty[]> {
+  claimDuties(_graceMs: number, limit: number, except: readonly string[]): Promise<readonly ClaimedDuty[]> {
     const { workers } = this.#shared;
     const isStanding = this.#performer !== null && workers.isStanding(this.#performer);
-    return Promise.resolve(isStanding ? workers.claim(this.#performer ?? 0, limit) : []);
+    return Promise.resolve(isStanding ? workers.claim(this.#performer ?? 0, limit, except) : []);
   }
 
   hasDuties(duties: readonly Duty[]): Promise<boolean> {
     return Promise.resolve(this.#shared.workers.hasAll(this.#performer, duties));
+  }
+
+  returnDuties(duties: readonly Duty[]): Promise<void> {
+    this.#shared.workers.giveUp(duties);
+    return Promise.resolve();
   }
 
   releaseDuties(duties: readonly Duty[]): Promise<void> {

@@ -148,9 +148,10 @@ export class MemoryState {
   }
 
   /** The open trees with a timer at or before `now`; the timers count as being at `until` from now on. */
-  claimDueTrees(now: string, until: string, limit: number): readonly string[] {
+  claimDueTrees(now: string, until: string, limit: number, except: readonly string[]): readonly string[] {
     const due = [...this.#trees.values()].filter(
-      ({ ended, recovery }) => !ended && recovery.wake_at !== null && recovery.wake_at <= now,
+      ({ tree_id, ended, recovery }) =>
+        !ended && recovery.wake_at !== null && recovery.wake_at <= now && !except.includes(tree_id),
     );
     return due.slice(0, limit).map((tree) => {
       tree.delayTimers(until);

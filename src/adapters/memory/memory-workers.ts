@@ -68,11 +68,12 @@ export class MemoryWorkers {
   }
 
   /** Takes over the duties of performers that are gone. */
-  claim(performer: number, limit: number): readonly ClaimedDuty[] {
+  claim(performer: number, limit: number, except: readonly string[]): readonly ClaimedDuty[] {
     const claimed: ClaimedDuty[] = [];
     for (const [key, duty] of this.#duties) {
+      if (except.includes(duty.tree_id)) continue;
       const holder = this.#performers.get(duty.performer);
-      const isGone = holder?.isDead === true || holder?.isOver === true;
+      const isGone = holder === undefined || holder.isDead || holder.isOver;
       const isMine = duty.performer === performer && duty.claimed !== null;
       if ((!isGone && !isMine) || claimed.length === limit) continue;
       if (holder !== undefined && isGone) holder.isOver = true;
@@ -87,6 +88,14 @@ export class MemoryWorkers {
   /** Whether the performer has all of these duties. */
   hasAll(performer: number | null, duties: readonly Duty[]): boolean {
     return duties.every(({ kind, run_id }) => this.#duties.get(`${kind} ${run_id}`)?.performer === performer);
+  }
+
+  /** No performer has these duties any more. */
+  giveUp(duties: readonly Duty[]): void {
+    for (const { kind, run_id } of duties) {
+      const duty = this.#duties.get(`${kind} ${run_id}`);
+      if (duty !== undefined) this.#duties.set(`${kind} ${run_id}`, { ...duty, performer: NO_PERFORMER });
+    }
   }
 
   release(duties: readonly Duty[]): void {
@@ -107,4 +116,5 @@ export class MemoryWorkers {
   }
 }
 
+const NO_PERFORMER = 0;
 const KINDS: readonly Duty['kind'][] = ['effect', 'caller'];

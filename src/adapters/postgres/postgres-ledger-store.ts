@@ -46,6 +46,7 @@ import {
   hasDuties,
   isStanding,
   releaseDuties,
+  returnDuties,
   treeLengths,
 } from './workers/postgres-duties.js';
 import type { PostgresContents } from './postgres-contents.js';
@@ -237,13 +238,18 @@ class PostgresLedgerStore implements SharedLedgerStore {
 
   readonly labelVersion: SharedLedgerStore['labelVersion'] = (case_id) => readLabelVersion(this.#pool, case_id);
 
-  async claimDueTrees(now: string, until: string, limit: number): Promise<readonly string[]> {
-    return this.#requireWriter().exclusively((send) => claimDueTrees(send, now, until, limit));
+  async claimDueTrees(...claim: Parameters<SharedLedgerStore['claimDueTrees']>): Promise<readonly string[]> {
+    return this.#requireWriter().exclusively((send) => claimDueTrees(send, ...claim));
   }
 
-  async claimDuties(graceMs: number, limit: number): Promise<readonly ClaimedDuty[]> {
+  async claimDuties(...claim: Parameters<SharedLedgerStore['claimDuties']>): Promise<readonly ClaimedDuty[]> {
     const { writer, performer } = this.#requirePerformer();
-    return writer.exclusively((send) => claimDuties(send, performer, graceMs, limit));
+    return writer.exclusively((send) => claimDuties(send, performer, ...claim));
+  }
+
+  async returnDuties(duties: readonly Duty[]): Promise<void> {
+    const { writer, performer } = this.#requirePerformer();
+    await writer.exclusively((send) => returnDuties(send, performer, duties));
   }
 
   async hasDuties(duties: readonly Duty[]): Promise<boolean> {

@@ -109,12 +109,14 @@ async function joinLedger(
   const turnpike = await openTurnpike({ ...options, ...folders, overlay, store });
   try {
     const cluster = await openCluster(shared);
-    addDatabaseCheck(turnpike, cluster);
+    const version = readPackageVersion();
+    addDatabaseCheck(turnpike, cluster, version);
     const volume_id = stored.sandbox === null ? null : stored.volume_id;
-    const worker = { version: readPackageVersion(), volume_id };
+    const worker = { version, volume_id };
     const reporter = new WorkerReporter({
       ...{ directory: cluster, overlay, worker, clock: systemClock(), log },
       refuses: () => refusalOf(turnpike.vitals.condition()),
+      laterTrees: () => turnpike.vitals.condition().laterTrees,
     });
     await reporter.start();
     const close = async (): Promise<void> => {

@@ -7,6 +7,7 @@ import { foldOn, foldTree, foldTrees, type FoldedTree } from './fold-trees.js';
 import { nextSnapshotSeq, snapshotOf, type FoldOptions } from './snapshots.js';
 import type { TickObserver } from '../tick/tick-observer.js';
 import type { LoadedTimers } from '../timers.js';
+import { LaterTrees } from './later-trees.js';
 import { nextRecoveryHint, NEW_TREE_RECOVERY_HINT, type KnownRecoveryHint } from './recovery-hint.js';
 
 export const LIVE_TREES_MAX = 1_024;
@@ -33,6 +34,8 @@ export class LiveTrees {
   /** The seq at which the next snapshot of a tree is due, if it has one already. */
   readonly #due = new Map<string, number>();
   readonly #recoveryHints = new Map<string, KnownRecoveryHint>();
+  /** Stays when memory is cleared: what a process cannot evaluate, it cannot evaluate after a restart of the engine. */
+  readonly later = new LaterTrees();
 
   constructor(store: LedgerStore, max: number, snapshotEntries: number, options: LiveTreesOptions = {}) {
     this.#options = options;
@@ -65,7 +68,10 @@ export class LiveTrees {
     const loaded = this.getLoaded(tree_id);
     if (loaded !== null) return loaded;
     const since = this.#options.observer?.now() ?? 0;
-    const folded = await foldTree(this.#store, tree_id, this.#options);
+    const folded = await foldTree(this.#store, tree_id, this.#options).catch((error: unknown) => {
+      this.later.note(tree_id, error);
+      throw error;
+    });
     if (folded === null) return null;
     this.#options.observer?.onFolded(1, since);
     return this.#addFolded(folded);

@@ -1,8 +1,10 @@
 import type { Tree } from '../../kernel/tree.js';
 import type { ClaimedDuty, SharedLedgerStore } from '../../ports/ledger/shared-store.js';
 import { EffectRunner, type EffectOutcome } from '../effect-runner.js';
+import { isUnsupported } from '../../kernel/pinned-policy.js';
 import { isUnfoldable } from '../failures.js';
 import { TREES_AT_ONCE, waitForAll, type RecoveringEngine } from '../recovery.js';
+import type { SharedEngineAccess } from './ledger-writer.js';
 import { isAnsweredInTick, resultSubmission, unansweredSubmission } from '../tick/submissions.js';
 import { dutyIdOf } from './duties.js';
 import { isAbandoned, liveAgents } from '../trees/recovery-hint.js';
@@ -29,10 +31,10 @@ export class DutySettler {
   }
 
   /** Settles every duty that can be claimed now. @throws LedgerError if the ledger cannot be read or written */
-  async settleAll(engine: RecoveringEngine): Promise<Recovery> {
+  async settleAll(engine: RecoveringEngine & Pick<SharedEngineAccess, 'laterTrees'>): Promise<Recovery> {
     this.#counts = { trees: 0, settled: 0, interrupted: 0, damaged: 0 };
     const trees = new Map<string, ClaimedDuty[]>();
-    for (const duty of await this.#store.claimDuties(this.#graceMs, DUTIES_MAX)) {
+    for (const duty of await this.#store.claimDuties(this.#graceMs, DUTIES_MAX, engine.laterTrees())) {
       trees.set(duty.tree_id, [...(trees.get(duty.tree_id) ?? []), duty]);
     }
     const all = [...trees];
@@ -46,7 +48,7 @@ export class DutySettler {
     return this.#counts;
   }
 
-  /** A tree that does not fold must not block the others. */
+  /** A tree that does not fold must not block the others. A worker of a later version may be able to fold it. */
   async #settleGuarded(engine: RecoveringEngine, tree_id: string, duties: readonly ClaimedDuty[]): Promise<void> {
     try {
       await this.#settleTree(engine, tree_id, duties);
@@ -54,6 +56,7 @@ export class DutySettler {
       if (!isUnfoldable(error)) throw error;
       this.#parts.log.error('a run tree cannot be taken up again', { tree_id, error });
       this.#counts.damaged += 1;
+      if (isUnsupported(error)) await this.#store.returnDuties(duties);
     }
   }
 

@@ -26,6 +26,8 @@ export interface SharedEngineAccess extends RecoveringEngine {
   refreshGrown(trees: readonly GrownTree[]): Promise<void>;
   /** Adds it to these trees, within `commit`. */
   refreshLocked(tree_ids: readonly string[]): Promise<void>;
+  /** The trees that another worker has to continue: this one cannot evaluate them. */
+  laterTrees(): readonly string[];
   /** Fires the timers of these trees that are due, and sets the others. */
   fireDue(tree_ids: readonly string[]): void;
   /** Stops all work until a restart. */

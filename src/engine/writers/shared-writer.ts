@@ -11,7 +11,7 @@
 //       after the commit was sent, or after asking the store. Another worker settles it only when this one is over, and
 //       a grace period later (`GRACE_MS`).
 //   W4. Everything else that a worker does for others is found by polling: new entries of trees in memory, timers that
-//       are due, and duties of workers that are gone.
+//       are due, and duties of workers that are gone. A tree that a later version started is left to its workers.
 //   W5. While a commit is in flight, the next tick is decided without its trees. Commits are sent in the order of their
 //       ticks, but one that is sent again may follow a later one: they have no tree in common, and what they share, the
 //       reservations of cases and the counters, is compared by version (Q4).
@@ -295,7 +295,7 @@ export class SharedWriter implements LedgerWriter {
     const now = this.#parts.clock.now();
     const [from, until] = [now, now + DUE_MS].map((at) => new Date(at).toISOString());
     if (from === undefined || until === undefined) return;
-    engine.fireDue(await this.#store.claimDueTrees(from, until, DUE_TREES_MAX));
+    engine.fireDue(await this.#store.claimDueTrees(from, until, DUE_TREES_MAX, engine.laterTrees()));
   }
 
   #monotonic(): number {

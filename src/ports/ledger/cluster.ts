@@ -22,6 +22,8 @@ export interface WorkerReport {
   readonly overlay_epoch: number | null;
   /** Why it refuses every request, as an error code; null if it works. */
   readonly refuses: string | null;
+  /** How many run trees it has met that only a later version can continue. */
+  readonly later_trees: number;
 }
 
 /** A process that joined the ledger. Its report is null in every member until it has reported. */
@@ -41,6 +43,8 @@ export interface Performer {
   readonly overlay_epoch: number | null;
   /** Why it refuses every request, as an error code; null if it works, or has not reported. */
   readonly refuses: string | null;
+  /** How many run trees it has met that only a later version can continue. */
+  readonly later_trees: number;
   /** Effects that it performs, without a recorded outcome. */
   readonly effects: number;
   /** Runs whose caller it holds. */

@@ -141,17 +141,20 @@ export interface SharedLedgerStore extends LedgerStore {
   labelVersion(case_id: string): Promise<number>;
   /**
    * Takes over the open trees with a timer at or before `now`, so that no other worker does before `until` (ISO 8601).
-   * @returns at most `limit` trees
+   * @param except trees that this worker leaves to others @returns at most `limit` trees
    */
-  claimDueTrees(now: string, until: string, limit: number): Promise<readonly string[]>;
+  claimDueTrees(now: string, until: string, limit: number, except: readonly string[]): Promise<readonly string[]>;
   /**
    * Declares the performers over whose worker is gone, and takes over the duties of performers that are known to be
    * dead, or have been over for `graceMs` or more.
+   * @param except trees whose duties this worker leaves to others
    * @returns the duties that this worker has taken over and not released, at most `limit`; none if it has not joined
    */
-  claimDuties(graceMs: number, limit: number): Promise<readonly ClaimedDuty[]>;
+  claimDuties(graceMs: number, limit: number, except: readonly string[]): Promise<readonly ClaimedDuty[]>;
   /** Whether this worker has all of these duties. Uses one query. */
   hasDuties(duties: readonly Duty[]): Promise<boolean>;
+  /** Gives claimed duties up, so that any other worker can take them over. */
+  returnDuties(duties: readonly Duty[]): Promise<void>;
   /** Releases claimed duties for which there is nothing to do. */
   releaseDuties(duties: readonly Duty[]): Promise<void>;
   /**

@@ -13,9 +13,11 @@ export interface WorkerReporterOptions {
   readonly directory: Pick<ClusterDirectory, 'report' | 'close'>;
   /** The overlay of the engine. */
   readonly overlay: OverlaySource;
-  readonly worker: Omit<WorkerReport, 'address' | 'overlay_epoch' | 'refuses'>;
+  readonly worker: Omit<WorkerReport, 'address' | 'overlay_epoch' | 'refuses' | 'later_trees'>;
   /** Why the worker refuses every request; null if it works. */
   readonly refuses: () => string | null;
+  /** How many run trees it has met that only a later version can continue. */
+  readonly laterTrees: () => number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -55,11 +57,12 @@ export class WorkerReporter {
   }
 
   async #send(): Promise<void> {
-    const { directory, overlay, worker, refuses, clock, log } = this.#options;
+    const { directory, overlay, worker, refuses, laterTrees, clock, log } = this.#options;
     const fact = overlay.current();
     try {
       const overlay_epoch = fact === null ? 0 : fact.epoch;
-      await directory.report({ ...worker, address: this.#address, overlay_epoch, refuses: refuses() });
+      const state = { refuses: refuses(), later_trees: laterTrees() };
+      await directory.report({ ...worker, ...state, address: this.#address, overlay_epoch });
       this.#hasFailed = false;
     } catch (error) {
       // Once for each outage: the engine logs its own failures.

@@ -38,7 +38,7 @@ export interface InspectionService {
   /** Callers whom issuers have authenticated. Absent: only tokens of the token book are accepted. */
   readonly identity?: IdentityService;
   /** The address of another worker that executes the steps of a run; null if none is known. */
-  readonly findWorker?: (run_id: string) => Promise<string | null>;
+  readonly findWorker?: (run_id: string, isOfLater?: boolean) => Promise<string | null>;
 }
 
 export interface HttpService extends InspectionService {

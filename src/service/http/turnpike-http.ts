@@ -173,7 +173,7 @@ function createService(
   const size = (): Promise<number> => turnpike.ledger.size();
   const streams = new EventStreams({ size, tokens, clock, log });
   const version = readPackageVersion();
-  if (options.cluster !== undefined) addDatabaseCheck(turnpike, options.cluster);
+  if (options.cluster !== undefined) addDatabaseCheck(turnpike, options.cluster, version);
   const identity = createIdentity(options.identity, clock, log);
   return {
     turnpike,
@@ -190,7 +190,7 @@ function createService(
             caller: toSessionCaller(principal),
           },
     exports: options.exports ?? turnpike.exports ?? 'exports',
-    ...(options.cluster === undefined ? {} : { findWorker: findWorkerIn(options.cluster, clock) }),
+    ...(options.cluster === undefined ? {} : { findWorker: findWorkerIn(options.cluster, clock, version) }),
     unsafeShared: options.unsafeShared ?? false,
     access: new RunAccess(turnpike.remoteAgents),
     metrics: new Metrics(
@@ -216,9 +216,9 @@ function createIdentity(identity: TurnpikeHttpOptions['identity'], clock: Clock,
   return identity instanceof IdentityService ? identity : new IdentityService(identity, clock, log);
 }
 
-function findWorkerIn(cluster: Pick<ClusterDirectory, 'status'>, clock: Clock) {
-  const addresses = new WorkerAddresses(cluster, clock);
-  return (run_id: string): Promise<string | null> => addresses.find(run_id);
+function findWorkerIn(cluster: Pick<ClusterDirectory, 'status'>, clock: Clock, version: string) {
+  const addresses = new WorkerAddresses(cluster, clock, version);
+  return (run_id: string, isOfLater?: boolean): Promise<string | null> => addresses.find(run_id, isOfLater);
 }
 
 const identityOf = ({ actor, person, role, case: bound }: Principal, agent: AgentIdentity): AgentIdentity => ({

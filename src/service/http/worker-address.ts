@@ -1,8 +1,9 @@
-// Which worker a client is sent to if this process has no sandbox volume.
+// Which worker a client is sent to if this process has no sandbox volume, or cannot evaluate a tree of a later version.
 
 import { createHash } from 'node:crypto';
 import type { ClusterDirectory, Performer } from '../../ports/ledger/cluster.js';
 import type { Clock } from '../../ports/clock.js';
+import { canServeLater } from '../../runtime/readiness/database-check.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
 import { createRefusal, type Refusal } from '../problems.js';
 import type { InspectionService } from './http-service.js';
@@ -15,25 +16,33 @@ const CACHED_MS = 1_000;
 export class WorkerAddresses {
   readonly #cluster: Pick<ClusterDirectory, 'status'>;
   readonly #clock: Clock;
-  #addresses: Promise<readonly string[]> = Promise.resolve([]);
+  readonly #version: string;
+  #performers: Promise<readonly Performer[]> = Promise.resolve([]);
   #readAt = -Infinity;
 
-  constructor(cluster: Pick<ClusterDirectory, 'status'>, clock: Clock) {
+  /** @param version that of this worker */
+  constructor(cluster: Pick<ClusterDirectory, 'status'>, clock: Clock, version: string) {
     this.#cluster = cluster;
     this.#clock = clock;
+    this.#version = version;
   }
 
-  /** Always the same one of the same workers, because it has the run tree in memory. @returns null without one */
-  async find(run_id: string): Promise<string | null> {
+  /**
+   * Always the same one of the same workers, because it has the run tree in memory.
+   * @param isOfLater whether a later version started the run @returns null without one
+   */
+  async find(run_id: string, isOfLater = false): Promise<string | null> {
     const now = this.#clock.now();
     if (now - this.#readAt >= CACHED_MS) {
       this.#readAt = now;
-      this.#addresses = this.#cluster.status().then(
-        ({ performers }) => performers.flatMap(addressOf),
+      this.#performers = this.#cluster.status().then(
+        ({ performers }) => performers,
         () => [],
       );
     }
-    const addresses = await this.#addresses;
+    const performers = await this.#performers;
+    const able = isOfLater ? performers.filter((one) => canServeLater(one, this.#version)) : performers;
+    const addresses = able.flatMap(addressOf);
     const place = createHash('sha256').update(rootRunIdOf(run_id)).digest().readUInt32BE(0);
     return addresses[place % addresses.length] ?? null;
   }
@@ -52,7 +61,8 @@ export async function withWorkerAddress(
   { findWorker }: Pick<InspectionService, 'findWorker'>,
   run_id = '',
 ): Promise<Refusal> {
-  if (refusal.code !== 'VOLUME_ELSEWHERE') return refusal;
-  const address = (await findWorker?.(run_id)) ?? null;
-  return address === null ? refusal : createRefusal(refusal.code, { [WORKER_HEADER]: address });
+  const isOfLater = refusal.code === 'LEDGER_OF_LATER_VERSION' || refusal.code === 'LEDGER_UNSUPPORTED';
+  if (!isOfLater && refusal.code !== 'VOLUME_ELSEWHERE') return refusal;
+  const address = (await findWorker?.(run_id, isOfLater)) ?? null;
+  return address === null ? refusal : createRefusal(refusal.code, { ...refusal.headers, [WORKER_HEADER]: address });
 }

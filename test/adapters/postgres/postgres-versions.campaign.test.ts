@@ -2,12 +2,9 @@
 // from its own sources, and the current one.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { execFileSync, spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
-import { once } from 'node:events';
-import { copyFileSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { build } from 'esbuild';
 import { createPostgresStore, openPostgresStore } from '../../../src/adapters/postgres/postgres-ledger-store.js';
 import { FORMAT_ROTATED, FORMAT_VERSION } from '../../../src/adapters/postgres/postgres-schema.js';
 import { openTurnpike, winstonLog, type Turnpike } from '../../../src/index.js';
@@ -16,6 +13,7 @@ import { tempFolder } from '../../fixtures/temp-folder.js';
 import { proposal } from '../../fixtures/tree.js';
 import { ROOT } from '../../root.js';
 import { AS_FORMAT_1, ledgerPlace, type LedgerPlace } from './postgres-harness.js';
+import { buildVersion, VersionWorker } from './version-harness.js';
 
 /** A commit whose tables have format 2. */
 const EARLIER = '2a731fbb13cc4fafbdcdbfe0bc5216bc4e59b9fb';
@@ -42,56 +40,7 @@ async function buildEarlier(): Promise<string> {
   const archive = execFileSync('git', ['archive', EARLIER, ...PARTS], { cwd: ROOT, maxBuffer: 268_435_456 });
   execFileSync('tar', ['-x', '-C', sources], { input: archive });
   symlinkSync(join(ROOT, 'node_modules'), join(sources, 'node_modules'));
-  await build({
-    absWorkingDir: sources,
-    stdin: {
-      contents: `export { openTurnpike } from './src/index.ts';
-        export { createPostgresStore } from './src/adapters/postgres/index.ts';`,
-      resolveDir: sources,
-      loader: 'ts',
-    },
-    // Where the code looks for the package's files, it counts folders from its own place.
-    outfile: join(sources, 'build/test/versions/worker-parts.js'),
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node20',
-    packages: 'external',
-    logLevel: 'warning',
-  });
-  const program = join(sources, 'build/test/versions/version-worker.mjs');
-  copyFileSync(join(ROOT, 'test/adapters/postgres/version-worker.mjs'), program);
-  return program;
-}
-
-/** A worker of the earlier version, in a process of its own. */
-class EarlierWorker {
-  readonly child: ChildProcessWithoutNullStreams;
-  readonly #lines: AsyncIterator<string, undefined>;
-
-  constructor(program: string, place: LedgerPlace) {
-    const options = { url: place.url, schema: place.schema, folder: place.folder };
-    this.child = spawn(process.execPath, [program, JSON.stringify(options)]);
-    this.child.stderr.pipe(process.stderr);
-    this.#lines = createInterface({ input: this.child.stdout })[Symbol.asyncIterator]();
-  }
-
-  async next(): Promise<unknown> {
-    const line = await this.#lines.next();
-    if (line.done === true) throw new Error('the earlier version has ended');
-    return JSON.parse(line.value) as unknown;
-  }
-
-  ask(command: object): Promise<unknown> {
-    this.child.stdin.write(`${JSON.stringify(command)}\n`);
-    return this.next();
-  }
-
-  async end(): Promise<void> {
-    const exit = once(this.child, 'exit');
-    this.child.stdin.end();
-    await exit;
-  }
+  return buildVersion(sources, ['openTurnpike', 'createPostgresStore']);
 }
 
 const campaign = server === null || !hasEarlier() ? describe.skip : describe;
@@ -121,7 +70,7 @@ campaign('two versions on one ledger', () => {
     'the later one migrates the tables and serves every tree, the earlier one those that it can judge',
     async () => {
       const place = ledgerPlace(server?.url ?? '');
-      const earlier = new EarlierWorker(program, place);
+      const earlier = new VersionWorker(program, place);
       expect(await earlier.next()).toBe('joined');
       expect(await place.exec('SELECT format FROM meta')).toEqual([{ format: 2 }]);
       const current = await openCurrent(place);

@@ -14,6 +14,7 @@ const performer = (over: Partial<Performer>): Performer => ({
   volume_id: null,
   overlay_epoch: null,
   refuses: null,
+  later_trees: 0,
   effects: 0,
   callers: 0,
   ...over,

@@ -48,8 +48,8 @@ const PLANTS: Readonly<Record<string, Plant>> = {
     }),
   'takes every worker that is over for dead': (store) =>
     replaced(store, {
-      claimDuties: async (graceMs, limit) =>
-        (await store.claimDuties(graceMs, limit)).map((duty) => ({ ...duty, isDead: true })),
+      claimDuties: async (graceMs, limit, except) =>
+        (await store.claimDuties(graceMs, limit, except)).map((duty) => ({ ...duty, isDead: true })),
     }),
   'forgets the duties of the dead': (store) => replaced(store, { claimDuties: () => Promise.resolve([]) }),
   'does not store the marks of inputs': (store) => changed(store, (append) => ({ ...append, inputs: [] })),

@@ -52,6 +52,7 @@ export class UnreliableSharedStore extends ForwardingStore implements SharedLedg
   claimDueTrees: SharedLedgerStore['claimDueTrees'] = (...args) => this.#call(() => this.inner.claimDueTrees(...args));
   claimDuties: SharedLedgerStore['claimDuties'] = (...args) => this.#call(() => this.inner.claimDuties(...args));
   hasDuties: SharedLedgerStore['hasDuties'] = (duties) => this.#call(() => this.inner.hasDuties(duties));
+  returnDuties: SharedLedgerStore['returnDuties'] = (duties) => this.#call(() => this.inner.returnDuties(duties));
   releaseDuties: SharedLedgerStore['releaseDuties'] = (duties) => this.#call(() => this.inner.releaseDuties(duties));
   lead = () => this.#call(() => this.inner.lead());
   isPerforming = () => this.#call(() => this.inner.isPerforming());

@@ -27,6 +27,7 @@ test('reports at the start and every second, with the overlay of that time, and 
     overlay: { current: () => fact },
     worker: { version: '1.2.3', volume_id: 'vol_1' },
     refuses: () => code,
+    laterTrees: () => 0,
     clock,
     log,
   });
@@ -50,10 +51,10 @@ test('reports at the start and every second, with the overlay of that time, and 
   await nextReport();
   const worker = { version: '1.2.3', volume_id: 'vol_1' };
   expect(reports).toEqual([
-    { ...worker, address: null, overlay_epoch: 0, refuses: null },
-    { ...worker, address: 'http://a', overlay_epoch: 3, refuses: null },
-    { ...worker, address: 'http://a', overlay_epoch: null, refuses: null },
-    { ...worker, address: 'http://a', overlay_epoch: null, refuses: 'LEDGER_BELOW_HEAD' },
+    { ...worker, address: null, overlay_epoch: 0, refuses: null, later_trees: 0 },
+    { ...worker, address: 'http://a', overlay_epoch: 3, refuses: null, later_trees: 0 },
+    { ...worker, address: 'http://a', overlay_epoch: null, refuses: null, later_trees: 0 },
+    { ...worker, address: 'http://a', overlay_epoch: null, refuses: 'LEDGER_BELOW_HEAD', later_trees: 0 },
   ]);
   expect(warnings).toHaveLength(2);
   await reporter.close();

@@ -41,7 +41,7 @@ test('a key that others may read, or that is gone, makes the process not ready u
 
 function checksWith(parts: Partial<StandardCheckParts>): Promise<Record<string, string | null>> {
   const whole: StandardCheckParts = {
-    condition: () => ({ state: 'running', permanentCode: null }),
+    condition: () => ({ state: 'running', permanentCode: null, laterTrees: 0 }),
     restartsItself: true,
     readLedger: () => Promise.resolve(1),
     storage: { admitsStarts: () => true, isWritable: () => Promise.resolve(true) },
@@ -63,7 +63,7 @@ function checksWith(parts: Partial<StandardCheckParts>): Promise<Record<string, 
 test('the check of the ledger tells a failure that passes from one that does not', async () => {
   const reasonOf = async (condition: Partial<ReturnType<StandardCheckParts['condition']>>, restartsItself = true) => {
     const checks = await checksWith({
-      condition: () => ({ state: 'failed', permanentCode: null, ...condition }),
+      condition: () => ({ state: 'failed', permanentCode: null, laterTrees: 0, ...condition }),
       restartsItself,
     });
     return checks['ledger-write'];
@@ -98,7 +98,7 @@ test('a clock that was set back by more than a minute makes the process not read
   const log = { info: note, warn: note, error: note };
   let reading = { offset_ms: 0, behind_ms: 0 };
   const [clock] = standardChecks({
-    condition: () => ({ state: 'running', permanentCode: null }),
+    condition: () => ({ state: 'running', permanentCode: null, laterTrees: 0 }),
     restartsItself: true,
     readLedger: () => Promise.resolve(1),
     storage: { admitsStarts: () => true, isWritable: () => Promise.resolve(true) },

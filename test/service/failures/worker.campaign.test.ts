@@ -26,7 +26,18 @@ onPostgres(
     const worker = ServedProcess.start({ main, folder: mkdtempSync(join(folder, 'case-')), init, command });
     await worker.until('it prints its admin address', () => worker.adminUrl !== '');
     await worker.untilReady();
-    const names = ['startup', 'shutdown', 'ledger-write', 'ledger-read', 'disk', 'policy', 'keys', 'clock', 'database'];
+    const names = [
+      'startup',
+      'shutdown',
+      'ledger-write',
+      'ledger-read',
+      'disk',
+      'policy',
+      'keys',
+      'clock',
+      'database',
+      'later-trees',
+    ];
     const lines = names.map((name) => `[+]${name} ok`);
     expect((await worker.admin('/readyz?verbose')).split('\n')).toEqual([...lines, 'readyz check passed', '']);
     const metrics = await worker.admin('/metrics');

@@ -13,6 +13,7 @@ const WORKER = {
   volume_id: null,
   overlay_epoch: 0,
   refuses: null,
+  later_trees: 0,
 };
 const STATUS: ClusterStatus = {
   format: 2,

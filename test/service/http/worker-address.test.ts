@@ -18,6 +18,7 @@ const WORKER: Performer = {
   volume_id: 'vol_1',
   overlay_epoch: 0,
   refuses: null,
+  later_trees: 0,
   effects: 0,
   callers: 0,
 };
@@ -38,8 +39,8 @@ function bench(performers: readonly Partial<Performer>[]) {
     return Promise.resolve({ ...STATUS, performers: state.performers.map((some) => ({ ...WORKER, ...some })) });
   };
   const clock = new ManualClock();
-  const addresses = new WorkerAddresses({ status }, clock);
-  return { state, clock, find: (run_id: string) => addresses.find(run_id) };
+  const addresses = new WorkerAddresses({ status }, clock, '0.1.0');
+  return { state, clock, find: (run_id: string, isOfLater?: boolean) => addresses.find(run_id, isOfLater) };
 }
 
 test('names only connected workers with the volume and a web address', async () => {
@@ -79,4 +80,20 @@ test('a refusal has the address in a header, or none if no worker is known', asy
   state.isAway = true;
   clock.advance(1_000);
   expect(await withWorkerAddress(REFUSAL, service, 'run_a')).toEqual(REFUSAL);
+});
+
+test('for a run of a later version, names only workers of another version that can serve it', async () => {
+  const { find } = bench([
+    { address: 'http://same', version: '0.1.0' },
+    { address: 'http://unknown', version: null },
+    { address: 'http://earlier', version: '0.0.9', later_trees: 1 },
+    { address: 'http://refusing', version: '0.2.0', refuses: 'LEDGER_BELOW_HEAD' },
+    { address: 'http://later', version: '0.2.0' },
+  ]);
+  for (const run_id of ['run_a.1', 'run_b.1', '']) expect(await find(run_id, true)).toBe('http://later');
+  const findWorker = find;
+  for (const code of ['LEDGER_OF_LATER_VERSION', 'LEDGER_UNSUPPORTED'] as const)
+    expect((await withWorkerAddress(createRefusal(code), { findWorker }, 'run_a')).headers).toEqual({
+      'Turnpike-Worker': 'http://later',
+    });
 });

@@ -105,9 +105,10 @@ class PostgresCluster implements ClusterDirectory {
     return row?.['is_rotating'] === 'true';
   }
 
-  async report({ version, address, volume_id, overlay_epoch, refuses }: WorkerReport): Promise<void> {
+  async report({ version, address, volume_id, overlay_epoch, refuses, later_trees }: WorkerReport): Promise<void> {
     const { host, pid, started } = ownIdentity();
-    const reported = refuses === null ? version : `${version}${REFUSES}${refuses}`;
+    const state = later_trees === 0 ? version : `${version}${LATER}${later_trees}`;
+    const reported = refuses === null ? state : `${state}${REFUSES}${refuses}`;
     await this.#pool.read(REPORT, [host, pid, started, reported, address, volume_id, overlay_epoch]);
   }
 
@@ -139,13 +140,15 @@ class PostgresCluster implements ClusterDirectory {
   }
 }
 
-/** Follows the version of a worker that refuses everything: the tables have no column for it. */
+/** These follow the version, in this order, where they apply: the tables have no column for them. */
+const LATER = ' later trees ';
 const REFUSES = ' refuses ';
 
 function toPerformer(row: Row): Performer {
   const what = 'a performer';
   const text = (column: string): string | null => row[column] ?? null;
-  const [version = null, refuses = null] = text('version')?.split(REFUSES, 2) ?? [];
+  const [state, refuses = null] = text('version')?.split(REFUSES, 2) ?? [];
+  const [version = null, later = '0'] = state?.split(LATER, 2) ?? [];
   return {
     performer: integerOf(row, 'performer_id', what),
     host: textOf(row, 'host', what),
@@ -155,6 +158,7 @@ function toPerformer(row: Row): Performer {
     connected: row['connected'] === 't',
     version,
     refuses,
+    later_trees: Number(later) || 0,
     address: text('address'),
     volume_id: text('volume_id'),
     overlay_epoch: text('overlay_epoch') === null ? null : integerOf(row, 'overlay_epoch', what),

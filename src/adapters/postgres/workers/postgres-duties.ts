@@ -34,7 +34,20 @@ const END_DEAD = `UPDATE performers SET over_at = coalesce(over_at, clock_timest
 const END_SESSION = `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid = $1
   AND classid = ${PERFORMER_LOCK} AND objid = $2 AND granted`;
 const END_LOST = 'SELECT end_lost_performers($1)';
-const CLAIM = 'SELECT tree_id, run_id, kind, is_dead FROM claim_duties($1, $2, $3)';
+/** The function claim_duties of the schema knows no exceptions; workers of earlier versions call it. */
+const TAKE_OVER = `UPDATE duties d SET performer_id = $1, from_dead = coalesce(d.from_dead, f.is_dead)
+  FROM (
+    SELECT c.run_id, c.kind, p.is_dead FROM duties c JOIN performers p USING (performer_id)
+    WHERE p.over_at IS NOT NULL AND (p.is_dead OR p.over_at <= clock_timestamp() - $2::integer * interval '1 ms')
+      AND c.tree_id <> ALL ($4::text[])
+    LIMIT $3 FOR UPDATE OF c SKIP LOCKED
+  ) AS f
+  WHERE d.run_id = f.run_id AND d.kind = f.kind AND EXISTS (
+    SELECT FROM performers p WHERE p.performer_id = $1 AND p.over_at IS NULL)`;
+const CLAIMED = `SELECT d.tree_id, d.run_id, d.kind, d.from_dead AS is_dead FROM duties d
+  WHERE d.performer_id = $1 AND d.from_dead IS NOT NULL AND d.tree_id <> ALL ($3::text[]) AND EXISTS (
+    SELECT FROM performers p WHERE p.performer_id = $1 AND p.over_at IS NULL)
+  ORDER BY d.tree_id, d.run_id LIMIT $2`;
 
 /** See `SharedLedgerStore.claimDuties`. The statements run on the session of the worker. */
 export async function claimDuties(
@@ -42,10 +55,12 @@ export async function claimDuties(
   performer: number,
   graceMs: number,
   limit: number,
+  except: readonly string[],
 ): Promise<readonly ClaimedDuty[]> {
   for (const row of await send({ text: STANDING, values: [performer] })) await endIfDead(send, row);
   await send({ text: END_LOST, values: [performer] });
-  return (await send({ text: CLAIM, values: [performer, graceMs, limit] })).map(toClaimedDuty);
+  await send({ text: TAKE_OVER, values: [performer, graceMs, limit, except] });
+  return (await send({ text: CLAIMED, values: [performer, limit, except] })).map(toClaimedDuty);
 }
 
 async function endIfDead(send: SendStatement, row: Row): Promise<void> {
@@ -76,6 +91,18 @@ export async function releaseDuties(send: SendStatement, performer: number, duti
   await send({ text: RELEASE, values });
 }
 
+/** Performers stay listed. Any that is over can have the duties until another worker claims them. */
+const RETURN = `UPDATE duties d SET performer_id = f.performer_id
+  FROM (SELECT performer_id FROM performers WHERE over_at IS NOT NULL ORDER BY is_dead DESC, over_at LIMIT 1) AS f,
+    unnest($2::text[], $3::text[]) AS r (kind, run_id)
+  WHERE d.run_id = r.run_id AND d.kind = r.kind AND d.performer_id = $1 AND d.from_dead IS NOT NULL`;
+
+/** See `SharedLedgerStore.returnDuties`. */
+export async function returnDuties(send: SendStatement, performer: number, duties: readonly Duty[]): Promise<void> {
+  const values = [performer, duties.map(({ kind }) => kind), duties.map(({ run_id }) => run_id)];
+  await send({ text: RETURN, values });
+}
+
 const OWN = `SELECT count(*) AS own FROM duties d JOIN unnest($2::text[], $3::text[]) AS r (kind, run_id)
   ON d.run_id = r.run_id AND d.kind = r.kind WHERE d.performer_id = $1`;
 
@@ -92,7 +119,11 @@ const IS_STANDING = 'SELECT FROM performers WHERE performer_id = $1 AND over_at 
 export const isStanding = async (send: SendStatement, performer: number): Promise<boolean> =>
   (await send({ text: IS_STANDING, values: [performer] })).length === 1;
 
-const CLAIM_DUE = 'SELECT tree_id FROM claim_due_trees($1, $2, $3) AS t (tree_id)';
+/** The function claim_due_trees of the schema knows no exceptions; workers of earlier versions call it. */
+const CLAIM_DUE = `UPDATE trees SET wake_at = $2 WHERE tree_id IN (
+    SELECT t.tree_id FROM trees t WHERE NOT t.ended AND t.wake_at COLLATE "C" <= $1 AND t.tree_id <> ALL ($4::text[])
+    ORDER BY t.wake_at COLLATE "C" LIMIT $3 FOR UPDATE SKIP LOCKED)
+  RETURNING tree_id`;
 
 /** See `SharedLedgerStore.claimDueTrees`. */
 export async function claimDueTrees(
@@ -100,8 +131,10 @@ export async function claimDueTrees(
   now: string,
   until: string,
   limit: number,
+  except: readonly string[],
 ): Promise<readonly string[]> {
-  return (await send({ text: CLAIM_DUE, values: [now, until, limit] })).map((row) => textOf(row, 'tree_id', 'a tree'));
+  const rows = await send({ text: CLAIM_DUE, values: [now, until, limit, except] });
+  return rows.map((row) => textOf(row, 'tree_id', 'a tree'));
 }
 
 const LENGTHS = {

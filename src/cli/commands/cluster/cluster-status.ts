@@ -15,8 +15,9 @@ export const clusterStatus: CliCommand = {
   notes: [
     'Reads the database only, so it works while no worker runs. A worker that is `lost` has no session with the',
     'database: the other workers declare it over within a few seconds, and settle its effects. One that is `refusing` is',
-    'connected and refuses every request, with the code of the reason. The merge delay is the',
-    'age of the oldest commit that is not in the log yet. Versions differ during a rolling update.',
+    'connected and refuses every request, with the code of the reason. One of an earlier version says how many run trees',
+    'of a later version it has met: it cannot serve them, and leaves them to workers of that version. The merge delay is',
+    'the age of the oldest commit that is not in the log yet. Versions differ during a rolling update.',
   ],
   async run(args, io) {
     const paths = homeOf(args, io);
@@ -60,8 +61,10 @@ const stateOf = ({ over_at, connected, refuses }: Performer): State => {
 
 const COLOURS = { working: 'green', refusing: 'red', lost: 'yellow', over: 'red' } as const;
 
+const cannotServe = (trees: number): string => `cannot serve ${countText(trees, 'run tree')} of a later version`;
+
 function rowOf(performer: Performer) {
-  const { pid, joined_at, over_at, version, address, volume_id, effects, callers } = performer;
+  const { pid, joined_at, over_at, version, address, volume_id, effects, callers, later_trees } = performer;
   const state = stateOf(performer);
   return [
     { text: `${performer.performer}` },
@@ -70,7 +73,7 @@ function rowOf(performer: Performer) {
       colour: COLOURS[state],
     },
     { text: `pid ${pid}` },
-    { text: `version ${escapeText(version ?? 'unknown')}` },
+    { text: `version ${escapeText(version ?? 'unknown')}${later_trees === 0 ? '' : `, ${cannotServe(later_trees)}`}` },
     { text: `since ${joined_at}${over_at === null ? '' : `, over ${over_at}`}` },
     { text: `${countText(effects, 'effect')}, ${countText(callers, 'caller')}` },
     { text: version === null ? '-' : escapeText(volume_id ?? 'no volume') },

@@ -20,6 +20,7 @@ const REPORT = {
   volume_id: 'vol_1',
   overlay_epoch: 3,
   refuses: 'LEDGER_BELOW_HEAD',
+  later_trees: 0,
 };
 
 campaign('the list of workers', () => {

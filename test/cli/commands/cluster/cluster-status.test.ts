@@ -10,6 +10,7 @@ const WORKER = {
   connected: true,
   volume_id: null,
   refuses: null,
+  later_trees: 0,
 };
 
 test('prints a line for each worker, with what waits', () => {
@@ -86,7 +87,7 @@ test('a worker that refuses every request is not working, and says why', () => {
       format: 2,
       entries: 1,
       performers: [
-        { ...performer, callers: 0, refuses: 'LEDGER_BELOW_HEAD' },
+        { ...performer, callers: 0, refuses: 'LEDGER_BELOW_HEAD', later_trees: 0 },
         { ...performer, callers: 0, performer: 2 },
       ],
       pending: { commits: 0, oldest_ms: 0 },
@@ -96,4 +97,20 @@ test('a worker that refuses every request is not working, and says why', () => {
     createPainter(false),
   );
   expect(text).toContain('workers: 1 working, 1 refusing everything\n1  refusing (LEDGER_BELOW_HEAD)  pid 10');
+});
+
+test('a worker of an earlier version says how many run trees it cannot serve', () => {
+  const performer = { ...WORKER, performer: 1, pid: 10, version: '1.0.0', address: null, overlay_epoch: 0, effects: 0 };
+  const text = statusText(
+    {
+      format: 2,
+      entries: 1,
+      performers: [{ ...performer, callers: 0, later_trees: 2 }],
+      pending: { commits: 0, oldest_ms: 0 },
+      timers: { due: 0, oldest_ms: 0 },
+      standby_lag_ms: null,
+    },
+    createPainter(false),
+  );
+  expect(text).toContain('version 1.0.0, cannot serve 2 run trees of a later version  since');
 });
