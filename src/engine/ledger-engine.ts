@@ -359,6 +359,7 @@ export class LedgerEngine implements TreeEngine {
       reportMissed(this.#tickOptions.listener, tree_id, await this.#trees.foldAgain(tree_id, since));
     }
     this.#queue.postpone(lostInputs(tick.outcomes, overtaken));
+    this.#parked.release([...overtaken]);
   }
 
   /** Adds what other workers have appended to these trees. */

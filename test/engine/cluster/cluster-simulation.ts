@@ -25,6 +25,7 @@ import { start, turns, type TreeOwner } from '../start-tree.js';
 import { COUNTED_WRITES } from '../counters/counted-writes.js';
 import { recount } from '../counters/recount.js';
 import { SimulatedSandbox, SMALL_QUOTAS, type SandboxView } from './simulated-sandbox.js';
+import { createDeferred, type DeferredPromise } from '../../../src/runtime/deferred.js';
 import { UnreliableSharedStore, type CommitFaults, type WorkerFate } from './unreliable-shared-store.js';
 
 export interface ClusterOptions {
@@ -77,6 +78,8 @@ interface Worker {
   /** The store without faults. */
   readonly shared: SharedLedgerStore;
   readonly fate: WorkerFate & { resume: () => void; performing: number };
+  /** Resolves when its process is killed: the connections of its clients break. */
+  readonly death: DeferredPromise<null>;
   /** The inputs that it has replied to. */
   readonly replied: Set<string>;
   failures: number;
@@ -185,6 +188,7 @@ class ClusterSimulation {
       store,
       shared,
       fate,
+      death: createDeferred(),
       replied: new Set(),
       failures: 0,
       hasFailed: false,
@@ -350,8 +354,10 @@ class ClusterSimulation {
   }
 
   /** A repeated request waits for its step, wherever it is. No run of the simulation ends. */
-  async #awaitStep({ engine }: Worker, { tree_id, input_id, responses }: Operation, seq: number): Promise<void> {
-    const step = await engine.awaitStep(tree_id, `${tree_id}.1`, seq);
+  async #awaitStep({ engine, fate, death }: Worker, operation: Operation, seq: number): Promise<void> {
+    const { tree_id, input_id, responses } = operation;
+    const step = await Promise.race([engine.awaitStep(tree_id, `${tree_id}.1`, seq), death.promise]);
+    if (fate.isDead) throw new Error('the connection to a dead process broke');
     if (step === null) this.#violations.push(`${input_id} was repeated, and its run has falsely ended`);
     else responses.add(step.response);
   }
@@ -378,6 +384,7 @@ class ClusterSimulation {
     this.#faults.deaths += 1;
     worker.fate.isDead = true;
     worker.fate.resume();
+    worker.death.resolve(null);
     this.#workers.splice(this.#workers.indexOf(worker), 1);
     await worker.store.inner.close();
     await this.#startWorker();
