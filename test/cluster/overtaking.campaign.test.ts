@@ -9,7 +9,7 @@ import { runOvertaking } from './overtaking.js';
 
 const MS_MAX = 300_000;
 const WORKER = 'build/test/cluster/worker';
-const server = await startPostgres();
+const server = await startPostgres({ isDurable: true });
 
 afterAll(() => server?.stop());
 

@@ -55,7 +55,7 @@ const closed = { additionalProperties: false } as const;
 export const TOOLS = ['billing.charge', 'mail.send', 'bank.transfer'] as const;
 export const OTHER_TABLES = ['orders', 'balances'] as const;
 export const OWN_TABLES = ['facts', 'entities'] as const;
-export const CASE_AGENT = { lane: 'CASE_WORK', role: 'CASE_AGENT' } as const;
+export const CASE_AGENT = { lane: 'CASE_WORK', role: 'CASE_AGENT', case: 'case-local' } as const;
 
 /** The actions of a tool, as seen from outside. */
 export const deedsFile = ({ folder }: Places, tool: string): string => join(folder, `${tool}.jsonl`);

@@ -99,8 +99,11 @@ async function printVotes(results: readonly BallotResult[], json: boolean, io: I
 /** @throws UsageError for the approval of a promotion, which needs the targets of its embedding service */
 async function findLocalRun(here: Turnpike, { run, decision }: Ballot): Promise<HighRiskRun | null> {
   const startedRun = await here.highRiskRun(run);
-  if (startedRun === null || decision === 'reject') return startedRun;
-  if ((await here.ledger.run(run))?.run_kind !== 'promotion') return startedRun;
+  if (startedRun === null) return null;
+  const kind = (await here.ledger.run(run))?.run_kind;
+  // An operator's act: the command that asked for it executes it.
+  if (kind === 'tool_gateway') return null;
+  if (decision === 'reject' || kind !== 'promotion') return startedRun;
   throw usageError(`${run} is a promotion: approve it while the service that registered its table is running`);
 }
 
