@@ -6,6 +6,7 @@ import { build } from 'esbuild';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bundleHook } from './bundle-hook.mjs';
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
 const COMPILED = join(ROOT, 'build/compiled');
@@ -98,6 +99,7 @@ const { metafile } = await build({
   logLevel: 'warning',
   metafile: true,
 });
+writeFileSync(join(OUT, 'hook.mjs'), await bundleHook());
 const packages = bundledPackages([...Object.keys(metafile.inputs), ...Object.keys(sdk.inputs)]);
 writeFileSync(join(ROOT, 'build/bundled-packages.json'), JSON.stringify(packages.map(({ name }) => name)));
 writeFileSync(join(OUT, 'licenses.txt'), licensesOf(packages));

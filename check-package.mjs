@@ -14,7 +14,7 @@ const BYTES_MAX = 1_600_000;
 const SHIPPED = [
   /^dist\/(?:src|machines)\/.*\.(?:js|d\.ts)$/,
   /^dist\/inspector\//,
-  /^dist\/(?:charts\.json|help\.json|licenses\.txt|turnpike\.1)$/,
+  /^dist\/(?:charts\.json|help\.json|hook\.mjs|licenses\.txt|turnpike\.1)$/,
   // docs/.npmignore leaves out what only works in a checkout.
   /^docs\/(?!decisions\/|examples\/(?:cluster|demo)\/|how-to\/source\/|(?:architecture|performance)\.md)/,
   /^policies\//,

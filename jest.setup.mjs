@@ -7,6 +7,7 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bundleHook } from './bundle-hook.mjs';
 import { makeTempFolders } from './jest.temp.mjs';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
@@ -38,6 +39,7 @@ export default async function bundlePackages() {
   await bundle({ format: 'esm', splitting: true, entryPoints: named(places) });
   for (const name of SHARED) replaceChanged(join(OUT, 'shared', `${name}.cjs`), sharedText(name));
   // Tests start it fifty times.
+  replaceChanged(join(ROOT, 'dist/hook.mjs'), await bundleHook());
   await bundle({ format: 'esm', entryPoints: { 'upstream-spy': 'test/fixtures/upstream-spy.mjs' }, banner: REQUIRE });
 }
 

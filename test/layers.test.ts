@@ -150,6 +150,7 @@ describe('layers', () => {
     const written = [
       'canonical-json',
       'inspection/call-coverage',
+      'inspection/missing-comparisons',
       'inspection/chart-text',
       'inspection/event-row',
       'inspection/field-author',

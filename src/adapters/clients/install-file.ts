@@ -116,6 +116,6 @@ export function checkPlace(path: string, root: string): void {
 }
 
 /** The nearest folder that exists. */
-function existingFolder(folder: string): string {
+export function existingFolder(folder: string): string {
   return lstatSync(folder, { throwIfNoEntry: false }) === undefined ? existingFolder(dirname(folder)) : folder;
 }

@@ -1,21 +1,25 @@
-// What `turnpike hook` checks once for each session, before the first call is decided.
+// What only a process of the client knows of it: its version, and the variables by which it finds its settings. The
+// service looks at the settings itself, so that a changed hook program cannot answer for itself.
 
+import { findClientVersion } from '../../adapters/clients/client-version.js';
+import { CLIENT_PROGRAMS, SETTINGS_VARIABLES } from '../../hooks/clients/client-programs.js';
 import { CLIENTS } from '../../hooks/hook-event.js';
 
-/** What the check of a client has found: its version, and the ids of findings by which it could act without asking. */
+/** What the hook reports of its client. */
 export interface FoundClient {
   readonly version: string | null;
-  readonly findings: readonly string[];
+  readonly findings: readonly [];
+  readonly environment: Readonly<Record<string, string>>;
 }
 
-/**
- * @param project the folder of the project, whose settings the client reads too
- * @throws Error for an unknown client
- */
-export async function checkForHook(client: string, project: string): Promise<FoundClient> {
+/** @throws Error for an unknown client */
+export async function checkForHook(client: string): Promise<FoundClient> {
   const known = CLIENTS.find((name) => name === client);
   if (known === undefined) throw new Error(`${client} is no client of turnpike hook`);
-  const { inspectClient } = await import('../../runtime/clients/inspect-client.js');
-  const { version, findings } = await inspectClient(known, { project, profile: 'gate', environment: process.env });
-  return { version, findings: findings.filter(({ severity }) => severity === 'opens').map(({ id }) => id) };
+  const version = await findClientVersion(CLIENT_PROGRAMS[known], process.env);
+  const given = SETTINGS_VARIABLES.flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { version, findings: [], environment: Object.fromEntries(given) };
 }

@@ -105,8 +105,8 @@ function ask(given: HookArguments, event: string, check: object | null): Promise
   });
 }
 
-/** The checks of `turnpike agents doctor`, once for each session. */
-async function checkClient({ client, project }: HookArguments): Promise<object> {
+/** What the service needs for the checks of `turnpike agents doctor`, once for each session. */
+async function checkClient({ client }: HookArguments): Promise<object> {
   const { checkForHook } = await import('./check-client.js');
-  return checkForHook(client, resolve(project));
+  return checkForHook(client);
 }

@@ -65,15 +65,20 @@ export class CoverageCounter {
 }
 
 /**
- * One line: calls seen, gated, outcomes known, gaps. Only the client reports a gap: a call that it hides is not seen.
+ * One line: calls seen, gated, outcomes known, gaps. There are no gaps where every call that was seen was decided, and
+ * nothing keeps calls from being seen.
+ * @param uncompared why calls may be missing (`missing-comparisons.ts`)
  */
-export function coverageText({ gated, allowed, denied, approvals, ...of }: CallCoverage): string {
-  const { reported, unknown, open, ungated } = of;
+export function coverageText(coverage: CallCoverage, uncompared: readonly string[]): string {
+  const { gated, allowed, denied, approvals, reported, unknown, open, ungated } = coverage;
   const gaps = ungated + unknown;
+  const missing = [...(open === 0 ? [] : [`${open} allowed calls without an outcome so far`]), ...uncompared];
   return [
     `${gated + ungated} calls seen`,
     `${gated} gated (${allowed} allowed, ${denied} denied, ${approvals} for approval)`,
     `${reported} outcomes reported, ${open} open`,
-    gaps === 0 ? 'no gaps reported' : `gaps: ${ungated} not gated, ${unknown} with an unknown outcome`,
+    ...(gaps === 0 ? [] : [`gaps: ${ungated} not gated, ${unknown} allowed and refused or not reported`]),
+    ...(missing.length === 0 ? [] : [`not compared: ${missing.join('; ')}`]),
+    ...(gaps + missing.length === 0 ? ['no gaps'] : []),
   ].join(' · ');
 }

@@ -175,10 +175,12 @@ const creationFactsOf = (run: RunCreated): RunCreationFacts => ({
 });
 
 /** The session of a coding agent that a scope names. */
-const clientOf = ({ client, client_session, client_version, project }: RunCreated['scope']): ClientSession | null =>
-  client === undefined || client_session === undefined || project === undefined
-    ? null
-    : { name: client, session: client_session, version: client_version ?? null };
+function clientOf(scope: RunCreated['scope']): ClientSession | null {
+  const { client, client_session, client_version, client_uncompared, project } = scope;
+  if (client === undefined || client_session === undefined || project === undefined) return null;
+  const [version, uncompared] = [client_version ?? null, client_uncompared ?? null];
+  return { name: client, session: client_session, version, project, uncompared };
+}
 
 /** Builds one page, row by row, from consecutive rows. */
 export class RowPacker {

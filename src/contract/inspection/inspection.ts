@@ -73,6 +73,10 @@ export interface ClientSession {
   /** The client's id of the session, or its hash. */
   readonly session: string;
   readonly version: string | null;
+  /** The folder of the project, or its hash. */
+  readonly project: string;
+  /** What its calls cannot be compared with (`missing-comparisons.ts`); null if nothing is recorded of that. */
+  readonly uncompared: string | null;
 }
 
 /** An entry as one row. */

@@ -33,6 +33,14 @@ export interface SettingsFile extends SettingsPlace {
   readonly executable: boolean;
 }
 
+/** A file that settings start as the hook, or as its interpreter. */
+export interface ProgramFile {
+  /** The path without links; null if there is no such file. */
+  readonly real: string | null;
+  /** Null for a file that cannot be read, or is too large to be the hook program. */
+  readonly sha256: string | null;
+}
+
 /** Everything that a judgement looks at. */
 export interface ClientFacts {
   readonly client: Client;
@@ -40,9 +48,17 @@ export interface ClientFacts {
   readonly version: string | null;
   readonly profile: Profile;
   readonly project: string;
+  /** The same without links. */
+  readonly project_real: string;
   readonly files: readonly SettingsFile[];
   /** The SHA-256 of the plugin that this package ships. */
   readonly plugin_sha256: string;
+  /** The SHA-256 of the hook program that this package ships. */
+  readonly hook_sha256: string;
+  /** What the repository has that runs without a hook. */
+  readonly repository: readonly string[];
+  /** What the settings start as the hook, by the paths in them. */
+  readonly programs: ReadonlyMap<string, ProgramFile>;
   /** The variables of the environment that change what a client loads. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }

@@ -1,5 +1,6 @@
 // Findings that several clients have in common. Their ids begin with the name of the client.
 
+import { repositoryText } from '../../contract/inspection/missing-comparisons.js';
 import type { Client } from '../hook-event.js';
 import { note, opens, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
 import { mentionsHook } from './hook-command.js';
@@ -95,6 +96,21 @@ export function otherHooks(client: Client, settings: readonly ReadSettings[], ev
     ),
   ];
 }
+
+/** How many names a message has. */
+const NAMES_MAX = 8;
+
+/** No hook is asked about what the repository itself brings along. */
+export const repositoryFindings = ({ client, repository }: ClientFacts): readonly ClientFinding[] =>
+  repository.length === 0
+    ? []
+    : [
+        note(
+          `${PREFIXES[client]}.repository`,
+          `${repositoryText(repository.length, repository.slice(0, NAMES_MAX))}: no call of theirs is decided.`,
+          'Read them before you start the client, and remove those that you do not need.',
+        ),
+      ];
 
 /** The measurements are of one version; others may behave differently. */
 export function versionFindings({ client, version }: ClientFacts): readonly ClientFinding[] {

@@ -62,6 +62,8 @@ export const clineScript = (words: readonly string[]): string =>
 
 /** A command of settings that is the hook. */
 export interface FoundCommand {
+  /** The interpreter and the script, as the command names them. */
+  readonly program: readonly string[];
   /** The time in seconds after which the shell turns a silent hook into a denial; null without that form. */
   readonly wrapped_s: number | null;
 }
@@ -71,7 +73,8 @@ export function findHookCommand(text: string, client: Client): FoundCommand | nu
   const wrapped = WRAPPED.exec(text);
   const words = shellWords(wrapped?.[2] ?? text);
   if (words === null || !isHook(words, client)) return null;
-  return { wrapped_s: wrapped === null ? null : Number(wrapped[1]) };
+  const program = words.slice(0, words.indexOf('hook'));
+  return { program, wrapped_s: wrapped === null ? null : Number(wrapped[1]) };
 }
 
 /** Whether a text of settings mentions the hook, in whatever form. */
@@ -89,12 +92,15 @@ function isHook(words: readonly string[], client: Client): boolean {
   const program = words.slice(0, at).map((word) => word.slice(word.lastIndexOf('/') + 1));
   const isProgram =
     (program.length === 1 && program[0] === 'turnpike') ||
-    (program.length === 2 && program[0] === 'node' && ['main.js', 'turnpike'].includes(program[1] ?? ''));
+    (program.length === 2 && program[0] === 'node' && SCRIPT.test(program[1] ?? ''));
   const options = words.slice(at + 2);
   const isPairs = options.length % 2 === 0 && options.every((word, i) => i % 2 === 1 || OPTION.test(word));
   return at >= 1 && isProgram && words[at + 1] === client && isPairs;
 }
 
+/** The hook program where an installation writes it: its name has its SHA-256. */
+export const HOOK_PROGRAM = /^\/.*\/turnpike-hook-[0-9a-f]{64}\.mjs$/;
+const SCRIPT = /^(?:main\.js|turnpike|turnpike-hook-[0-9a-f]{64}\.mjs)$/;
 const OPTION = /^--(?:home|project|case|actor|person|lane|role|timeout|pending)$/;
 const PLAIN = /^[\w@%+=:,./-]+$/;
 const quoteWord = (word: string): string => (PLAIN.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`);

@@ -11,7 +11,8 @@ const CURSOR_MEMBERS = ['command', 'timeout', 'failClosed', 'matcher', 'type'];
 
 /** Cursor lets a call pass after a failure, unless the hook has `failClosed`. */
 export function judgeCursor(facts: ClientFacts): readonly ClientFinding[] {
-  const { settings, findings } = readSettings(facts, facts.files, readJsonObject);
+  const files = facts.files.filter(({ kind }) => kind === 'hooks');
+  const { settings, findings } = readSettings(facts, files, readJsonObject);
   const own = settings.flatMap((one) => entriesOf(one, 'preToolUse').map((entry) => ({ ...one, entry })));
   const problems = bestOf(own, ({ file, entry }) => {
     const form = (id: string, why: string) => hookForm('cursor', id, file, why);

@@ -36,6 +36,10 @@ export const userFolder = (client: Client, { userHome, environment: env }: Clien
   }
 };
 
+/** The folder of the user for files of programs, in which the hook program is. */
+export const dataFolder = ({ userHome, environment }: Pick<ClientSurroundings, 'userHome' | 'environment'>): string =>
+  `${absolute(environment['XDG_DATA_HOME']) ?? `${userHome}/.local/share`}/turnpike`;
+
 const absolute = (path: string | undefined): string | undefined => (path?.startsWith('/') === true ? path : undefined);
 
 const placesIn = (root: string, level: SettingsLevel, files: readonly (readonly [SettingsKind, string])[]) =>
@@ -107,7 +111,10 @@ const PLACES: Readonly<Record<Client, (around: ClientSurroundings) => readonly S
     ]),
   cursor: (around) => [
     ...userPlaces('cursor', around, [['hooks', 'hooks.json']]),
-    ...placesIn(around.project, 'project', [['hooks', '.cursor/hooks.json']]),
+    ...placesIn(around.project, 'project', [
+      ['hooks', '.cursor/hooks.json'],
+      ['servers', '.cursor/mcp.json'],
+    ]),
     managed(
       'hooks',
       around.platform === 'darwin' ? '/Library/Application Support/Cursor/hooks.json' : '/etc/cursor/hooks.json',

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { coverageText } from '../../contract/inspection/call-coverage.js';
+import { REPOSITORY_SINCE, missingComparisonTexts } from '../../contract/inspection/missing-comparisons.js';
 import { useStore } from './common/context.js';
 import { Icon, ToneIcon } from './common/icons.js';
 import { VisibleText } from './common/text.js';
@@ -106,10 +107,11 @@ function CoverageLine({ run }: { readonly run: Run }) {
     [store.rows, store.runs, root, main, end],
   );
   if (coverage === null || !main?.client) return null;
-  const { name, version, session } = main.client;
+  const { name, version, session, uncompared } = main.client;
+  const missing = [...missingComparisonTexts(uncompared), REPOSITORY_SINCE];
   return (
     <p class="coverage" role="note" data-revision={store.revision.value}>
-      <b>{name}</b> {version} session <VisibleText text={session} />: {coverageText(coverage)}
+      <b>{name}</b> {version} session <VisibleText text={session} />: {coverageText(coverage, missing)}
     </p>
   );
 }

@@ -14,6 +14,7 @@ import {
 import { sha256 } from '../../contract/hash.js';
 import { usageError } from '../../errors.js';
 import type { Profile } from '../../hooks/clients/client-facts.js';
+import { CLIENT_PROGRAMS } from '../../hooks/clients/client-programs.js';
 import { codexCommands } from '../../hooks/clients/install/codex-editors.js';
 import { EditProblem } from '../../hooks/clients/install/editor.js';
 import {
@@ -25,7 +26,9 @@ import {
 } from '../../hooks/clients/install/editors-for.js';
 import { userFolder } from '../../hooks/clients/settings-places.js';
 import type { Client } from '../../hooks/hook-event.js';
-import { CLIENT_PROGRAMS, surroundingsOf } from './inspect-client.js';
+import { surroundingsOf } from './inspect-client.js';
+
+export { installHookProgram } from '../../adapters/clients/hook-program-file.js';
 
 /** Tools of Turnpike's MCP server, for clients that must name each tool. */
 export const SERVER_TOOLS = [

@@ -53,7 +53,7 @@ export interface ControlHost {
   readonly remoteAgents: RemoteAgents;
   readonly sessions: Sessions;
   /** The gate for coding agents; null if this process has none. */
-  readonly hooks: Pick<HookGate, 'answer' | 'reopen'> | null;
+  readonly hooks: Pick<HookGate, 'answer' | 'check' | 'reopen'> | null;
   /** The contract folder of this process, or null if its policy does not come from a folder. */
   readonly contract: string | null;
   readonly log: Log;
@@ -243,7 +243,7 @@ export class ControlSession {
 }
 
 /** @throws UsageError */
-function requireGate({ hooks }: ControlHost): Pick<HookGate, 'answer' | 'reopen'> {
+function requireGate({ hooks }: ControlHost): Pick<HookGate, 'answer' | 'check' | 'reopen'> {
   if (hooks !== null) return hooks;
   throw usageError('the process that has this home decides no calls of coding agents: start it with --hooks');
 }

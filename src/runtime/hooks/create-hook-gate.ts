@@ -4,6 +4,7 @@ import { RunRequests } from '../agents/run-requests.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { StorageEnvironment, TurnpikeOptions } from '../turnpike-options.js';
 import type { TurnpikeComponents } from '../wire.js';
+import { checkClient } from './check-client.js';
 import { HookGate } from './hook-gate.js';
 
 /** The gate for coding agents; null without the option `hooks`. */
@@ -21,7 +22,7 @@ export const createHookGate = (
   options.hooks !== true
     ? null
     : new HookGate({
-        ...{ agents, engine, ledger: reader, log, projectPath },
+        ...{ agents, engine, ledger: reader, log, projectPath, inspect: checkClient },
         requests: new RunRequests(engine, clock),
         report: (report) => reportAction({ engine, store }, report),
       });

@@ -23,7 +23,13 @@ import { validateActor } from '../agents/open-input.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { recordableCall, type CallEvent, type RecordableCall } from './recordable-call.js';
 import { HookCalls, type HookCallsParts } from './hook-calls.js';
-import { HookSessions, type HookCaller, type HookSessionsParts, type HookSessionState } from './hook-sessions.js';
+import {
+  HookSessions,
+  type ClientCheck,
+  type HookCaller,
+  type HookSessionsParts,
+  type HookSessionState,
+} from './hook-sessions.js';
 import {
   closedReason,
   NO_SUBAGENT_REASON,
@@ -35,14 +41,11 @@ import {
   unsafeReason,
 } from './hook-reasons.js';
 
-export type { HookCaller } from './hook-sessions.js';
+export type { ClientCheck, HookCaller } from './hook-sessions.js';
 
-/** What a check of the client has found before its session begins (`turnpike agents doctor`). */
-export interface ClientCheck {
-  /** The version of the client; null if it could not be found out. */
-  readonly version: string | null;
-  /** The ids of the findings by which the client could act without asking. Empty: it is safe. */
-  readonly findings: readonly string[];
+/** What the hook itself reports of its client. */
+export interface HookReport extends Pick<ClientCheck, 'version' | 'findings'> {
+  readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
 /** The reply to an event. `unchecked`: the client must be checked first, and the event sent again with the result. */
@@ -53,6 +56,8 @@ export interface HookGateParts extends HookSessionsParts, HookCallsParts {
   readonly engine: Pick<TreeEngine, 'peek'>;
   readonly requests: Pick<RunRequests, 'find' | 'list'>;
   readonly log: Log;
+  /** Looks at the settings of a client, and at the program that they start as the hook. */
+  readonly inspect: (client: Client, project: string, report: HookReport) => Promise<ClientCheck>;
   /** The canonical form of a path of the client. */
   readonly projectPath: (path: string, project: string, cwd: string) => string;
 }
@@ -66,6 +71,11 @@ export class HookGate {
     this.#parts = parts;
     this.#sessions = new HookSessions(parts);
     this.#calls = new HookCalls(parts);
+  }
+
+  /** Checks a client before its session begins, with the eyes of this process: the hook program may be another one. */
+  check(client: Client, project: string, report: HookReport): Promise<ClientCheck> {
+    return this.#parts.inspect(client, project, report);
   }
 
   /**
@@ -115,8 +125,13 @@ export class HookGate {
     if (isNew && read.kind !== 'session_end' && read.kind !== 'agent_end' && read.kind !== 'outcome') {
       if (check === undefined) return state.state === 'unsafe' && read.kind === 'call' ? unsafeAnswer(client) : null;
       const safe = check.findings.length === 0;
-      if (state.state === 'unchecked' || safe)
-        state = await this.#sessions.open(client, read, { caller, safe, version: check.version });
+      if (!safe) this.#parts.log.warn('a client could act without asking', { client, findings: check.findings });
+      const { repository = [] } = check;
+      if (repository.length > 0)
+        this.#parts.log.warn('a repository has what runs without a hook', {
+          ...{ client, count: repository.length, names: repository.slice(0, NAMES_MAX) },
+        });
+      if (state.state === 'unchecked' || safe) state = await this.#sessions.open(client, read, { caller, safe, check });
     }
     if (state.state !== 'open') return read.kind === 'call' ? refusalOf(state, client) : NOTHING;
     return this.#answerOpen(incoming, state.root);
@@ -233,6 +248,9 @@ const unrecordableCall = ({ call }: OutcomeEvent): Pick<RecordableCall, 'call' |
 /** The client makes these ids itself, and they are recorded before the policy of the session is known. */
 const hasSecretOrigin = ({ session, agent }: HookEvent): boolean =>
   redactSecrets({ session, agent }, DEFAULT_SECRETS).original_sha256 !== null;
+
+/** How many names of a repository are logged. */
+const NAMES_MAX = 16;
 
 const NOTHING: HookAnswer = { decision: 'none' };
 

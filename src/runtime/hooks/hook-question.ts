@@ -4,6 +4,7 @@ import Type, { type Static } from 'typebox';
 import type { JsonObject } from '../../contract/json.js';
 import { isJsonObject } from '../../contract/json.js';
 import { CaseId, closed, Identifier, Nullable, OneOf } from '../../contract/shapes.js';
+import { SETTINGS_VARIABLES } from '../../hooks/clients/client-programs.js';
 import { CLIENTS } from '../../hooks/hook-event.js';
 import { scanJson } from '../../contract/json/scan-json.js';
 import type { HookGate, HookResult } from './hook-gate.js';
@@ -12,6 +13,7 @@ import type { HookGate, HookResult } from './hook-gate.js';
 export const HOOK_EVENT_CHARS_MAX = 4_194_304;
 const DEPTH_MAX = 64;
 
+const Path = Type.String({ maxLength: 4_096 });
 const ActorName = Type.String({ minLength: 3, maxLength: 80 });
 
 /** What a check of the client has found. */
@@ -19,6 +21,10 @@ export const ClientCheckShape = Type.Object(
   {
     version: Nullable(Type.String({ pattern: '^[0-9A-Za-z.+-]{1,40}$' })),
     findings: Type.Array(Type.String({ pattern: '^[a-z0-9_.-]{1,80}$' }), { maxItems: 64 }),
+    /** The variables by which the client finds its settings. */
+    environment: Type.Optional(
+      Type.Partial(Type.Object(Object.fromEntries(SETTINGS_VARIABLES.map((name) => [name, Path])), closed)),
+    ),
   },
   closed,
 );
@@ -46,12 +52,13 @@ export const HookQuestion = Type.Object(
 /** A question that conforms to the schema `HookQuestion`. */
 export type HookQuestion = Static<typeof HookQuestion>;
 
-/** Answers a question. The text of the event is parsed strictly. */
-export function answerHook(
-  gate: Pick<HookGate, 'answer'>,
+/** Answers a question. The text of the event is parsed strictly. What the hook reports of its client is not all. */
+export async function answerHook(
+  gate: Pick<HookGate, 'answer' | 'check'>,
   { client, event, caller, check }: HookQuestion,
 ): Promise<HookResult> {
-  return gate.answer(client, parseHookEvent(event), caller, check);
+  const checked = check === undefined ? undefined : await gate.check(client, caller.project, check);
+  return gate.answer(client, parseHookEvent(event), caller, checked);
 }
 
 /** The event; null if the text is not strict JSON with an object. */

@@ -25,6 +25,20 @@ export interface HookCaller {
   readonly project: string;
 }
 
+/** What a check of the client has found before its session begins (`turnpike agents doctor`). */
+export interface ClientCheck {
+  /** The version of the client; null if it could not be found out. */
+  readonly version: string | null;
+  /** The ids of the findings by which the client could act without asking. Empty: it is safe. */
+  readonly findings: readonly string[];
+  /** The SHA-256 of the hook program; absent if none was seen. */
+  readonly hook_sha256?: string;
+  /** What the repository has that runs without a hook. */
+  readonly repository?: readonly string[];
+  /** What its session cannot be compared with (`missing-comparisons.ts`); absent if nothing was looked at. */
+  readonly uncompared?: string;
+}
+
 /** The state of a session. */
 export type HookSessionState =
   /** Its tree is live; `root` is its id. */
@@ -104,12 +118,12 @@ export class HookSessions {
     {
       caller,
       safe,
-      version,
+      check,
       reopened_by = null,
     }: {
       readonly caller: HookCaller;
       readonly safe: boolean;
-      readonly version: string | null;
+      readonly check: ClientCheck | null;
       readonly reopened_by?: string | null;
     },
   ): Promise<HookSessionState> {
@@ -121,7 +135,9 @@ export class HookSessions {
     const { actor, person, role, lane, case: case_id, project } = caller;
     const scope = {
       ...{ client, client_session: origin.session, project },
-      ...(version === null ? {} : { client_version: version }),
+      ...(check?.version == null ? {} : { client_version: check.version }),
+      ...(check?.hook_sha256 === undefined ? {} : { client_hook: check.hook_sha256 }),
+      ...(check?.uncompared === undefined ? {} : { client_uncompared: check.uncompared }),
       ...(reopened_by === null ? {} : { reopened_by }),
     };
     const options = {
@@ -154,7 +170,7 @@ export class HookSessions {
     const caller = case_id === undefined ? identity : { ...identity, case: case_id };
     const found = await this.find(client, { session }, caller);
     if (found.state === 'closed' && found.run_id.startsWith(root))
-      await this.open(client, { session }, { caller, safe: true, version: null, reopened_by });
+      await this.open(client, { session }, { caller, safe: true, check: null, reopened_by });
     return found;
   }
 

@@ -1,37 +1,32 @@
 // What lets a call pass without a decision: each change of safe settings is found, by its id.
 
 import { describe, expect, test } from '@jest/globals';
-import { chmodSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { Profile } from '../../../src/hooks/clients/client-facts.js';
-import { codexTrustHash, codexTrustKey } from '../../../src/hooks/clients/codex-trust.js';
-import { isAtLeast } from '../../../src/hooks/clients/findings.js';
-import type { Client } from '../../../src/hooks/hook-event.js';
+import { isAtLeast, PREFIXES } from '../../../src/hooks/clients/findings.js';
+import type { InstallTarget } from '../../../src/hooks/clients/install/editors-for.js';
+import { CLIENTS, type Client } from '../../../src/hooks/hook-event.js';
 import { applyInstall, planInstall } from '../../../src/runtime/clients/install-client.js';
 import { inspectClient } from '../../../src/runtime/clients/inspect-client.js';
 import { ClientMachine, MEASURED } from '../../fixtures/client-machine.js';
+import { trustHooks } from '../../fixtures/hooks/hook-client.js';
 import { diskFolder } from '../../fixtures/temp-folder.js';
 
 /** A machine on which the client is installed, and safe. */
-function installed(client: Client, profile: Profile): ClientMachine {
+function installed(
+  client: Client,
+  profile: Profile,
+  programOf: (machine: ClientMachine) => Partial<InstallTarget> = () => ({}),
+): ClientMachine {
   // A file in memory may not be executable, and Cline runs files.
   const machine = new ClientMachine(diskFolder('clients'));
   machine.addClient(client);
   const level = client === 'codex' || client === 'cline' ? 'user' : 'project';
-  applyInstall(planInstall(machine.place(client, level), profile, machine.target(client, level)));
+  const target = { ...machine.target(client, level), ...programOf(machine) };
+  applyInstall(planInstall(machine.place(client, level), profile, target));
   if (client === 'codex' && profile === 'gate') trustHooks(machine);
   return machine;
-}
-
-function trustHooks(machine: ClientMachine): void {
-  const path = join(machine.home, '.codex/hooks.json');
-  const { hooks } = JSON.parse(readFileSync(path, 'utf8')) as {
-    hooks: { PreToolUse: { hooks: [{ type: string }] }[] };
-  };
-  const [handler] = hooks.PreToolUse[0]?.hooks ?? [];
-  const key = JSON.stringify(codexTrustKey(path, 'PreToolUse', [0, 0]));
-  const hash = codexTrustHash('PreToolUse', undefined, { ...handler });
-  edit(machine, CODEX, (text) => `${text}\n[hooks.state.${key}]\ntrusted_hash = "${hash}"\nenabled = true\n`);
 }
 
 const edit = (machine: ClientMachine, file: string, change: (text: string) => string): void => {
@@ -96,7 +91,7 @@ const GATE: Readonly<Record<Client, readonly Change[]>> = {
     ],
     [
       'another command',
-      replace(CLAUDE, 'main.js hook claude-code', 'main.js hook claude-code || true;'),
+      replace(CLAUDE, 'mjs hook claude-code', 'mjs hook claude-code || true;'),
       'claude.hook_command',
     ],
     [
@@ -139,7 +134,7 @@ const GATE: Readonly<Record<Client, readonly Change[]>> = {
     ],
     [
       'a hook without the form that fails closed',
-      replace(CODEX_HOOKS, /timeout 10 (.*?main.js hook codex [^|]*) \|\| \{[^}]*\}/, '$1'),
+      replace(CODEX_HOOKS, /timeout 10 (.*?mjs hook codex [^|]*) \|\| \{[^}]*\}/, '$1'),
       'codex.hook_fails_open',
     ],
     [
@@ -173,7 +168,7 @@ const GATE: Readonly<Record<Client, readonly Change[]>> = {
     ],
     [
       'a hook without the form that fails closed',
-      replace(GEMINI, /timeout 10 (.*?main.js hook gemini-cli [^|]*) \|\| \{[^}]*\}/, '$1'),
+      replace(GEMINI, /timeout 10 (.*?mjs hook gemini-cli [^|]*) \|\| \{[^}]*\}/, '$1'),
       'gemini.hook_fails_open',
     ],
     ['half of that form', replace(GEMINI, / \|\| \{[^}]*\}/, ''), 'gemini.hook_command'],
@@ -190,7 +185,7 @@ const GATE: Readonly<Record<Client, readonly Change[]>> = {
     ['a changed plugin', replace(PLUGIN, /\n/, '\nthrow new Error();\n'), 'opencode.plugin_changed'],
     ['no plugin', remove(PLUGIN), 'opencode.plugin_missing'],
     ['another command', replace(OPTIONS, '"hook",', '"hook", "|| true",'), 'opencode.hook_command'],
-    ['a command of another program', replace(OPTIONS, 'main.js', 'other.js'), 'opencode.hook_command'],
+    ['a command of another program', replace(OPTIONS, /turnpike-hook-[^"]*/, 'other.js'), 'opencode.hook_command'],
     ['a second, changed plugin', write('home/.config/opencode/plugins/turnpike.js', ''), 'opencode.plugin_changed'],
     [
       'a variable that keeps plugins from loading',
@@ -234,6 +229,37 @@ describe.each(Object.entries(GATE))('0064: %s, profile gate', (name, changes) =>
     const machine = installed(client, 'gate');
     change(machine);
     expect(await openings(client, 'gate', machine)).toContain(id);
+  });
+});
+
+/** Programs that settings start in place of the hook program, and the finding. */
+const PROGRAMS: readonly (readonly [what: string, (machine: ClientMachine) => readonly string[], id: string])[] = [
+  ['in the project', ({ project }) => [process.execPath, join(project, PACKAGE_MAIN)], 'hook_in_project'],
+  [
+    'behind a link into the project',
+    ({ folder }) => [process.execPath, join(folder, 'linked/main.js')],
+    'hook_in_project',
+  ],
+  ['with an interpreter of the project', ({ project }) => [join(project, 'bin/node'), OTHER_HOOK], 'hook_in_project'],
+  ['of the path', () => ['turnpike'], 'hook_program'],
+  ['of a package elsewhere', ({ folder }) => [process.execPath, join(folder, PACKAGE_MAIN)], 'hook_program'],
+  ['that is not there', () => [process.execPath, OTHER_HOOK], 'hook_program'],
+  ['with an interpreter of the path', ({ folder }) => ['node', join(folder, OTHER_HOOK)], 'hook_program'],
+  ['that was changed', ({ folder }) => [process.execPath, join(folder, OTHER_HOOK)], 'hook_changed'],
+];
+const PACKAGE_MAIN = 'node_modules/turnpike/dist/src/cli/main.js';
+const OTHER_HOOK = `/data/turnpike-hook-${'0'.repeat(64)}.mjs`;
+
+describe.each(CLIENTS)('0088: %s: the hook program', (client) => {
+  test.each(PROGRAMS)('%s is found', async (_what, programOf, id) => {
+    const machine = installed(client, 'gate', (made) => {
+      for (const folder of [made.project, made.folder]) made.write(join(folder, PACKAGE_MAIN), '// changed');
+      made.write(join(made.project, 'bin/node'), '');
+      made.write(join(made.folder, OTHER_HOOK), '// changed');
+      symlinkSync(dirname(join(made.project, PACKAGE_MAIN)), join(made.folder, 'linked'));
+      return { program: programOf(made) };
+    });
+    expect([...new Set(await openings(client, 'gate', machine))]).toEqual([`${PREFIXES[client]}.${id}`]);
   });
 });
 

@@ -21,7 +21,7 @@ import type { GovernedRun } from '../../../src/sdk/sdk-calls.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { sized } from '../../fixtures/campaign.js';
 import { codingEdit } from '../../fixtures/coding-policy.js';
-import { callEvent } from '../../fixtures/hooks/call-event.js';
+import { callEvent, shellCall } from '../../fixtures/hooks/call-event.js';
 import { random } from '../../fixtures/random.js';
 import { CASE_AGENT, serviceEdit } from '../../fixtures/service.js';
 import { make, phase, spec } from '../../fixtures/spec.js';
@@ -152,14 +152,6 @@ const sessions: Entrance = {
     ),
 };
 
-const SHELLS: Readonly<Record<Client, (command: string) => readonly [string, JsonObject]>> = {
-  'claude-code': (command) => ['Bash', { command }],
-  codex: (command) => ['Bash', { command }],
-  'gemini-cli': (command) => ['run_shell_command', { command }],
-  opencode: (command) => ['bash', { command }],
-  cline: (command) => ['run_commands', { commands: [command] }],
-  cursor: (command) => ['Shell', { command }],
-};
 const withId = (client: Client, event: JsonObject, id: string): JsonObject =>
   client === 'cline'
     ? { ...event, tool_call: { ...(event['tool_call'] as JsonObject), id } }
@@ -179,7 +171,7 @@ const hooksOf = (client: Client): Entrance => ({
       client === 'cline' ? { taskId: `s-${round}` } : { session_id: `s-${round}`, conversation_id: `s-${round}` };
     const ask: Ask = async (id, input) => {
       const command = input % 2 === 0 ? `echo ${input}` : `curl ${input}.example`;
-      const event = { ...callEvent(client, ...SHELLS[client](command)), ...session };
+      const event = { ...callEvent(client, ...shellCall(client, command)), ...session };
       const result = await gate?.answer(client, withId(client, event, id), caller, { version: '1', findings: [] });
       const text = JSON.stringify(result);
       return { allowed: !/"(?:deny|block)"|"cancel":true|"exit":2/.test(text) };

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../src/contract/json.js';
 import { Bench } from '../../fixtures/bench.js';
 import { codingEdit } from '../../fixtures/coding-policy.js';
+import { HookClient } from '../../fixtures/hooks/hook-client.js';
 import { HttpBench } from '../../service/http/http-harness.js';
 
 const event = (name: string, command = 'git status'): JsonObject => ({
@@ -48,7 +49,13 @@ describe('0064: the control socket', () => {
   test('asks for a check of the client, and then decides', async () => {
     await open(true);
     expect(await ask(event('PreToolUse'))).toMatchObject({ ok: true, result: { unchecked: true } });
-    const safe = { version: '2.1.330', findings: [] };
+    const { machine } = new HookClient('claude-code', bench.home);
+    caller = { ...caller, project: machine.project };
+    const found = { version: '2.1.330', findings: [] };
+    const safe = { ...found, environment: { HOME: machine.home } };
+    expect(await ask(event('PreToolUse'), { ...safe, findings: ['claude.other'] })).not.toMatchObject({
+      result: { reply: { body: { hookSpecificOutput: { permissionDecision: 'allow' } } } },
+    });
     expect(await ask(event('PreToolUse'), safe)).toMatchObject({
       result: { reply: { exit: 0, body: { hookSpecificOutput: { permissionDecision: 'allow' } } } },
     });

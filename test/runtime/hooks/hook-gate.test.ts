@@ -63,7 +63,7 @@ async function coverage(): Promise<readonly string[]> {
     for await (const entry of bench.turnpike.ledger.entries(root_run_id))
       counter.add(toEventRow(JSON.stringify(entry), entry.seq, ''));
     const counts = counter.counts();
-    lines.push(counts === null ? 'no calls' : coverageText(counts));
+    lines.push(counts === null ? 'no calls' : coverageText(counts, []));
   }
   return lines;
 }
@@ -250,7 +250,8 @@ describe('0064: a session', () => {
     await ask(bash('git push'));
     expect((await coverage()).at(-1)).toEqual(
       '6 calls seen · 4 gated (2 allowed, 1 denied, 1 for approval) · 1 outcomes reported, 1 open · ' +
-        'gaps: 2 not gated, 0 with an unknown outcome',
+        'gaps: 2 not gated, 0 allowed and refused or not reported · ' +
+        'not compared: 1 allowed calls without an outcome so far',
     );
     const { run_id, digest } = await pending();
     const vote = {
@@ -262,7 +263,7 @@ describe('0064: a session', () => {
     } as const;
     await bench.turnpike.approve(vote);
     await ask(event('SessionEnd'));
-    expect((await coverage()).at(-1)).toContain('gaps: 2 not gated, 1 with an unknown outcome');
+    expect((await coverage()).at(-1)).toContain('gaps: 2 not gated, 1 allowed and refused or not reported');
     expect(await bench.turnpike.replay()).toMatchObject({ ok: true });
   });
 

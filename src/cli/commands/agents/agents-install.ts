@@ -3,12 +3,13 @@ import type { InstallTarget } from '../../../hooks/clients/install/editors-for.j
 import type { Client } from '../../../hooks/hook-event.js';
 import {
   applyInstall,
+  installHookProgram,
   planInstall,
   SERVER_TOOLS,
   trustInstalled,
   type InstallPlace,
 } from '../../../runtime/clients/install-client.js';
-import { inspectClient, shippedPlugin } from '../../../runtime/clients/inspect-client.js';
+import { hookProgramPath, inspectClient, shippedHook, shippedPlugin } from '../../../runtime/clients/inspect-client.js';
 import { packageFile } from '../../../runtime/shipped-contract.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand, CommandArguments } from '../../command.js';
@@ -47,7 +48,8 @@ export const agentsInstall: CliCommand = {
     YES_OPTION,
   ],
   notes: [
-    'Keeps everything else in a file, and a copy next to it: `turnpike agents uninstall` restores that. With --http',
+    'Copies the hook program into a folder of yours outside of the project, where no agent may write. Keeps everything',
+    'else in a file, and a copy next to it: `turnpike agents uninstall` restores that. With --http',
     'the actor of the token must be the one of --actor: a command still reports when sessions begin. Codex runs no hook',
     'that is not trusted: if its program is on the path, it is asked to trust these.',
   ],
@@ -62,6 +64,7 @@ export const agentsInstall: CliCommand = {
       await io.stderr.writeLine('nothing was changed');
       return 1;
     }
+    installHookProgram(target.program.at(-1) ?? '', shippedHook(), place.project);
     applyInstall(changes);
     const trust = client === 'codex' && profile === 'gate' ? await trustInstalled(place, target) : null;
     const { findings } = await inspectClient(client, { project: place.project, profile, environment: io.environment });
@@ -72,6 +75,7 @@ export const agentsInstall: CliCommand = {
     }
     const lines = [
       changes.length === 0 ? `${client} was installed already` : `installed for ${client}`,
+      `the hook program is ${target.program.at(-1) ?? ''}`,
       ...(trust === null ? [] : [TRUST_TEXTS[trust]]),
       ...left.map(({ message, remedy }) => `still open: ${message} ${remedy}`),
       `\`turnpike serve --hooks\` decides; \`turnpike agents uninstall ${client}\` restores the files`,
@@ -90,12 +94,17 @@ const TRUST_TEXTS = {
 const realProject = (args: CommandArguments, io: Io): string => realpathSync(projectOf(args, io));
 
 /** @throws UsageError */
-function targetOf({ client, level, project }: InstallPlace, args: CommandArguments, io: Io): InstallTarget {
+function targetOf(
+  { client, level, project, environment }: InstallPlace,
+  args: CommandArguments,
+  io: Io,
+): InstallTarget {
   const [actor, lane, role] = [args.text('actor'), args.text('lane'), args.text('role')];
   const http = httpOf(client, args);
   return {
     client,
-    program: [process.execPath, realpathSync(packageFile('dist/src/cli/main.js'))],
+    program: [process.execPath, hookProgramPath(environment)],
+    server: [process.execPath, realpathSync(packageFile('dist/src/cli/main.js'))],
     home: homeOf(args, io).home,
     // The settings of the user are for every project.
     ...(level === 'project' ? { project } : {}),

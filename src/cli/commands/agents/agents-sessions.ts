@@ -1,10 +1,21 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { toRecordedScopeValue } from '../../../contract/free-text.js';
 import { CoverageCounter, coverageText, type CallCoverage } from '../../../contract/inspection/call-coverage.js';
 import { toEventRow } from '../../../contract/inspection/event-row.js';
 import type { ClientSession, EventRow } from '../../../contract/inspection/inspection.js';
+import {
+  isRepositoryText,
+  REPOSITORY_SINCE,
+  repositoryText,
+  missingComparisonTexts,
+} from '../../../contract/inspection/missing-comparisons.js';
+import { CLIENTS } from '../../../hooks/hook-event.js';
+import { repositoryItems } from '../../../runtime/clients/inspect-client.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { RunTree } from '../../../runtime/ledger/run-tree.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand, ExitCode } from '../../command.js';
+import { PROJECT_OPTION, projectOf } from '../../options/client-options.js';
 import { withLedger } from '../../options/folders.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
@@ -16,18 +27,20 @@ export const agentsSessions: CliCommand = {
   access: 'read',
   summary: 'List sessions of coding agents: calls seen, decided and reported, and gaps',
   operands: { usage: '', min: 0, max: 0 },
-  options: [{ name: 'limit', value: 'N', help: `list the last N sessions (default ${LIMIT_DEFAULT})` }],
+  options: [{ name: 'limit', value: 'N', help: `list the last N sessions (default ${LIMIT_DEFAULT})` }, PROJECT_OPTION],
   notes: [
     'The newest session comes last. A gap is a call that its client has executed without a decision, as far as it has',
-    'reported that, or an allowed call whose outcome stays unknown. Outcomes are what the client has reported.',
+    'reported that, or an allowed call whose outcome stays unknown. Outcomes are what the client has reported. What was',
+    'not compared is named: what the repository runs without a hook is looked at for sessions of this project.',
   ],
   async run(args, io) {
     const limit = args.text('limit') ?? String(LIMIT_DEFAULT);
     if (!/^[1-9]\d{0,8}$/u.test(limit)) throw commandUsageError(agentsSessions, '--limit takes a number of at least 1');
     return withLedger(args, io, async ({ reader }): Promise<ExitCode> => {
+      const project = projectOf(args, io);
       let isEmpty = true;
       for await (const tree of reader.trees(Number(limit), mayBeSession)) {
-        const session = await readSession(reader, tree);
+        const session = await readSession(reader, tree, project);
         if (session === null) continue;
         isEmpty = false;
         await io.stdout.write(args.flag('json') ? jsonLine(session) : sessionText(session));
@@ -43,12 +56,18 @@ interface SessionFacts extends ClientSession {
   readonly state: string;
   readonly subagents: readonly string[];
   readonly coverage: CallCoverage | null;
+  /** Why calls may be missing. */
+  readonly missing: readonly string[];
 }
 
 /** Trees of sessions of coding agents have such ids. Others may have them too. */
 const mayBeSession = ({ root_run_id }: RunTree): boolean => /^run_[0-9a-f]{32}$/.test(root_run_id);
 
-async function readSession(reader: LedgerReader, { root_run_id, runs }: RunTree): Promise<SessionFacts | null> {
+async function readSession(
+  reader: LedgerReader,
+  { root_run_id, runs }: RunTree,
+  project: string,
+): Promise<SessionFacts | null> {
   const counter = new CoverageCounter();
   const agents: EventRow[] = [];
   for await (const entry of reader.entries(root_run_id)) {
@@ -66,15 +85,30 @@ async function readSession(reader: LedgerReader, { root_run_id, runs }: RunTree)
     state,
     subagents: others.map(({ run_id }) => run_id),
     coverage: counter.counts(),
+    missing: missingOf(client, project),
   };
 }
 
-function sessionText({ name, version, session, run_id, state, subagents, coverage }: SessionFacts): string {
+/** What the repository has now is known for sessions of this project. */
+function missingOf({ name, project, uncompared }: ClientSession, here: string): readonly string[] {
+  const recorded = missingComparisonTexts(uncompared);
+  const client = CLIENTS.find((one) => one === name);
+  if (client === undefined || ![here, realPath(here)].some((path) => toRecordedScopeValue(path) === project))
+    return [...recorded, REPOSITORY_SINCE];
+  const now = repositoryItems(client, here);
+  if (now.length === 0) return recorded;
+  return [...recorded.filter((text) => !isRepositoryText(text)), repositoryText(now.length, now.slice(0, NAMES_MAX))];
+}
+
+const NAMES_MAX = 3;
+const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path);
+
+function sessionText({ name, version, session, run_id, state, subagents, coverage, missing }: SessionFacts): string {
   const agents = subagents.length === 0 ? '' : `, subagents ${subagents.join(' ')}`;
   const lines = [
     `${name} ${version ?? '(unknown version)'}  session ${session}  ${state}`,
     `  ${run_id}${agents}`,
-    `  ${coverage === null ? 'no calls' : coverageText(coverage)}`,
+    `  ${coverage === null ? 'no calls' : coverageText(coverage, missing)}`,
   ];
   return lines.map((line) => `${escapeText(line)}\n`).join('');
 }

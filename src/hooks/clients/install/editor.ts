@@ -7,6 +7,8 @@ import { readJsonObject } from '../read-json.js';
 export interface InstallTarget extends HookTarget {
   /** Events by HTTP in place of commands: the address of the service, and the variable with the token. */
   readonly http?: { readonly url: string; readonly tokenVariable: string };
+  /** The program and the script of the MCP server. */
+  readonly server: readonly string[];
   /** The names of the tools that Turnpike offers over MCP. */
   readonly tools: readonly string[];
   /** The text of the plugin for opencode. */
@@ -104,8 +106,8 @@ export const withMember = (settings: JsonObject, name: string, value: JsonObject
     : { ...settings, [name]: value };
 
 /** The command that starts Turnpike's MCP server for a client. */
-export const serverWords = ({ program, home, lane, role, actor, client, ...target }: InstallTarget): string[] => [
-  ...program,
+export const serverWords = ({ server, home, lane, role, actor, client, ...target }: InstallTarget): string[] => [
+  ...server,
   'mcp',
   '--home',
   home,

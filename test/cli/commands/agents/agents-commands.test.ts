@@ -45,6 +45,20 @@ describe('0064: turnpike agents', () => {
     expect((await call(['agents', 'uninstall', 'claude-code', '--yes'])).stdout).toContain('has nothing of Turnpike');
   });
 
+  test.each(['.claude/commands/x.md', '.claude/skills/x/SKILL.md', '.claude/agents/x.md', '.mcp.json'])(
+    '0088: never says ok while the repository has %s',
+    async (path) => {
+      await call(['agents', 'install', 'claude-code', '--yes']);
+      machine.write(join(machine.project, path), '{"mcpServers":{"x":{"command":"x"}}}');
+      const { code, stdout } = await call(['agents', 'doctor', 'claude-code']);
+      expect({ code, isOk: /^ {2}ok$/m.test(stdout) }).toEqual({ code: 0, isOk: false });
+      expect(stdout).toMatch(
+        /note {2}claude\.repository: 1 commands, skills, agents and servers of the repository run/,
+      );
+      expect(stdout).toContain(path);
+    },
+  );
+
   test('names what is open and the remedy, as text and as JSON', async () => {
     const found = await call(['agents', 'doctor', 'claude-code']);
     expect(found.stdout).toMatch(/opens {2}claude\.hook_missing: .*\n +Run `turnpike agents install claude-code`\./);

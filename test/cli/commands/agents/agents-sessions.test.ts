@@ -1,10 +1,10 @@
 // `turnpike agents sessions` and `reopen`, while another process has the home.
 
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../../src/contract/json.js';
-import type { HookCaller } from '../../../../src/runtime/hooks/hook-gate.js';
+import type { ClientCheck, HookCaller } from '../../../../src/runtime/hooks/hook-gate.js';
 import { Bench } from '../../../fixtures/bench.js';
 import { codingEdit } from '../../../fixtures/coding-policy.js';
 import { jsonLines, turnpike, type Said } from '../../fake-io.js';
@@ -14,6 +14,7 @@ let caller: HookCaller;
 let calls = 0;
 
 beforeEach(async () => {
+  safe = SAFE;
   bench = await Bench.open({ edit: codingEdit, hooks: true });
   const project = join(bench.folder, 'project');
   mkdirSync(project);
@@ -22,7 +23,8 @@ beforeEach(async () => {
 afterEach(() => bench.close());
 
 const call = (...argv: string[]): Promise<Said> => turnpike(bench.folder, [...argv, '--home', bench.home]);
-const safe = { version: '2.1.330', findings: [] };
+const SAFE = { version: '2.1.330', findings: [], uncompared: 'none' };
+let safe: ClientCheck;
 async function send(hook_event_name: string, more: JsonObject = {}): Promise<string> {
   const event = { session_id: 'session-1', cwd: caller.project, hook_event_name, ...more };
   return JSON.stringify(await bench.turnpike.hooks?.answer('claude-code', event, caller, safe));
@@ -43,7 +45,8 @@ describe('0064: turnpike agents sessions', () => {
       lines: [
         'claude-code 2.1.330  session session-1  running',
         expect.stringMatching(/^ {2}run_[0-9a-f]{32}\.1$/),
-        '  2 calls seen · 2 gated (1 allowed, 1 denied, 0 for approval) · 0 outcomes reported, 1 open · no gaps reported',
+        '  2 calls seen · 2 gated (1 allowed, 1 denied, 0 for approval) · 0 outcomes reported, 1 open · not compared: ' +
+          '1 allowed calls without an outcome so far; what was added to the repository since the session began',
         '',
       ],
     });
@@ -55,10 +58,46 @@ describe('0064: turnpike agents sessions', () => {
         version: '2.1.330',
         run_id: expect.stringMatching(/^run_[0-9a-f]{32}\.1$/),
         state: 'running',
+        project: expect.stringMatching(/^sha256:/),
+        uncompared: 'none',
         subagents: [],
+        missing: ['what was added to the repository since the session began'],
         coverage: { gated: 2, allowed: 1, denied: 1, approvals: 0, reported: 0, unknown: 0, open: 1, ungated: 0 },
       },
     ]);
+  });
+
+  describe('0088: says that there are no gaps only where calls were compared', () => {
+    const lineOf = async (project = caller.project): Promise<string> =>
+      (await call('agents', 'sessions', '--project', project)).stdout.split('\n')[2] ?? '';
+    const reportedCall = async (): Promise<void> => {
+      await send('SessionStart');
+      const more = { tool_name: 'Bash', tool_input: { command: 'git status' }, tool_use_id: 'toolu_x' };
+      await send('PreToolUse', more);
+      await send('PostToolUse', { ...more, tool_response: { stdout: '' } });
+    };
+
+    test('with the folder of its project, and with nothing in it that runs without a hook', async () => {
+      await reportedCall();
+      expect(await lineOf()).toMatch(/1 outcomes reported, 0 open · no gaps$/);
+      expect(await lineOf(bench.folder)).toMatch(/not compared: what was added to the repository since/);
+      mkdirSync(join(caller.project, '.claude/commands'), { recursive: true });
+      writeFileSync(join(caller.project, '.claude/commands/x.md'), '');
+      expect(await lineOf()).toMatch(
+        /not compared: 1 commands, skills, .* run without a hook \(\.claude\/commands\/x\.md\)$/,
+      );
+    });
+
+    test.each<[string | undefined, RegExp]>([
+      [undefined, /not compared: nothing has looked at what its client runs without a hook$/],
+      ['outcomes+version', /does not report outcomes.*; the hooks of its version were never measured$/],
+      ['repository.3', /not compared: 3 commands, skills, agents and servers of the repository run without a hook$/],
+      ['later_code', /not compared: an unknown reason \(later_code\)$/],
+    ])('with %s recorded of its start', async (uncompared, line) => {
+      safe = { version: '2.1.330', findings: [], ...(uncompared === undefined ? {} : { uncompared }) };
+      await reportedCall();
+      expect(await lineOf()).toMatch(line);
+    });
   });
 
   test('text of a client cannot control the terminal', async () => {
