@@ -67,3 +67,27 @@ test.each([
   });
   await turnpike.close();
 });
+
+test('D4: a mark of a proposal that names another step is found before it decides', async () => {
+  const folder = tempFolder('marks');
+  mkdirSync(join(folder, 'sandbox'));
+  const store = new ForgedMarks(memoryStore({ state: new MemoryState() }));
+  const turnpike = await openTurnpikeIn(
+    { home: null, store, anchor: memoryHeadStore(await store.head()) },
+    { store, sandbox: join(folder, 'sandbox'), log: winstonLog('silent') },
+  );
+  const { run_id, root_run_id } = await turnpike.startAgent({ link: 'remote', case: 'case-local' });
+  const first = file('one') as { readonly id: string };
+  const repeat = (inputId: string) => turnpike.submit(run_id, JSON.stringify(first), { inputId });
+  expect(await repeat('one')).toMatchObject({ outcome: 'SUCCESS' });
+  Object.assign(store, {
+    from: { root_run_id, proposal_id: first.id },
+    to: (key: MarkKey) => 'proposal_id' in key,
+    forged: (mark: object) => ({ ...mark, step_index: 2 }),
+  });
+  await expect(repeat('two')).rejects.toEqual(TAMPERED);
+  Object.assign(store, { from: null });
+  expect(await repeat('three')).not.toMatchObject({ outcome: 'SUCCESS' });
+  expect(await turnpike.replay()).toMatchObject({ ok: true, difference: null });
+  await turnpike.close();
+});
