@@ -5,13 +5,17 @@ import { countHistories } from './counter-histories.js';
 
 const MS_MAX = 600_000;
 
-test('short histories with faults: every recorded value is that of a recount (npm run counters)', async () => {
-  const report = await countHistories({ histories: 150, seed: 500_001 });
-  expect([...report.differences, ...report.violations]).toEqual([]);
-  expect(report.counted).toBeGreaterThan(600);
-  expect(report.faults).toBeGreaterThan(60);
-  expect(report.results.unknown).toBeGreaterThan(2);
-}, MS_MAX);
+test(
+  'short histories with faults: every recorded value is that of a recount (npm run counters)',
+  async () => {
+    const report = await countHistories({ histories: 150, seed: 500_001 });
+    expect([...report.differences, ...report.violations]).toEqual([]);
+    expect(report.counted).toBeGreaterThan(600);
+    expect(report.faults).toBeGreaterThan(60);
+    expect(report.results.unknown).toBeGreaterThan(2);
+  },
+  MS_MAX,
+);
 
 /** A store that does not compare versions. */
 class WithoutVersions extends FaultySharedStore {
