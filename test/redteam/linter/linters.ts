@@ -22,8 +22,8 @@ const ALARM: LintMessage = {
   remedy: 'none',
 };
 
-/** The rules for identities.yaml have tests of their own: these policies have no such file. */
-const RULE_IDS = LINT_RULE_IDS.filter((rule) => !rule.startsWith('identity.'));
+/** The rules for identities.yaml and conditions.cedar have tests of their own: these policies have no such files. */
+const RULE_IDS = LINT_RULE_IDS.filter((rule) => !/^(?:identity|condition)\./u.test(rule));
 
 /** One without each of the rules, and others. */
 export const PLANTED: readonly Linter[] = [
