@@ -5,7 +5,7 @@ import { acceptFailover, type AcceptedFailover } from '../../../runtime/home/bac
 import { commandUsageError } from '../../arguments.js';
 import { NO_OPERANDS, type CliCommand } from '../../command.js';
 import { findContractFolder, homeOf } from '../../options/folders.js';
-import { PERSON_OPTIONS, requireOption } from '../../options/person-options.js';
+import { OPERATOR_OPTIONS, parseOperator } from '../../options/person-options.js';
 import { findSharedHome, openSharedStore, STORE_OPTION } from '../../store/shared-home.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
@@ -16,7 +16,7 @@ export const failoverAccept: CliCommand = {
   summary: 'Accept that a failover has lost entries: record which, and suspend all effects',
   operands: NO_OPERANDS,
   options: [
-    ...PERSON_OPTIONS.filter(({ name }) => name === 'actor'),
+    ...OPERATOR_OPTIONS.filter(({ name }) => name !== 'approved'),
     { name: 'yes', help: 'confirm: the lost entries are not in any other copy of the database' },
     STORE_OPTION,
   ],
@@ -24,9 +24,11 @@ export const failoverAccept: CliCommand = {
     'For a database that is behind the heads of its workers, after an asynchronous standby took over. Stop all workers,',
     'run the command in one home directory of the ledger, and then in each other one, where it only lets that worker',
     'continue. Nothing is executed until `turnpike restore acknowledge`. The heads of the lost log are kept as files.',
+    'Policy can deny it, by conditions of the action "restore" and the lanes that list ledger.restore. An approval for',
+    'restore is asked for at the acknowledgement: until the loss is recorded, no worker takes votes.',
   ],
   async run(args, io) {
-    const actor = requireOption(failoverAccept, args, 'actor');
+    const operator = parseOperator(failoverAccept, args);
     if (!args.flag('yes'))
       throw commandUsageError(failoverAccept, 'the ledger goes on without the lost entries: confirm with --yes');
     const paths = homeOf(args, io);
@@ -37,7 +39,7 @@ export const failoverAccept: CliCommand = {
     try {
       const store = await openSharedStore(shared, { alone: true });
       try {
-        const accepted = await acceptFailover({ store, paths, policies, actor, log: io.log });
+        const accepted = await acceptFailover({ store, paths, policies, operator, log: io.log });
         const text = linesOf(accepted).map((line) => `${escapeText(line)}\n`);
         await io.stdout.write(args.flag('json') ? jsonLine(accepted) : text.join(''));
         return 0;

@@ -4,13 +4,16 @@
 //   Y1. The record is committed before a head is put aside. So a killed command is repeated, and nothing goes on
 //       without the record.
 //   Y2. The heads of the lost log stay next to those that continue, as evidence.
+//   Y3. Policy can deny it. It cannot wait for votes, because no worker takes any until the loss is recorded. The record
+//       lets nothing happen, so the votes are asked for where effects would run again: at the acknowledgement.
 
 import { rename } from 'node:fs/promises';
 import { fsyncDirectory } from '../../../adapters/files/fsync-directory.js';
 import { headFile } from '../../../adapters/ledger/head-file.js';
 import { putAsideHeads } from '../../../adapters/ledger/kept-heads.js';
 import { signedMemoryHeadStore } from '../../../adapters/memory/memory-head-store.js';
-import { LedgerError, usageError } from '../../../errors.js';
+import { nanoidIds } from '../../../adapters/system/nanoid-ids.js';
+import { LedgerError, RunError, usageError } from '../../../errors.js';
 import { checkExternalHead } from '../../../ledger/verification/check-external-head.js';
 import type { HeadSeal, LedgerStore, LogHead } from '../../../ports/ledger/ledger-store.js';
 import type { Log } from '../../../ports/log.js';
@@ -18,7 +21,14 @@ import type { PolicySource } from '../../../ports/policy-source.js';
 import type { HomePaths } from '../home-paths.js';
 import { openSharedHead } from '../home.js';
 import { createHeadSeal, readHomeHistory, readLedgerSigner } from '../ledger-key.js';
-import { findFailover, recordRestore, type RecordedFailover } from './record-restore.js';
+import { executeGoverned, type Operator } from '../../operator/operator-acts.js';
+import {
+  findFailover,
+  recordRestore,
+  type DecisionParts,
+  type RecordedFailover,
+  type RestoredLedger,
+} from './record-restore.js';
 
 type Head = Pick<LogHead, 'size' | 'root'>;
 
@@ -28,7 +38,8 @@ export interface AcceptFailoverOptions {
   /** The home of this worker, whose local state is locked. */
   readonly paths: HomePaths;
   readonly policies: PolicySource;
-  readonly actor: string;
+  /** Policy decides as about a restore. Where people have to approve it, they approve its acknowledgement. */
+  readonly operator: Operator;
   readonly log: Log;
 }
 
@@ -85,7 +96,7 @@ async function contains(store: LedgerStore, head: Head): Promise<boolean> {
 }
 
 async function record(
-  { store, paths, policies, actor, log }: AcceptFailoverOptions,
+  { store, paths, policies, operator, log }: AcceptFailoverOptions,
   lost: Head,
 ): Promise<RecordedFailover> {
   const { size, root } = await store.head();
@@ -93,9 +104,29 @@ async function record(
   const signer = readLedgerSigner(paths.ledgerKey);
   // The heads of the lost log must not be compared here.
   const anchor = signedMemoryHeadStore(kept, signer === null ? null : createHeadSeal(signer, paths.ledgerKey));
-  const facts = { kept, lost, backup_sha256: null, actor, erased: [] };
-  const { tree_id, lineage } = await recordRestore({ store, anchor, policies, log, keys: paths }, facts);
+  const facts = { kept, lost, backup_sha256: null, actor: operator.actor, erased: [] };
+  const decide: RestoredLedger['decide'] = (submit, parts) => decideLoss(operator, { kept, lost }, submit, parts);
+  const { tree_id, lineage } = await recordRestore({ store, anchor, policies, log, keys: paths, decide }, facts);
   return { tree_id, lineage, kept, lost };
+}
+
+/**
+ * Y3. @throws RunError ACT_DENIED: nothing is recorded but the request, and the workers go on refusing the database
+ */
+async function decideLoss(
+  operator: Operator,
+  { kept, lost }: { readonly kept: Head; readonly lost: Head },
+  submit: () => Promise<string>,
+  parts: DecisionParts,
+): Promise<string> {
+  const details = { failover: { kept: { ...kept }, lost: { ...lost } } };
+  const request = { action: 'RESTORE_LEDGER', cases: [], details } as const;
+  try {
+    return await executeGoverned({ ...parts, ids: nanoidIds() }, operator, request, submit);
+  } catch (error) {
+    if (!(error instanceof RunError) || error.code !== 'APPROVAL_PENDING') throw error;
+    return submit();
+  }
 }
 
 /** Y2. */

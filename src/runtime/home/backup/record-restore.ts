@@ -29,7 +29,7 @@ import {
 type Head = Pick<LogHead, 'size' | 'root'>;
 type RestoreInput = Extract<NewInput, { kind: 'restore' }>;
 
-interface RestoredLedger {
+export interface RestoredLedger {
   /** Closed by the caller. */
   readonly store: LedgerStore;
   readonly anchor: ExternalHeadStore;
@@ -39,6 +39,15 @@ interface RestoredLedger {
   readonly log: Log;
   /** Of the restored ledger. Its key may have been rotated after the backup. */
   readonly keys: KeyFolder;
+  /** Records the restore, or refuses to. @default records it */
+  readonly decide?: (record: () => Promise<string>, parts: DecisionParts) => Promise<string>;
+}
+
+/** With what policy is asked whether a restore is recorded. */
+export interface DecisionParts {
+  readonly engine: TreeEngine;
+  readonly store: LedgerStore;
+  readonly policyCache: PolicyCache;
 }
 
 /** What the record names. */
@@ -73,31 +82,33 @@ export async function recordRestore(ledger: RestoredLedger, facts: RestoreFacts)
     const unended: string[] = [];
     for (const case_id of erased) unended.push(...(await endTrees(engine, await store.treesOf(case_id))));
     const lineage = (await readRestoreHistory(store)).restores + 1;
-    const tree_id = restoreTreeId(lineage);
     const clock = systemClock();
     const registrations = ledger.registrations ?? (await registrationsInLedger(store));
     const policyCache = new PolicyCache(policies, clock, createCatalogue(registrations));
-    const { pins, machines, materials } = await policyCache.current();
-    const open = {
-      kind: 'open',
-      run_id: tree_id,
-      input_id: `${tree_id}/open`,
-      correlation_id: `restore-${lineage}`,
-      case_id: null,
-      taxonomy_versions: null,
-      scope: {},
-      policies: pins,
-      machines,
-    } as const;
-    await engine.submit(tree_id, { input: open, materials, external: false });
-    await submitRestore(engine, { ...recordOf(tree_id, RESTORED, actor), lineage, ...restored });
-    const end = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/end`, reason: 'no_longer_needed' } as const;
-    await engine.submit(tree_id, { input: end, materials: [], external: false });
+    const record = (): Promise<string> => submitTree(engine, policyCache, { actor, lineage, ...restored });
+    const tree_id = await (ledger.decide?.(record, { engine, store, policyCache }) ?? record());
     await finishRotations({ engine, store, anchor, keys, policyCache, clock });
     return { tree_id, lineage, recovery, unended };
   } finally {
     await engine.stop();
   }
+}
+
+/** Opens the tree of a restore, which is ended at once: an acknowledgement is accepted all the same. @returns its id */
+async function submitTree(
+  engine: TreeEngine,
+  policyCache: PolicyCache,
+  { actor, lineage, ...restored }: Omit<RestoreFacts, 'erased'> & { readonly lineage: number },
+): Promise<string> {
+  const tree_id = restoreTreeId(lineage);
+  const { pins: policies, machines, materials } = await policyCache.current();
+  const open = { kind: 'open', run_id: tree_id, input_id: `${tree_id}/open` } as const;
+  const given = { correlation_id: `restore-${lineage}`, case_id: null, taxonomy_versions: null, scope: {} };
+  await engine.submit(tree_id, { input: { ...open, ...given, policies, machines }, materials, external: false });
+  await submitRestore(engine, { ...recordOf(tree_id, RESTORED, actor), lineage, ...restored });
+  const end = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/end`, reason: 'no_longer_needed' } as const;
+  await engine.submit(tree_id, { input: end, materials: [], external: false });
+  return tree_id;
 }
 
 const recordOf = (tree_id: string, event: RestoreInput['event'], actor: string) =>
