@@ -1,4 +1,5 @@
 import { lockFolder } from '../../../adapters/sqlite/writer-lock.js';
+import { nanoidIds } from '../../../adapters/system/nanoid-ids.js';
 import { policySource } from '../../../adapters/policy/policy-source.js';
 import { usageError } from '../../../errors.js';
 import { acceptFailover, type AcceptedFailover } from '../../../runtime/home/backup/accept-failover.js';
@@ -39,7 +40,7 @@ export const failoverAccept: CliCommand = {
     try {
       const store = await openSharedStore(shared, { alone: true });
       try {
-        const accepted = await acceptFailover({ store, paths, policies, operator, log: io.log });
+        const accepted = await acceptFailover({ store, paths, policies, operator, ids: nanoidIds(), log: io.log });
         const text = linesOf(accepted).map((line) => `${escapeText(line)}\n`);
         await io.stdout.write(args.flag('json') ? jsonLine(accepted) : text.join(''));
         return 0;

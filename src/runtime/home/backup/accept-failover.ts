@@ -4,17 +4,17 @@
 //   Y1. The record is committed before a head is put aside. So a killed command is repeated, and nothing goes on
 //       without the record.
 //   Y2. The heads of the lost log stay next to those that continue, as evidence.
-//   Y3. Policy can deny it. It cannot wait for votes, because no worker takes any until the loss is recorded. The record
-//       lets nothing happen, so the votes are asked for where effects would run again: at the acknowledgement.
+//   Y3. Policy can deny it. It cannot wait for votes, because no worker takes any until the loss is recorded. The
+//       record lets nothing happen, so the votes are asked for where effects would run again: at the acknowledgement.
 
 import { rename } from 'node:fs/promises';
 import { fsyncDirectory } from '../../../adapters/files/fsync-directory.js';
 import { headFile } from '../../../adapters/ledger/head-file.js';
 import { putAsideHeads } from '../../../adapters/ledger/kept-heads.js';
 import { signedMemoryHeadStore } from '../../../adapters/memory/memory-head-store.js';
-import { nanoidIds } from '../../../adapters/system/nanoid-ids.js';
 import { LedgerError, RunError, usageError } from '../../../errors.js';
 import { checkExternalHead } from '../../../ledger/verification/check-external-head.js';
+import type { Ids } from '../../../ports/ids.js';
 import type { HeadSeal, LedgerStore, LogHead } from '../../../ports/ledger/ledger-store.js';
 import type { Log } from '../../../ports/log.js';
 import type { PolicySource } from '../../../ports/policy-source.js';
@@ -40,6 +40,7 @@ export interface AcceptFailoverOptions {
   readonly policies: PolicySource;
   /** Policy decides as about a restore. Where people have to approve it, they approve its acknowledgement. */
   readonly operator: Operator;
+  readonly ids: Ids;
   readonly log: Log;
 }
 
@@ -96,7 +97,7 @@ async function contains(store: LedgerStore, head: Head): Promise<boolean> {
 }
 
 async function record(
-  { store, paths, policies, operator, log }: AcceptFailoverOptions,
+  { store, paths, policies, operator, ids, log }: AcceptFailoverOptions,
   lost: Head,
 ): Promise<RecordedFailover> {
   const { size, root } = await store.head();
@@ -105,7 +106,8 @@ async function record(
   // The heads of the lost log must not be compared here.
   const anchor = signedMemoryHeadStore(kept, signer === null ? null : createHeadSeal(signer, paths.ledgerKey));
   const facts = { kept, lost, backup_sha256: null, actor: operator.actor, erased: [] };
-  const decide: RestoredLedger['decide'] = (submit, parts) => decideLoss(operator, { kept, lost }, submit, parts);
+  const decide: RestoredLedger['decide'] = (submit, parts) =>
+    decideLoss(operator, { kept, lost }, submit, { ...parts, ids });
   const { tree_id, lineage } = await recordRestore({ store, anchor, policies, log, keys: paths, decide }, facts);
   return { tree_id, lineage, kept, lost };
 }
@@ -117,12 +119,12 @@ async function decideLoss(
   operator: Operator,
   { kept, lost }: { readonly kept: Head; readonly lost: Head },
   submit: () => Promise<string>,
-  parts: DecisionParts,
+  parts: DecisionParts & { readonly ids: Ids },
 ): Promise<string> {
   const details = { failover: { kept: { ...kept }, lost: { ...lost } } };
   const request = { action: 'RESTORE_LEDGER', cases: [], details } as const;
   try {
-    return await executeGoverned({ ...parts, ids: nanoidIds() }, operator, request, submit);
+    return await executeGoverned(parts, operator, request, submit);
   } catch (error) {
     if (!(error instanceof RunError) || error.code !== 'APPROVAL_PENDING') throw error;
     return submit();
