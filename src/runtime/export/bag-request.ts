@@ -4,6 +4,7 @@ import { isAbsolute } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { ExportBundle } from '../../contract/evidence/export-bundle.js';
+import { sha256 } from '../../contract/hash.js';
 import { CaseId, closed, Identifier, RunId, type PolicyVersions } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
 import { InvariantError, usageError } from '../../errors.js';
@@ -55,16 +56,28 @@ export function createManifestHead(request: ExportBagRequest): ManifestHead {
     created_at_utc: request.created_at_utc,
     created_by: request.created_by,
     case_id,
-    export_reason: request.export_reason,
+    export_reason: reasonReference(request.export_reason),
     approvals: request.approvals,
   };
   const isValid =
-    isConforming(ManifestHead, head) && isConforming(RequestIds, { bundle_id, case_id, run_id, root_run_id });
-  if (!isValid || !isWellFormedHead(head) || !isAbsolute(destination) || !isFormat(request.format)) {
+    isConforming(ManifestHead, { ...head, export_reason: request.export_reason }) &&
+    isConforming(RequestIds, { bundle_id, case_id, run_id, root_run_id });
+  if (
+    !isValid ||
+    !isWellFormedHead({ ...head, export_reason: request.export_reason }) ||
+    !isAbsolute(destination) ||
+    !isFormat(request.format)
+  ) {
     throw usageError(`invalid request for an export: ${JSON.stringify(bundle_id)}`);
   }
   return head;
 }
+
+/**
+ * What a manifest has of the reason for its export: a receiver of the bag can compare it, but does not read it there.
+ * Earlier versions wrote the reason itself.
+ */
+export const reasonReference = (reason: string): string => `sha256:${sha256(reason)}`;
 
 /** A manifest cannot contain a lone surrogate. */
 function isWellFormedHead(head: ManifestHead): boolean {

@@ -11,19 +11,13 @@ import { scanJson } from '../../../contract/json/scan-json.js';
 import { quoteExcerpt } from './bag-report.js';
 import { ROOT_LABEL, RUN_LABEL } from '../bag-manifest.js';
 import { EXPORT_BAG_LIMITS } from '../bag-format.js';
+import { reasonReference } from '../bag-request.js';
 import { readBagText, type BagUnderCheck } from './read-bag-text.js';
 
 const MANIFEST_PATH = 'data/manifest.json';
 const INFO_PATH = 'bag-info.txt';
 /** The members of a manifest that its request decides. */
-const REQUESTED = [
-  'bundle_id',
-  'bundle_kind',
-  'export_reason',
-  'created_at_utc',
-  'created_by',
-  'policy_versions',
-] as const;
+const REQUESTED = ['bundle_id', 'bundle_kind', 'created_at_utc', 'created_by', 'policy_versions'] as const;
 
 /** Audit rules of a vote that counts as an approval. */
 const COUNTED: readonly string[] = ['approval.accepted', 'approval.granted'] satisfies ApprovalRuleId[];
@@ -87,9 +81,12 @@ export async function checkRequest({ reading, manifest, info }: BagUnderCheck, i
   if (reading.files.has(path)) {
     const args = argsIn(await readBagText(reading, path));
     for (const name of REQUESTED) {
-      if (canonicalJson(args?.[name] ?? null) !== canonicalJson(manifest[name] ?? null))
-        addDifference(`its ${name} is`);
+      if (canonicalJson(args?.[name] ?? null) !== canonicalJson(manifest[name])) addDifference(`its ${name} is`);
     }
+    const reason = args?.['export_reason'];
+    // An earlier version wrote the reason itself.
+    const reasons: unknown[] = [reason, ...(typeof reason === 'string' ? [reasonReference(reason)] : [])];
+    if (!reasons.includes(manifest.export_reason)) addDifference('its export_reason is');
   }
   for (const { approved_by, approved_at_utc } of manifest.approvals ?? []) {
     if (!inputs.isApproved(run_id, approved_by, approved_at_utc)) addDifference('its approvals are');

@@ -272,6 +272,14 @@ describe('a bag that was changed and is again a valid BagIt bag', () => {
     const files = filesOf(join(bench.folder, 'bag'));
     expect(await verified(files, owner)).toMatchObject({ valid: true, authentication: { verdict: 'authenticated' } });
     const manifest = json<ExportBundle>(files, 'data/manifest.json');
+    // The reason itself is only in the request; the manifest of an earlier version has it, and is accepted.
+    expect(JSON.stringify(manifest)).not.toContain('a request');
+    expect(manifest.export_reason).toBe(`sha256:${sha256('a request')}`);
+    const earlier = signedAgain(
+      withJson(files, 'data/manifest.json', { ...manifest, export_reason: 'a request' }),
+      owner,
+    );
+    expect(await verified(earlier, owner)).toMatchObject({ valid: true, authentication: { verdict: 'authenticated' } });
     const approvals = [{ approval_type: 'compliance', approved_by: 'berta', approved_at_utc: manifest.created_at_utc }];
     for (const other of [{ export_reason: 'another' }, { bundle_kind: 'other' }, { approvals }]) {
       const forged = signedAgain(withJson(files, 'data/manifest.json', { ...manifest, ...other }), owner);
