@@ -115,8 +115,8 @@ export const matchesHost = (pattern: string, host: string): boolean =>
 
 /** Whether a part names a path that the glob of a rule matches. */
 export function isNamedBy(glob: string, part: CallPart): boolean {
-  if (part.kind === 'glob') return namesDenied(part.glob, part.path, glob);
-  if (part.kind === 'command' && part.globs.some((text) => namesDenied(text, '.', glob))) return true;
+  if (part.kind === 'glob') return namesDenied(part.names, part.path, glob);
+  if (part.kind === 'command' && namesDenied(part.names, '.', glob)) return true;
   return pathsOf(part).some((path) => matchesGlobInAnyCase(glob, path));
 }
 

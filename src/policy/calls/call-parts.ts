@@ -1,6 +1,7 @@
 // The parts of a call of a tool of a coding agent, as call rules see them. Each part must be allowed alone.
 
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import { searchedNames, type SearchedNames } from './denied-names.js';
 import { shellCommands } from './shell-words.js';
 import { namedPaths, pathsInRecordedWords, pathsInWords, readWordPaths } from './word-paths.js';
 
@@ -11,12 +12,12 @@ export type CallPart =
       readonly words: readonly string[];
       /** The paths that the words may name, and the folder in which they do. */
       readonly paths: readonly string[];
-      /** The words, and parts of words, by which a program may search for names. */
-      readonly globs: readonly string[];
+      /** What the words, and parts of words, may search for by name. */
+      readonly names: SearchedNames;
     }
   | { readonly kind: 'path'; readonly path: string }
   /** What a search asks for by name in a folder. Only rules that deny see it. */
-  | { readonly kind: 'glob'; readonly path: string; readonly glob: string }
+  | { readonly kind: 'glob'; readonly path: string; readonly glob: string; readonly names: SearchedNames }
   | { readonly kind: 'host'; readonly host: string }
   | { readonly kind: 'name'; readonly name: string }
   /** The call as a whole: its input has nothing that rules distinguish. */
@@ -109,24 +110,32 @@ function commandParts({ command, cwd, paths }: JsonObject, exact: boolean): read
   const commands = shellCommands(text, exact);
   if (commands === null || !exact)
     return (
-      commands?.map((words) => ({ kind: 'command', words, paths: pathsInRecordedWords(words), globs: [] })) ?? null
+      commands?.map((words) => ({ kind: 'command', words, paths: pathsInRecordedWords(words), names: [] })) ?? null
     );
   const resolved = readWordPaths(paths);
   const folders = typeof cwd === 'string' ? [cwd] : [];
   if (resolved === null || namedPaths(commands.flat()) === null) return null;
   if (![...folders, ...resolved.values()].every(isCanonical)) return null;
+  if (searchedNames(globsIn(commands.flat())) === null) return null;
   return commands.map((words) => ({
     kind: 'command',
     words,
     paths: [...folders, ...pathsInWords(words, folders[0] ?? '.', resolved)],
-    globs: (namedPaths(words) ?? []).filter((text) => /[*?[{]/.test(text)),
+    names: searchedNames(globsIn(words)) ?? [],
   }));
 }
 
+/** The words, and parts of words, by which a program may search for names. */
+const globsIn = (words: readonly string[]): readonly string[] =>
+  (namedPaths(words) ?? []).filter((text) => /[*?[{]|[@+!]\(/.test(text));
+
 function searchParts({ path = '.', globs = [] }: JsonObject): readonly CallPart[] | null {
   const folder = pathParts([path]);
-  if (folder === null || typeof path !== 'string' || !isTexts(globs)) return null;
-  return [...folder, ...globs.map((glob) => ({ kind: 'glob' as const, path, glob }))];
+  if (folder === null || typeof path !== 'string' || !isTexts(globs) || searchedNames(globs) === null) return null;
+  return [
+    ...folder,
+    ...globs.map((glob) => ({ kind: 'glob' as const, path, glob, names: searchedNames([glob]) ?? [] })),
+  ];
 }
 
 function pathParts(paths: readonly (Json | undefined)[]): readonly CallPart[] | null {

@@ -5,39 +5,76 @@ import { matchesSegment } from './glob.js';
 
 const ALTERNATIVES_MAX = 256;
 const SEGMENTS_MAX = 128;
+/** Segments of all alternatives of one call. */
+const CALL_SEGMENTS_MAX = 4_096;
+/** Characters that expanding the globs of one call may read. */
+const CALL_CHARS_MAX = 4_194_304;
+
+/** The alternatives of globs, each as its segments. */
+export type SearchedNames = readonly (readonly string[])[];
+
+/** @returns null if the globs of one call are too many or have too many alternatives */
+export function searchedNames(globs: readonly string[]): SearchedNames | null {
+  const limit = { chars: CALL_CHARS_MAX };
+  const names: (readonly string[])[] = [];
+  let segments = 0;
+  for (const glob of globs) {
+    const alternatives = alternativesOf(glob.toLowerCase(), limit);
+    if (alternatives === null) return null;
+    for (const one of alternatives) {
+      const plain = plainSegments(one);
+      names.push(plain);
+      segments += plain.length;
+    }
+    if (segments > CALL_SEGMENTS_MAX) return null;
+  }
+  return names;
+}
 
 /**
  * Whether some file that the search asks for by name is one that the rule denies.
  * @param path the folder of the search
  */
-export function namesDenied(glob: string, path: string, denied: string): boolean {
-  const alternatives = alternativesOf(glob.toLowerCase());
-  if (alternatives === null) return true;
+export function namesDenied(names: SearchedNames, path: string, denied: string): boolean {
   const folder = path === '.' ? [] : path.toLowerCase().split('/');
   const rule = denied.toLowerCase().split('/');
-  return alternatives.some((one) => {
+  return names.some((one) => {
     // A program may take a glob as one of the folder, or of each folder below.
-    const segments = [...folder, '**', ...plainSegments(one)];
+    const segments = [...folder, '**', ...one];
     return segments.length > SEGMENTS_MAX || overlaps(segments, rule);
   });
 }
 
+interface ReadingLimit {
+  chars: number;
+}
+
 /** The globs of a text that may have several: those between spaces and commas, with braces expanded. */
-function alternativesOf(text: string): readonly string[] | null {
+function alternativesOf(text: string, limit: ReadingLimit): readonly string[] | null {
   const open = text.split(/[\s,]+/);
-  const expanded = expandBraces(text);
+  const expanded = expandBraces(withoutGroups(text), limit);
   if (expanded === null) return null;
   return [...new Set([...open, ...expanded.flatMap((one) => one.split(/[\s,]+/))])].filter(
     (one) => one !== '' && !one.startsWith('!'),
   );
 }
 
-function expandBraces(text: string): readonly string[] | null {
+/** Groups of extended globs as braces: `@(a|b)` is `{a,b}`, and `+(a|b)` begins with one of them. */
+function withoutGroups(text: string): string {
+  return text.replace(/([@?+*!])\(([^()]*)\)/g, (_, kind: string, inside: string) => {
+    const names = `{${inside.replaceAll('|', ',')}}`;
+    if (kind === '!') return '*';
+    return kind === '@' ? names : kind === '?' ? `{${inside.replaceAll('|', ',')},}` : `${names}*`;
+  });
+}
+
+function expandBraces(text: string, limit: ReadingLimit): readonly string[] | null {
   let done: string[] = [text];
   for (;;) {
+    limit.chars -= done.reduce((sum, one) => sum + one.length, 0);
     const next = done.flatMap(expandOnce);
     if (next.length === done.length && next.every((one, index) => one === done[index])) return done;
-    if (next.length > ALTERNATIVES_MAX) return null;
+    if (next.length > ALTERNATIVES_MAX || limit.chars < 0) return null;
     done = next;
   }
 }
@@ -52,8 +89,8 @@ function expandOnce(text: string): readonly string[] {
 /** The segments with every class as `?`, and an escaped character as itself. */
 const plainSegments = (glob: string): readonly string[] =>
   glob
-    .replace(/\[([^\]])\]/g, '$1')
-    .replace(/\[[^\]]+\]/g, '?')
+    .replace(/\[([^\]!^\\])\]/g, '$1')
+    .replace(/\[[!^]?\]?(?:\[:[a-z]*:\]|\\.|[^\]])*\]/g, '?')
     .replace(/\\(?=.)/g, '')
     .split('/')
     .filter((segment) => segment !== '' && segment !== '.');

@@ -6,6 +6,8 @@ import { isJsonObject, type Json } from '../../contract/json.js';
 
 /** More of them have no reading. */
 export const NAMED_PATHS_MAX = 2_048;
+/** Of all of them together. More have no reading: each is resolved and compared with every rule. */
+export const NAMED_CHARS_MAX = 131_072;
 
 /** The path of a text of a command, relative to the project if it is inside. */
 export type WordPaths = ReadonlyMap<string, string>;
@@ -13,9 +15,13 @@ export type WordPaths = ReadonlyMap<string, string>;
 /** Each text in the words that may be a path, once; null if there are too many. */
 export function namedPaths(words: readonly string[]): readonly string[] | null {
   const named = new Set<string>();
+  let chars = 0;
   for (const word of words) {
-    for (const piece of piecesOf(word)) named.add(piece);
-    if (named.size > NAMED_PATHS_MAX) return null;
+    for (const piece of piecesOf(word)) {
+      if (!named.has(piece)) chars += piece.length;
+      named.add(piece);
+    }
+    if (named.size > NAMED_PATHS_MAX || chars > NAMED_CHARS_MAX) return null;
   }
   return [...named];
 }
@@ -28,9 +34,11 @@ const LEAVES_OUT = /^--exclude(?:-dir)?=/;
 
 function piecesOf(word: string): readonly string[] {
   const isWhole = ADDRESS.test(word) || LEAVES_OUT.test(word);
-  const pieces = isWhole ? [word] : [word, ...word.split(/[=,@]|:(?!\/\/)/)];
+  // `:(top)path` is a path for git.
+  const pieces = isWhole ? [word] : [word, ...word.split(/[=,@)]|:(?!\/\/)/)];
+  const value = /^--[^=]+=(.+)$/s.exec(word)?.[1];
   const file = /file:\/\/[^/]*(\/.*)$/is.exec(word)?.[1];
-  return [...pieces, ...(file === undefined ? [] : [file])]
+  return [...pieces, ...(isWhole || value === undefined ? [] : [value]), ...(file === undefined ? [] : [file])]
     .flatMap((piece) => [piece, ...behindOptions(piece)])
     .filter(isNamed);
 }

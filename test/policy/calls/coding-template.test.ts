@@ -130,3 +130,28 @@ test.each(GATE_FILES)('what is part of the gate is not written: %s', (path) => {
   }
   expect(decided('native.shell', { command: contentOf(`cp a.ts ${path}`) })).toMatch(/^deny /);
 });
+
+test.each([
+  "git diff -- ':(top).env'",
+  "git log -p -- ':(icase).ENV'",
+  "git add ':(literal).env'",
+  "grep -r x . --include='.e[[:alpha:]]v'",
+  "rg -g '.e[!]]v' x",
+  "grep -r x . --include='.@(env)'",
+])('a secret file is seen however a program finds its name: %s', (text) => {
+  expect(decided('native.shell', { command: contentOf(text) })).toBe('deny secrets');
+});
+
+test.each([
+  // Each is what letters behind an option may be: half a million characters of globs.
+  ['braces behind an option', `ls '-${'{a}'.repeat(330)}'`],
+  ['folders behind an option', `ls '-${'a/'.repeat(500)}'`],
+  ['words with alternatives', `ls ${Array.from({ length: 80 }, (_, at) => `'${at}${'{a,b}'.repeat(6)}'`).join(' ')}`],
+])('a command with too much to compare has no reading: %s', (_, text) => {
+  expect(decided('native.shell', { command: contentOf(text) })).toBe('unreadable');
+});
+
+test('512 characters behind an option can be read', () => {
+  expect(decided('native.shell', { command: contentOf(`git commit -m${'x'.repeat(510)}`) })).toBe('allow');
+  expect(decided('native.shell', { command: contentOf(`git commit -m${'x'.repeat(511)}`) })).toBe('unreadable');
+});
