@@ -44,19 +44,27 @@ export async function openGovernedActs(
   const parts = { engine, store, ids, policyCache };
   const erasing = { engine, archives: store.archives, history, replayPoints };
   const rotations = await openKeyRotations({ ...components, store, anchor, keys });
+  // One act at a time: two rotations at once would each continue the key history that both have read, and two calls
+  // would use one approval.
+  let last: Promise<unknown> = Promise.resolve();
+  const execute = <T>(operator: Operator, request: OperatorRequest, act: () => Promise<T>): Promise<T> => {
+    const executed = last.then(() => executeGoverned(parts, operator, request, act));
+    last = executed.catch(() => undefined);
+    return executed;
+  };
   return {
     erase: (erasure) => {
       const request = { action: 'ERASE_CASE', cases: [erasure.case], details: {} } as const;
-      return executeGoverned(parts, erasure, request, () => eraseCase(erasing, erasure));
+      return execute(erasure, request, () => eraseCase(erasing, erasure));
     },
     rotateLedgerKey: (options) => {
       const request = { action: 'ROTATE_KEYS', cases: [], details: { purpose: 'ledger' } } as const;
-      return executeGoverned(parts, options, request, () => rotations.rotateLedgerKey(options));
+      return execute(options, request, () => rotations.rotateLedgerKey(options));
     },
     rotateCaseKeys: (options) => {
       const cases = options.case === null ? (store.caseKeys?.cases() ?? []) : [options.case];
       const request = { action: 'ROTATE_KEYS', cases, details: { purpose: 'case' } } as const;
-      return executeGoverned(parts, options, request, () => rotateCaseKeys({ ...components, store }, options));
+      return execute(options, request, () => rotateCaseKeys({ ...components, store }, options));
     },
     requestAct: (operator, request) => requestGrant(parts, operator, request),
     reportAct: (grant, status) => reportAct(parts, grant, status),
