@@ -16,7 +16,7 @@ import { readHistory, type RunHistorySource } from './agent-loop/run-history.js'
 import { agentSchemas } from './agent-loop/agent-schemas.js';
 import { reportAction, type ActionReport } from './agents/action-reports.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agents/agent-run.js';
-import { startKeyedRun } from './agents/keyed-runs.js';
+import { startScopedRun } from './agents/keyed-runs.js';
 import { payloadBytes } from './agents/payload-bytes.js';
 import { RunRequests, type ProposalApproval, type RunRequest } from './agents/run-requests.js';
 import {
@@ -290,7 +290,7 @@ const agentActionsOf = (
   startAgent: ({ key, ...agentOptions } = {}) =>
     key === undefined
       ? agents.start(agentOptions)
-      : startKeyedRun({ agents, engine, ledger }, { ...agentOptions, key }),
+      : startScopedRun({ agents, engine, ledger }, { ...agentOptions, key }),
   promote: (promotion) => highRisk.promote(promotion),
   export: (bundle) => highRisk.export(bundle),
   approve: (ballot) => highRisk.vote(ballot),

@@ -3,6 +3,7 @@
 // store.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
+import { toRecordedScopeValue } from '../../contract/free-text.js';
 import { sha256 } from '../../contract/hash.js';
 import type { Person } from '../../contract/person.js';
 import type { RunContext } from '../../contract/run/run-context.js';
@@ -42,6 +43,22 @@ export async function startKeyedRun(
   if (run === null || (await agents.find(started.run_id)) !== null) return { ...started, resumed: false };
   // It has ended already. The end is reported only to the call that has begun the run, so this one reads it.
   return { ...createEndedRun(parts, run.context, await findEnding(parts, run)), resumed: false };
+}
+
+/**
+ * As `startKeyedRun`. A scope that is given belongs to what the key is bound to, because policy decides by it.
+ * @throws RunError RUN_KEY_CONFLICT also if the run of the key has another scope
+ */
+export async function startScopedRun(
+  parts: KeyedRunsParts,
+  options: SharingAgentOptions & { key: string },
+): Promise<AgentRun> {
+  const run = await startKeyedRun(parts, options);
+  const recorded = (await parts.agents.findAny(run.run_id))?.context.scope;
+  if (options.scope === undefined || recorded === undefined) return run;
+  const given = Object.entries(options.scope).map(([name, value]) => [name, toRecordedScopeValue(value)] as const);
+  if (canonicalJson(Object.fromEntries(given)) !== canonicalJson({ ...recorded })) throw keyConflict();
+  return run;
 }
 
 /**
@@ -122,7 +139,7 @@ async function findPerson(ledger: KeyedRunsParts['ledger'], root: string): Promi
 const keyConflict = (): RunError =>
   new RunError({
     code: 'RUN_KEY_CONFLICT',
-    message: 'the run of this key has another actor, person, role, lane or case: use another key',
+    message: 'the run of this key has another actor, person, role, lane, case or scope: use another key',
   });
 
 async function findEnding({ ledger }: KeyedRunsParts, { context: { run_id } }: KnownRun): Promise<RunEnding> {

@@ -44,6 +44,15 @@ describe('D3: startAgent with a key', () => {
     expect(JSON.stringify(await bench.entries())).not.toContain('task-1');
   });
 
+  test('a key is bound to the scope that its caller gives', async () => {
+    const scoped = { ...AGENT, scope: { client_session_id: 'one' } };
+    const { run_id } = await bench.turnpike.startAgent(scoped);
+    expect(await bench.turnpike.startAgent(scoped)).toMatchObject({ run_id, resumed: true });
+    expect(await bench.turnpike.startAgent(AGENT)).toMatchObject({ run_id, resumed: true });
+    for (const scope of [{ client_session_id: 'two' }, {}, { ...scoped.scope, matter_id: 'M-1' }])
+      await expect(bench.turnpike.startAgent({ ...AGENT, scope })).rejects.toMatchObject({ code: 'RUN_KEY_CONFLICT' });
+  });
+
   test('two starts at once begin one run', async () => {
     const runs = await Promise.all([1, 2, 3].map(() => bench.turnpike.startAgent(AGENT)));
     expect(new Set(runs.map(({ run_id }) => run_id)).size).toBe(1);
