@@ -149,6 +149,7 @@ describe('layers', () => {
   test('the page takes of the contract only what is written for it', () => {
     const written = [
       'canonical-json',
+      'entry-name',
       'inspection/call-coverage',
       'inspection/missing-comparisons',
       'inspection/chart-text',

@@ -1,6 +1,7 @@
 // Folds a whole log, from its first entry or from a replay point: the live runs, the ended runs, and the state of each
 // tree. Ended trees leave memory, and the number of other trees in memory is limited.
 
+import { nameInLedger, nameInTree } from '../contract/entry-name.js';
 import type { Entry } from '../contract/run/entry.js';
 import { LedgerError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
@@ -198,6 +199,6 @@ const tamperedError = ({ log_index }: ReplayEntry, { tree_id, seq, rule }: Diffe
   new LedgerError({
     code: 'LEDGER_TAMPERED',
     message:
-      `tree ${tree_id} does not fold at entry ${seq} (${rule}, log index ${log_index}); ` +
+      `tree ${tree_id} does not fold at entry ${nameInTree(tree_id, seq)} (${rule}, ${nameInLedger(log_index)}); ` +
       `run \`turnpike replay ${tree_id}\` for the difference`,
   });

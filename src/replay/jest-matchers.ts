@@ -1,3 +1,4 @@
+import { nameInLedger, nameInTree } from '../contract/entry-name.js';
 import type { RunRecord } from '../contract/run/run-record.js';
 import type { AuditEvent } from '../contract/run/audit-event.js';
 import type { Entry } from '../contract/run/entry.js';
@@ -36,7 +37,7 @@ export const turnpikeMatchers = {
       message: () =>
         difference === null
           ? `expected the ledger to differ, but all ${report.entries} entries of ${report.trees} trees were replayed`
-          : `entry ${difference.seq} of ${difference.tree_id} (log index ${difference.log_index ?? 'none'}): ` +
+          : `entry ${nameInTree(difference.tree_id, difference.seq)} (${difference.log_index === null ? 'not in the log' : nameInLedger(difference.log_index)}): ` +
             `${difference.rule}\nexpected: ${difference.expected ?? 'nothing'}\nfound:    ${difference.found ?? 'nothing'}`,
     };
   },

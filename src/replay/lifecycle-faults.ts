@@ -11,7 +11,7 @@ export function findLifecycleFaults(entries: readonly Entry[]): readonly string[
   const live = [...check.liveRuns()].map(({ run_id, state }) => `${run_id} is still ${state}`);
   const rest = [...check.finish(() => true)];
   const faults = [...found, ...rest].map(({ place, finding }) => {
-    return `${place.tree_id ?? ''} seq ${place.seq ?? ''}: ${finding.rule}: ${finding.message}`;
+    return `${place.tree_id ?? ''}#${place.seq ?? ''}: ${finding.rule}: ${finding.message}`;
   });
   return [...faults, ...live];
 }

@@ -1,6 +1,7 @@
 // Time travel: the state of every run and session at an entry. The fold continues from the newest cached replay point
 // before the entry, and saves points on its way, so that the next query costs less (decision 0019).
 
+import { nameInLedger, nameInTree } from '../contract/entry-name.js';
 import { LedgerError, UsageError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
 import type { ArchiveTable } from '../ports/ledger/archives.js';
@@ -47,7 +48,7 @@ export async function stateAt(
   for await (const { log_index, seq } of source.tree(tree_id, until)) {
     if (seq === until) return restrictToTree(await readLedgerAt(source, cache, log_index, pointEntries), tree_id);
   }
-  throw noEntryError(`tree ${tree_id} has no entry ${until}`);
+  throw noEntryError(`there is no entry ${nameInTree(tree_id, until)}`);
 }
 
 async function readLedgerAt(
@@ -111,11 +112,13 @@ async function foldTo(
 function stateOf(history: History, before: readonly EndedItems[], until: number): LedgerState {
   const { size } = history;
   if (size <= until)
-    throw noEntryError(`the log has no entry ${until}: ${size === 0 ? 'the log is empty' : `the last is ${size - 1}`}`);
+    throw noEntryError(
+      `the log has no entry ${nameInLedger(until)}: ${size === 0 ? 'the log is empty' : `the last is ${nameInLedger(size - 1)}`}`,
+    );
   if (!history.isSettled)
     throw new LedgerError({
       code: 'LEDGER_TAMPERED',
-      message: `the log ends at entry ${size - 1}, in the middle of an input`,
+      message: `the log ends at entry ${nameInLedger(size - 1)}, in the middle of an input`,
     });
   const ended = [...before, history.ended];
   return {
@@ -142,7 +145,9 @@ async function readTreeAt(source: HistorySource, tree_id: string, until: number)
     if (entry.seq === until) at = entry.log_index;
   }
   if (seqs <= until)
-    throw noEntryError(`tree ${tree_id} has no entry ${until}${seqs === 0 ? '' : `: its last is ${seqs - 1}`}`);
+    throw noEntryError(
+      `there is no entry ${nameInTree(tree_id, until)}${seqs === 0 ? '' : `: the last is ${nameInTree(tree_id, seqs - 1)}`}`,
+    );
   return stateOf(history, [], at);
 }
 
@@ -238,6 +243,9 @@ export async function readArchivedPrefix({
 }
 
 const archivedError = (until: number, size: number): LedgerError =>
-  new LedgerError({ code: 'LEDGER_ARCHIVED', message: `entry ${until} is archived: the ledger goes on from ${size}` });
+  new LedgerError({
+    code: 'LEDGER_ARCHIVED',
+    message: `entry ${nameInLedger(until)} is archived: the ledger goes on from ${nameInLedger(size)}`,
+  });
 
 const noEntryError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -94,7 +94,7 @@ describe('ledger prove and check-proof', () => {
       const key = readFileSync(home('keys/ledger.vkey'), 'utf8').trim();
       const said = await turnpike(away, ['ledger', 'check-proof', 'proof', '--key', key]);
       expect(said).toMatchObject({ code: 0, stderr: '' });
-      expect(said.stdout).toContain(`this is entry ${index} of ${size} in the log turnpike/`);
+      expect(said.stdout).toContain(`this is entry @${index} of the ${size} in the log turnpike/`);
     }
     expect(await prove(String(size))).toMatchObject({ code: 2 });
     expect(await prove('x')).toMatchObject({ code: 2 });

@@ -49,7 +49,7 @@ describe('toReplayIdentically', () => {
         entry.type === 'step_trace' ? { ...entry, text: entry.text.replace('SUCCESS', 'SUCCES5') } : entry,
       );
       await expect(forged).not.toReplayIdentically();
-      await expect(expect(forged).toReplayIdentically()).rejects.toThrow(/entry \d+ of run_\w+ .*entry\.differs/);
+      await expect(expect(forged).toReplayIdentically()).rejects.toThrow(/entry run_\w+#\d+ \(@\d+\): entry\.differs/);
       await expect(expect(turnpike).not.toReplayIdentically()).rejects.toThrow(/expected the ledger to differ/);
     }));
 });

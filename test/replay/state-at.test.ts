@@ -131,7 +131,7 @@ test('U-06: of one tree, by seq, equals that of the whole ledger', async () => {
 });
 
 test('U-06: a missing entry is rejected', async () => {
-  const missing = { code: 'USAGE', message: expect.stringContaining(`the last is ${entries.length - 1}`) };
+  const missing = { code: 'USAGE', message: expect.stringContaining(`the last is @${entries.length - 1}`) };
   await expect(stateAt(ledger, null, { until: entries.length })).rejects.toMatchObject(missing);
   const tree_id = entries[0]?.tree_id ?? '';
   await expect(stateAt(ledger, null, { until: 99_999, tree_id })).rejects.toMatchObject({ code: 'USAGE' });

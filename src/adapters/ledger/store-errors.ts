@@ -1,5 +1,6 @@
 // Errors of both ledger stores: failed and refused writes, marks, tampering, archived entries.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { InvariantError, LedgerError } from '../../errors.js';
 
 export const unavailableError = (message: string, cause?: unknown): LedgerError =>
@@ -17,7 +18,7 @@ export const duplicateMarkError = (): InvariantError =>
 export const tamperedError = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_TAMPERED', message });
 
 export const archivedEntryError = (log_index: number, size: number): LedgerError =>
-  archivedError(`entry ${log_index} is archived: the log continues at entry ${size}`);
+  archivedError(`entry ${nameInLedger(log_index)} is archived: the log continues at entry ${nameInLedger(size)}`);
 
 export const archivedTreeError = (tree_id: string): LedgerError =>
   archivedError(`${tree_id} is archived: its entries are in an archive file, no longer in this ledger`);

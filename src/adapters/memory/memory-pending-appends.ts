@@ -1,3 +1,4 @@
+import { nameInTree } from '../../contract/entry-name.js';
 import { InvariantError } from '../../errors.js';
 import type { Batch, Integration, PendingAppend } from '../../ports/ledger/ledger-store.js';
 
@@ -14,7 +15,8 @@ export class MemoryPendingAppends {
       const at = remaining.findIndex(({ tree_id }) => tree_id === append.tree_id);
       const [next] = at === -1 ? [] : remaining.splice(at, 1);
       const isNext = next?.seq === append.seq && next.leaf_hashes.join() === append.leaf_hashes.join();
-      if (!isNext) throw new InvariantError(`seq ${append.seq} of ${append.tree_id} is not what is integrated next`);
+      if (!isNext)
+        throw new InvariantError(`entry ${nameInTree(append.tree_id, append.seq)} is not what is integrated next`);
       size += append.leaf_hashes.length;
     }
     if (head.size !== size) throw new InvariantError(`a log of ${size} entries cannot have a head of ${head.size}`);

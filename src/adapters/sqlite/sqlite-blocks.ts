@@ -1,6 +1,7 @@
 // A block is one row of the database: consecutive entries of one tree. All entries that one input caused are in one
 // block, so that a step is one row and not nine.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { isUtf8 } from 'node:buffer';
 import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { StoredEntry, TreeAppend } from '../../ports/ledger/ledger-store.js';
@@ -138,7 +139,7 @@ export function entriesOf(row: BlockRow): readonly StoredEntry[] {
   const { log_index, tree_id, seq, types, leaf_hashes, texts } = row;
   const columns: readonly unknown[] = [leaf_hashes, texts];
   if (typeof (types as unknown) !== 'string' || !columns.every((column) => column instanceof Uint8Array)) {
-    throw tamperedError(`the block at entry ${log_index} has lost a column`);
+    throw tamperedError(`the block at entry ${nameInLedger(log_index)} has lost a column`);
   }
   const typeList = types.split(' ');
   const textList = textsOf(texts);

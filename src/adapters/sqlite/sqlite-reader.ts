@@ -1,3 +1,4 @@
+import { nameInLedger, nameInTree } from '../../contract/entry-name.js';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type {
   CursorOptions,
@@ -134,7 +135,7 @@ export class SqliteReader {
     const block = statement.get(log_index) as BlockContent | undefined;
     if (block?.tree_id === tree_id && block.seq === seq) return block;
     this.#archives.refuseEntry(log_index);
-    throw tamperedError(`seq ${seq} of ${tree_id} is not at entry ${log_index} of the log, where it was`);
+    throw tamperedError(`entry ${nameInTree(tree_id, seq)} is not at ${nameInLedger(log_index)}, where it was`);
   }
 
   /** The block that contains an entry of a tree, or null. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */

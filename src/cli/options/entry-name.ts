@@ -1,19 +1,10 @@
 // How people name an entry: `@55` is entry 55 of the ledger, `run_…#24` is entry 24 of a run tree. Commands print these
 // forms and accept them. A bare number has neither, so it is accepted only if both readings mean the same entry.
 
+import { nameInLedger, nameInTree } from '../../contract/entry-name.js';
 import { RunError, usageError } from '../../errors.js';
 import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
 import { quoteArgument } from '../arguments.js';
-
-/** Entry `log_index` of the ledger. */
-export const nameInLedger = (log_index: number): string => `@${log_index}`;
-
-/** Entry `seq` of a run tree or session. */
-export const nameInTree = (tree_id: string, seq: number): string => `${tree_id}#${seq}`;
-
-/** Both names of an entry: `@55 (run_…#24)`. */
-export const nameBoth = (log_index: number, tree_id: string, seq: number): string =>
-  `${nameInLedger(log_index)} (${nameInTree(tree_id, seq)})`;
 
 /** The lines of the help of a command that takes an entry. */
 export const ENTRY_NOTES: readonly string[] = [

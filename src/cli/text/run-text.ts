@@ -1,11 +1,11 @@
 // Formats runs for people: a tree of runs, or one run with its events.
 
+import { nameInTree } from '../../contract/entry-name.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import type { RunRecord } from '../../contract/run/run-record.js';
 import type { RunState } from '../../contract/run/run-state.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
 import { rootRunIdOf, type RunTree, type Settlement } from '../../runtime/ledger/ledger-reader.js';
-import { nameInTree } from '../options/entry-name.js';
 import { escapeText, shortenText, table, type TextCell, type Colour, type Paint } from './terminal.js';
 
 /** The number of children that a tree shows per run. Of more, it shows the count per state. */

@@ -1,8 +1,8 @@
 // Formats the past state of every run and session as a table for people.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { isTerminal } from '../../contract/run/run-state.js';
 import type { LedgerState, RunSnapshot, SessionSnapshot } from '../../replay/ledger-state.js';
-import { nameInLedger } from '../options/entry-name.js';
 import { countText, escapeText } from './terminal.js';
 
 /** Counts ended runs; lists them only if `all` is true. */

@@ -1,5 +1,6 @@
 // Reads from the ledger what counters need.
 
+import { nameInTree } from '../../contract/entry-name.js';
 import type { Entry } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
 import { checkEntry } from '../../ledger/verification/check-entry.js';
@@ -35,6 +36,6 @@ export function noteBeginning(book: CounterBook, stored: StoredEntry): void {
 export function readEntry(stored: TreeEntry): Entry {
   const { envelope, findings } = checkEntry({ ...stored, log_index: stored.log_index ?? 0 });
   if (envelope !== null && findings.length === 0) return envelope as Pick<Entry, 'type' | 'body'> as Entry;
-  const message = `entry ${stored.seq} of ${stored.tree_id} is not what was recorded: run \`turnpike verify\``;
+  const message = `entry ${nameInTree(stored.tree_id, stored.seq)} is not what was recorded: run \`turnpike verify\``;
   throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
 }

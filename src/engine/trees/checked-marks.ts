@@ -1,6 +1,7 @@
 // Marks decide which request is a repeat, and which step answers it. They are rows next to the entries, so each mark
 // that is found is compared with the entry that it names.
 
+import { nameInTree } from '../../contract/entry-name.js';
 import { LedgerError } from '../../errors.js';
 import type {
   InputMark,
@@ -33,7 +34,7 @@ export async function checkedMarks<Key extends MarkKey>(
 async function checkMark(store: Pick<LedgerStore, 'tree'>, mark: InputMark | ProposalMark): Promise<void> {
   const tree_id = 'input_id' in mark ? mark.tree_id : (mark.root_run_id.split('.', 1)[0] ?? '');
   if (await isOfItsEntry(store, tree_id, mark)) return;
-  const message = `a mark of ${tree_id} names entry ${mark.seq}, which is of another request: run \`turnpike ledger verify\``;
+  const message = `a mark names entry ${nameInTree(tree_id, mark.seq)}, which is of another request: run \`turnpike ledger verify\``;
   throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
 }
 

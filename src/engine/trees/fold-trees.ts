@@ -1,5 +1,6 @@
 // Folds stored trees into memory: each from its snapshot if a valid one exists, else from its first entry.
 
+import { nameInLedger, nameInTree } from '../../contract/entry-name.js';
 import { LedgerError } from '../../errors.js';
 import { Fold, type Difference } from '../../kernel/fold.js';
 import type { Decision } from '../../kernel/decision.js';
@@ -152,6 +153,6 @@ const tamperedError = (stored: TreeEntry | null, { tree_id, seq, rule }: Differe
   new LedgerError({
     code: 'LEDGER_TAMPERED',
     message:
-      `tree ${tree_id} does not fold at entry ${seq} (${rule}` +
-      `${stored === null ? '' : `, log index ${stored.log_index ?? 'none'}`}); run \`turnpike replay ${tree_id}\` for the difference`,
+      `tree ${tree_id} does not fold at entry ${nameInTree(tree_id, seq)} (${rule}` +
+      `${stored === null ? '' : `, ${stored.log_index === null ? 'not in the log yet' : nameInLedger(stored.log_index)}`}); run \`turnpike replay ${tree_id}\` for the difference`,
   });

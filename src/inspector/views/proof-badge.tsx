@@ -1,5 +1,6 @@
 // What this browser has recomputed of the ledger, and what that does not prove.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import type { LedgerInfo } from '../../contract/inspection/inspection.js';
 import type { ProofState } from '../worker/ledger-proof.js';
 import { openPanel, togglePanel, useStore } from './common/context.js';
@@ -45,7 +46,7 @@ function BadgeText({ state }: { readonly state: ProofState | null }) {
     case 'verified':
       return (
         <span>
-          <b>Chain verified</b> to #{last}
+          <b>Chain verified</b> to {nameInLedger(last)}
           {replayedText(store.proof.replayed.value)}
           {fresh > 0 && ` · ${formatCount(fresh)} new`}
         </span>
@@ -108,7 +109,8 @@ function ProofPanel() {
               tree, and that the list shows what it says
             </li>
             <li>
-              the Merkle root (RFC 6962) of entries 0 to {state.verified - 1}: <code>{shortenHash(state.root)}…</code>
+              the Merkle root (RFC 6962) of entries {nameInLedger(0)} to {nameInLedger(state.verified - 1)}:{' '}
+              <code>{shortenHash(state.root)}…</code>
             </li>
             <li class={state.checkpoint?.fits === true ? '' : 'ahead'}>{checkpointSummary(state)}</li>
           </ul>
@@ -138,13 +140,15 @@ function ProofPanel() {
 }
 
 function brokenTitle(state: ProofState | null): string {
-  if (state?.broken?.at != null) return `Chain broken at #${state.broken.at}`;
+  if (state?.broken?.at != null) return `Chain broken at ${nameInLedger(state.broken.at)}`;
   if (state?.root === null) return 'Chain broken at its start';
   return state?.checkpoint?.fits === true ? 'File is not intact' : 'Checkpoint does not match';
 }
 
 const brokenText = ({ broken }: ProofState): string =>
-  broken?.at == null ? `${broken?.why ?? ''}.` : `Entry #${broken.at}: ${broken.why}. Nothing after it is verified.`;
+  broken?.at == null
+    ? `${broken?.why ?? ''}.`
+    : `Entry ${nameInLedger(broken.at)}: ${broken.why}. Nothing after it is verified.`;
 
 function checkpointSummary({ checkpoint }: ProofState): string {
   if (checkpoint === null) return 'no signed checkpoint: this ledger is unsigned';

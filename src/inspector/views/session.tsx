@@ -1,5 +1,6 @@
 // A session: its phases with their gates and tasks, and its outstanding step.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { useRef } from 'preact/hooks';
 import type { Packet, SessionView } from '../../contract/inspection/inspection.js';
 import { useStore } from './common/context.js';
@@ -44,7 +45,8 @@ function SessionBody({ session, isAhead }: SessionBodyProps) {
     <div class="session" tabIndex={0} role="group" aria-label="Session">
       {isAhead && (
         <p class="h-invalid strong" role="note">
-          This file contains the session only as of #{session.at}: the shown state is later than the selected position.
+          This file contains the session only as of {nameInLedger(session.at)}: the shown state is later than the
+          selected position.
         </p>
       )}
       <dl class="facts wide">

@@ -1,5 +1,6 @@
 // The runs of one tree on a time axis, each below its parent.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { useEffect, useState } from 'preact/hooks';
 import { useStore } from './common/context.js';
 import { ToneIcon } from './common/icons.js';
@@ -96,7 +97,9 @@ function SpanLine({
   const before = isInside ? { left: `calc(${left}% + 6px)` } : { right: `${100 - left}%` };
   const labelPlace = left + width > 80 ? before : { left: `calc(${left + width}% + 6px)` };
   const duration = formatDuration(span.to - span.from);
-  const took = span.ended ? duration : `open for ${duration}${isNow ? '' : ` at #${store.cursor.value.at}`}`;
+  const took = span.ended
+    ? duration
+    : `open for ${duration}${isNow ? '' : ` at ${nameInLedger(store.cursor.value.at)}`}`;
   return (
     <div
       id={`span-${run.id}`}

@@ -2,6 +2,7 @@
 // predecessor in its run tree. It compares the root with the signed checkpoint. It names the first entry that
 // does not fit. It goes on with the recorded hash of such an entry, to find out what the signed root still proves.
 
+import { nameInTree } from '../../contract/entry-name.js';
 import { toEventRow } from '../../contract/inspection/event-row.js';
 import type { EventRow, LedgerInfo } from '../../contract/inspection/inspection.js';
 import { CompactRange, fromHex, hex, leafBytes, LeafHashes, browserSha256, type Hash } from './merkle.js';
@@ -163,7 +164,7 @@ export class LedgerProof {
       return this.#begin > 0 ? null : 'Its run tree has no first entry';
     }
     if (entry.seq !== before.seq + 1)
-      return `In its run tree it follows entry ${before.seq}, but has number ${entry.seq}`;
+      return `In its run tree it follows entry ${nameInTree(entry.tree_id, before.seq)}, but is ${nameInTree(entry.tree_id, entry.seq)}`;
     return entry.prev === before.hash ? null : 'It names another entry as its predecessor';
   }
 

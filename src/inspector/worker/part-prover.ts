@@ -1,6 +1,7 @@
 // Runs the proof: reads the entries of the log and proves them, part by part. The same code runs in a worker and, on a
 // single-file page, in the page.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import type { LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
 import { unpackRows } from '../../contract/inspection/event-row.js';
 import type { EventRow } from '../../contract/inspection/inspection.js';
@@ -41,7 +42,7 @@ export class PartProver {
     try {
       this.#proof = new LedgerProof(info);
     } catch {
-      const why = `The hashes of the entries before #${info.begin} are invalid: nothing after them can be proved`;
+      const why = `The hashes of the entries before ${nameInLedger(info.begin)} are invalid: nothing after them can be proved`;
       const broken = { at: null, why };
       this.#onState({ verified: info.begin, read: info.begin, changed: [], root: null, checkpoint: null, broken });
     }

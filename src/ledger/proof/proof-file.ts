@@ -2,6 +2,7 @@
 // the entry as its extra data; a consistency proof from an earlier checkpoint is JSON, and so is the signed statement
 // about the coverage of policies.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { isUtf8 } from 'node:buffer';
 import { readJson } from '../../contract/json/read-json.js';
 import { ConsistencyProof, PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
@@ -80,7 +81,7 @@ function verifyEntryProof(entryProof: EntryProof | null, verifier: NoteVerifier)
   const at = signed.checkpoint;
   const { text, index, proof } = entryProof;
   if (!verifyInclusion({ index, size: at.size, leaf_hash: leafHash(text), root: at.root, proof })) {
-    return invalidVerdict(`its entry is not entry ${index} of the log that its checkpoint vouches for`);
+    return invalidVerdict(`its entry is not entry ${nameInLedger(index)} of the log that its checkpoint vouches for`);
   }
   return { ok: true, kind: 'entry', index, text, at };
 }

@@ -2,6 +2,7 @@
 // the head from which the log continues. A note that the ledger's key signed for exactly these values must confirm it.
 // A checkpoint of the log that a client or a witness has is not enough: it names no archive file.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { LedgerError } from '../../errors.js';
 import type { ArchivedPart } from '../../ports/ledger/archives.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../ports/ledger/ledger-store.js';
@@ -57,7 +58,7 @@ export async function checkArchives(store: LedgerStore, headStore: ExternalHeadS
   const begin = parts.at(-1)?.size ?? 0;
   for await (const { log_index } of store.log(begin)) {
     if (log_index === begin) return;
-    throw tamperedError(`the log begins at entry ${log_index}, but ${begin} entries were archived`);
+    throw tamperedError(`the log begins at entry ${nameInLedger(log_index)}, but ${begin} entries were archived`);
   }
 }
 

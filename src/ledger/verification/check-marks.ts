@@ -1,6 +1,7 @@
 // Checks the marks with which the store remembers proposal ids and the input ids that callers chose. A lost mark would
 // let a request run twice, so the log determines which marks must exist.
 
+import { nameInTree } from '../../contract/entry-name.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
 import type { InputKey, LedgerStore, ProposalKey, StoredEntry } from '../../ports/ledger/ledger-store.js';
 import type { CheckedEntry } from './check-entry.js';
@@ -58,14 +59,14 @@ export class MarkCheck {
     if (input !== undefined && input?.seq !== seq) {
       findings.push({
         rule: 'mark.input',
-        message: `the mark of the input at seq ${seq} is missing or wrong: the input could be accepted again`,
+        message: `the mark of the input at ${nameInTree(tree_id, seq)} is missing or wrong: the input could be accepted again`,
       });
     }
     const isKnown = proposal != null && 'run_id' in proposal && proposal.run_id === run_id && proposal.seq === seq;
     if (proposal !== undefined && !isKnown) {
       findings.push({
         rule: 'mark.proposal',
-        message: `the mark of the proposal at seq ${seq} is missing or wrong: its id could be accepted again`,
+        message: `the mark of the proposal at ${nameInTree(tree_id, seq)} is missing or wrong: its id could be accepted again`,
       });
     }
     return findings;

@@ -1,6 +1,7 @@
 // Checks the position of entries: in the log by index; in their tree by seq and by the hash of the previous entry. The
 // kind of a gap is known only later: if the missing entry appears, it was moved and not removed.
 
+import { nameInLedger, nameInTree } from '../../contract/entry-name.js';
 import { NO_PREV } from '../../contract/run/entry.js';
 import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
 import type { CheckedEntry } from './check-entry.js';
@@ -91,8 +92,8 @@ export class OrderCheck {
     const gap = this.#log.take(log_index, stored.leaf_hash, (missing) => ({
       rule: 'log.gap',
       message: missing
-        ? `entry ${expected} of the log is missing: entry ${log_index} comes next`
-        : `entry ${log_index} of the log comes after entry ${expected - 1}`,
+        ? `entry ${nameInLedger(expected)} is missing: ${nameInLedger(log_index)} comes next`
+        : `entry ${nameInLedger(log_index)} comes after ${nameInLedger(expected - 1)}`,
     }));
     if (gap !== null) yield { place: { ...WHOLE_LOG, log_index: Math.min(expected, log_index) }, finding: gap };
     for (const finding of this.#checkInTree(stored, checked)) yield { place: { log_index, tree_id, seq }, finding };
@@ -110,8 +111,8 @@ export class OrderCheck {
     const finding = end.sequence.take(seq, leaf_hash, (missing) => ({
       rule: 'tree.seq',
       message: missing
-        ? `seq ${expected} of ${tree_id} is missing: seq ${seq} comes next`
-        : `seq ${seq} of ${tree_id} comes after seq ${expected - 1}`,
+        ? `entry ${nameInTree(tree_id, expected)} is missing: ${nameInTree(tree_id, seq)} comes next`
+        : `entry ${nameInTree(tree_id, seq)} comes after ${nameInTree(tree_id, expected - 1)}`,
     }));
     if (finding !== null) yield finding;
     if (seq < expected) {

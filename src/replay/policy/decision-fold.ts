@@ -1,6 +1,7 @@
 // Extracts the decisions of a recorded tree, entry by entry: each decision comes with the facts that it depended on.
 // The tree is folded as recorded, even if another policy would have decided an earlier decision differently.
 
+import { nameBoth } from '../../contract/entry-name.js';
 import { checkAvailable, type Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import type { Entry } from '../../contract/run/entry.js';
@@ -152,7 +153,7 @@ function takeIfSupported(
 const departedError = ({ log_index, tree_id, seq }: ReplayEntry, rule: string): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: `entry ${log_index} (${tree_id} seq ${seq}) is not what the machines wrote (${rule}): run \`turnpike replay\``,
+    message: `entry ${nameBoth(log_index, tree_id, seq)} is not what the machines wrote (${rule}): run \`turnpike replay\``,
   });
 
 const isBallot = ({ target }: AuditEvent): boolean => target?.target_type === 'system' && target.name === 'approval';

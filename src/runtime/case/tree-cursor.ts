@@ -1,6 +1,7 @@
 // Reads the entries of one tree and verifies each: it is the next of its tree, has the stored hash, and names the hash
 // of the entry before it. The tree alone cannot prove that its last entry is the last.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { quote } from '../../contract/canonical-json.js';
 import { NO_PREV } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
@@ -130,7 +131,7 @@ const isIntegrated = (entry: TreeEntry): entry is StoredEntry => entry.log_index
 export const tamperedEntryError = (log_index: number): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: `entry ${log_index} of the ledger was changed: run \`turnpike ledger verify\``,
+    message: `entry ${nameInLedger(log_index)} was changed: run \`turnpike ledger verify\``,
   });
 
 export const tamperedTreeError = (tree_id: string): LedgerError =>

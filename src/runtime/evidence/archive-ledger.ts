@@ -1,6 +1,7 @@
 // Moves the beginning of a ledger to an archive file (decision 0021). The ledger loses nothing before the file is
 // durable, was read again, and contains everything that is removed.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import type { LedgerVerdict } from '../../ledger/verification/ledger-verdict.js';
 import { LedgerError, usageError } from '../../errors.js';
 import { checkExternalHead } from '../../ledger/verification/check-external-head.js';
@@ -133,7 +134,10 @@ async function writeArchive(
 
 function describeProblem(verdict: LedgerVerdict): string {
   const [first] = verdict.verdict === 'refused' ? verdict.problems : [];
-  const what = first === undefined ? '' : ` (entry ${first.log_index ?? '?'}: ${first.message})`;
+  const what =
+    first === undefined
+      ? ''
+      : ` (${first.log_index === null ? 'an entry' : nameInLedger(first.log_index)}: ${first.message})`;
   return `what was read is not what the ledger was${what}; run \`turnpike ledger verify\``;
 }
 

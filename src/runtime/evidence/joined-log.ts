@@ -1,6 +1,7 @@
 // Joins a log and the archives of its beginning to one log, to verify or prove across both. Findings here are about the
 // archive files. Verification checks their entries like all others.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import type { LedgerFinding } from '../../ledger/verification/ledger-problem.js';
 import type { IntegratedLog } from '../../ledger/integrated-log.js';
 import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
@@ -45,7 +46,10 @@ export async function* checkArchiveChain(
     const before = end ?? headAt(begin.size, parts);
     if (before.size !== begin.size) yield missingFinding(before.size, begin.size);
     else if (before.root !== begin.root) {
-      yield { rule: 'archive.differs', message: `${name} does not go on from what comes before entry ${begin.size}` };
+      yield {
+        rule: 'archive.differs',
+        message: `${name} does not go on from what comes before entry ${nameInLedger(begin.size)}`,
+      };
     }
     end = head;
   }
@@ -61,8 +65,8 @@ const missingFinding = (from: number, to: number): LedgerFinding => ({
   rule: 'archive.missing',
   message:
     from < to
-      ? `entries ${from} to ${to - 1} are archived, and in none of these files`
-      : `entries ${to} to ${from - 1} are in more than one place`,
+      ? `entries ${nameInLedger(from)} to ${nameInLedger(to - 1)} are archived, and in none of these files`
+      : `entries ${nameInLedger(to)} to ${nameInLedger(from - 1)} are in more than one place`,
 });
 
 /** One log of archives, whose chain has no findings, and the entries that the store still has. */

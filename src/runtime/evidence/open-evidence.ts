@@ -8,6 +8,7 @@
 //       rejected.
 //   E3. Content may be withheld only for a reason that can be checked (`WithholdingCheck`).
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { createHash } from 'node:crypto';
 import { readJson } from '../../contract/json/read-json.js';
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
@@ -198,7 +199,7 @@ async function indexLines(file: LineFile, { hasWithheldContent, isTrusted }: Ind
         const isNeeded = isRunEntry(stored) || (withheld !== null && stored.type === 'input');
         const entry = isNeeded ? parseStoredEntry(stored) : null;
         const problem = withheld?.problemOf(entry, artifacts) ?? null;
-        if (problem !== null) throw invalidBundleError(`entry ${head.size}: ${problem}`);
+        if (problem !== null) throw invalidBundleError(`entry ${nameInLedger(head.size)}: ${problem}`);
         summary.add(isRunEntry(stored) ? entry : null, artifacts);
         head = extendHead(head, [stored.leaf_hash]);
       }
@@ -227,7 +228,7 @@ function beginOf({ from }: EvidenceHeader): LogHead {
 function parseEntry(bytes: Uint8Array, log_index: number): EvidenceEntry {
   const value = readJson(bytes);
   if (isConforming(EvidenceEntry, value)) return value as EvidenceEntry;
-  throw invalidBundleError(`entry ${log_index} is malformed`);
+  throw invalidBundleError(`entry ${nameInLedger(log_index)} is malformed`);
 }
 
 function parseStatement(bytes: Uint8Array): SignedStatement {
@@ -241,7 +242,7 @@ function toStoredEntry({ entry: text }: EvidenceEntry, log_index: number): Store
   const value = readJson(text);
   const { tree_id, seq, type } = (typeof value === 'object' && value !== null ? value : {}) as Partial<StoredEntry>;
   if (typeof tree_id !== 'string' || typeof seq !== 'number' || typeof type !== 'string') {
-    throw invalidBundleError(`entry ${log_index} is malformed`);
+    throw invalidBundleError(`entry ${nameInLedger(log_index)} is malformed`);
   }
   return { log_index, tree_id, seq, type, text, leaf_hash: leafHash(text) };
 }
@@ -252,7 +253,7 @@ const toArtifact = (line: EvidenceEntry['artifacts'][number]): StoredArtifact =>
 const archivedEntryError = (log_index: number, begin: number): LedgerError =>
   new LedgerError({
     code: 'LEDGER_ARCHIVED',
-    message: `entry ${log_index} is not in this bundle: it begins at ${begin}`,
+    message: `entry ${nameInLedger(log_index)} is not in this bundle: it begins at ${nameInLedger(begin)}`,
   });
 
 const invalidBundleError = (why: string): LedgerError =>

@@ -1,6 +1,7 @@
 // Writes the log of a bag: every entry of the case's trees, and the proof that they are in the log of the ledger. The
 // proof is signed together with the manifest, so without the key no entry can be omitted or replaced.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { createHash } from 'node:crypto';
 import type { PayloadFile } from '../../bagit/write-bag.js';
 import { BAG_PROOF_FORMAT, type BagDigest, type BagEntry, type BagProof } from '../../contract/evidence/bag-proof.js';
@@ -65,7 +66,10 @@ async function* entryLines({ history }: ExportBagContents): AsyncGenerator<reado
     yield entries.map(({ text, log_index }) => {
       const line = canonicalJson({ entry: text, index: log_index } satisfies BagEntry);
       if (line.length <= EXPORT_BAG_LIMITS.line_characters_max) return line;
-      throw new BagError({ code: 'BAG_UNWRITABLE', message: `entry ${log_index} does not fit into a bag` });
+      throw new BagError({
+        code: 'BAG_UNWRITABLE',
+        message: `entry ${nameInLedger(log_index)} does not fit into a bag`,
+      });
     });
   }
 }

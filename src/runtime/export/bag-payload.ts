@@ -1,5 +1,6 @@
 // Creates the payload of a bag in the order in which it is written. Only the current file is in memory.
 
+import { nameInTree } from '../../contract/entry-name.js';
 import { byPath, type PayloadFile } from '../../bagit/write-bag.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { ExportBundle } from '../../contract/evidence/export-bundle.js';
@@ -61,7 +62,7 @@ async function readBagContent(
   if (found !== undefined) return found.bytes;
   throw new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: `the content ${ref.hash_sha256} of seq ${place.seq} of ${place.tree_id} is missing or was changed`,
+    message: `the content ${ref.hash_sha256} of entry ${nameInTree(place.tree_id, place.seq)} is missing or was changed`,
   });
 }
 

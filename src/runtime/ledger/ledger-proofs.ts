@@ -1,6 +1,7 @@
 // Creates proofs about a ledger from its store. The store is not trusted: its data must lead to the root of the signed
 // checkpoint, or no proof is made.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { LedgerError, usageError } from '../../errors.js';
 import type { Checkpoint } from '../../ledger/proof/checkpoint.js';
 import { leafHash } from '../../ledger/proof/merkle.js';
@@ -32,10 +33,10 @@ export async function proveEntry(log: ProofLog, head: ExternalHead | null, index
   const signed = requireSignedHead(head);
   const { size, root, note } = signed;
   if (index >= size) {
-    const message = `the last checkpoint covers ${size} entries, numbered from 0: it has no entry ${index}`;
+    const message = `the last checkpoint covers ${size} entries, numbered from 0: it has no entry ${nameInLedger(index)}`;
     throw usageError(message);
   }
-  refuseArchived(log, index, `entry ${index}`);
+  refuseArchived(log, index, `entry ${nameInLedger(index)}`);
   const text = await readEntryText(log, index);
   const proof = await proveRanges(log, signed, inclusionRanges(index, size));
   if (!verifyInclusion({ index, size, root, leaf_hash: leafHash(text), proof })) throw mismatchError();

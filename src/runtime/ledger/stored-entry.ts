@@ -1,3 +1,4 @@
+import { nameInLedger, nameInTree } from '../../contract/entry-name.js';
 import { parseOwnJson } from '../../contract/json/own-json.js';
 import type { Entry } from '../../contract/run/entry.js';
 import { isEntryBody } from '../../contract/validators.js';
@@ -25,6 +26,6 @@ export const isRunEntry = ({ type }: TreeEntry): boolean => type === 'run_create
 const invalidEntryError = ({ log_index, tree_id, seq }: TreeEntry, cause?: unknown): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: `${log_index === null ? `seq ${seq} of ${tree_id}` : `entry ${log_index} of the ledger`} is not a valid entry: run \`turnpike ledger verify\``,
+    message: `${log_index === null ? nameInTree(tree_id, seq) : nameInLedger(log_index)} is not a valid entry: run \`turnpike ledger verify\``,
     cause,
   });

@@ -1,5 +1,6 @@
 // Past states of sessions: after a given entry.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
 import type { Course, PacketMaterial, SessionView } from '../../contract/inspection/inspection.js';
 import { LedgerError } from '../../errors.js';
@@ -105,7 +106,7 @@ export class PastSessions {
     const entry = why === 'withheld' ? await entryAt(this.#ledger, log_index) : null;
     const gone = entry === null ? undefined : (await this.#ledger.artifactsOf(entry)).find(isWithheld);
     if (gone !== undefined) throw withheldContentError(gone);
-    const message = `the session does not fold at entry ${log_index}: run \`turnpike replay\` for the difference`;
+    const message = `the session does not fold at entry ${nameInLedger(log_index)}: run \`turnpike replay\` for the difference`;
     throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
   }
 }

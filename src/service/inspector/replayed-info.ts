@@ -1,5 +1,6 @@
 // What a replay of a file has found, for the page: a proof over hashes does not repeat any decision.
 
+import { nameInLedger } from '../../contract/entry-name.js';
 import type { ReplayedInfo } from '../../contract/inspection/inspection.js';
 import type { ReplayReport, UnrecomputedTree } from '../../replay/replay.js';
 
@@ -8,7 +9,8 @@ const NOTES_MAX = 20;
 
 export function toReplayedInfo({ verdict, difference, not_recomputed = [] }: ReplayReport): ReplayedInfo {
   if (difference !== null) {
-    const place = difference.log_index === null ? 'after the last entry' : `at entry ${difference.log_index}`;
+    const place =
+      difference.log_index === null ? 'after the last entry' : `at entry ${nameInLedger(difference.log_index)}`;
     return { verdict, notes: [`the decisions differ ${place}: ${difference.rule}`] };
   }
   if (verdict === 'nothing') return { verdict, notes: ['there is no input to replay'] };

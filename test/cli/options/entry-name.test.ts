@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { findLogIndex, nameInLedger, nameInTree, parseEntryName } from '../../../src/cli/options/entry-name.js';
+import { findLogIndex, parseEntryName } from '../../../src/cli/options/entry-name.js';
+import { nameInLedger, nameInTree } from '../../../src/contract/entry-name.js';
 import { finish, initialised, jsonLines, turnpike, write, type Said } from '../fake-io.js';
 
 interface PrintedEntry {

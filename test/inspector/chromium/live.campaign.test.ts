@@ -121,7 +121,7 @@ inChromium('the page while agents work', () => {
       // Requests that failed meanwhile are repeated.
       await tab.see('.chart svg');
       await tab.page.keyboard.press('Home');
-      await tab.see('.badge', `Chain verified to #${size - 1}`);
+      await tab.see('.badge', `Chain verified to @${size - 1}`);
     },
     MS_MAX,
   );

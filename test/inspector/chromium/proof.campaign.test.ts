@@ -77,11 +77,11 @@ inChromium('the page on a ledger at rest', () => {
     async () => {
       const source = tampered(denied, (text) => text.replace('"outcome":"DENIED"', '"outcome":"SUCCESS"'));
       await looked(source, `run=${mixture}`, async (tab) => {
-        await tab.see('.badge', `Chain broken at #${denied}`);
+        await tab.see('.badge', `Chain broken at @${denied}`);
         // A home that is opened read-only accepts no votes.
         expect(await tab.page.getByRole('link', { name: 'Approvals' }).count()).toBe(0);
         await tab.page.locator('.badge').click();
-        await tab.see('.popover', `Entry #${denied}`);
+        await tab.see('.popover', `Entry @${denied}`);
         await tab.see('.details', '✕');
         expect(await tab.page.getAttribute('[role="slider"]', 'aria-valuenow')).toBe(String(denied));
         await tab.view('tampered-light');
@@ -125,11 +125,11 @@ inChromium('the page on a ledger at rest', () => {
       const at = place - 1;
       await looked(source, `run=${mixture}&list=all&at=${at}`, async (tab) => {
         await tab.see('.banner', 'Nothing on this page is verified');
-        await tab.see('.badge.broken', `Chain broken at #${at}`);
+        await tab.see('.badge.broken', `Chain broken at @${at}`);
         await tab.see('.changed', 'This text is not what the ledger recorded');
         await tab.see('.changed dd', leafHash(text(lines[place])));
         await tab.see('.changed dd', leafHash(text(changed)));
-        await tab.see('.changed', `Still provable: all entries except #${at}`);
+        await tab.see('.changed', `Still provable: all entries except @${at}`);
         await tab.see('.changed .untrusted', '"outcome":"SUCCESS"');
         const claims = async (): Promise<number> => tab.page.locator('.strong.h-completed, .badge.verified').count();
         expect(await claims()).toBe(0);
@@ -169,7 +169,7 @@ inChromium('the page on a ledger at rest', () => {
       await tab.close();
       // Of a session the file contains only the end, and says so at any other position.
       const past = await Tab.open(`${pathToFileURL(html).href}#run=${session}&tab=session&at=${begun}`);
-      await past.see('.session [role="note"]', /only as of #\d+: the shown state is later/);
+      await past.see('.session [role="note"]', /only as of @\d+: the shown state is later/);
       await past.see('.session .phases', 'gate');
       await past.view('one-file-session-past-light');
       await past.page.keyboard.press('l');

@@ -47,7 +47,7 @@ inChromium('the page', () => {
       expect(await tab.page.locator('[role="treeitem"]').count()).toBeGreaterThan(4);
       const size = await stage.turnpike.ledger.size();
       expect(await tab.page.getAttribute('[role="slider"]', 'aria-valuemax')).toBe(String(size - 1));
-      await tab.see('.badge', `Chain verified to #${size - 1}`);
+      await tab.see('.badge', `Chain verified to @${size - 1}`);
       expect(await tab.page.locator('.ticks').count()).toBeGreaterThan(1);
       await tab.view('run-light');
       await key(tab, '2');

@@ -290,7 +290,7 @@ test('invalid hashes of earlier entries are the result, without waiting', () => 
   const info = { ledger_id: 'x', size: 23, checkpoint: null, key: null, live: false, approvals: false, title: '' };
   prover.begin({ ...info, begin: 3, frontier: ['00'] });
   prover.onGrowth({ size: 23, checkpoint: null, key: null });
-  expect(states).toMatchObject([{ verified: 3, root: null, broken: { at: null, why: expect.stringContaining('#3') } }]);
+  expect(states).toMatchObject([{ verified: 3, root: null, broken: { at: null, why: expect.stringContaining('@3') } }]);
 });
 
 test('the first entry of a run tree names no predecessor', async () => {

@@ -89,7 +89,7 @@ describe('one changed entry', () => {
         expect(last.changed).toEqual(hasNext ? [{ at, computed: leafHash(text), recorded }] : []);
         // The signed root confirms the recorded hash, and with it all other entries.
         expect(isProvable(last)).toBe(hasNext);
-        expect(provableText(last)).toContain(hasNext ? `all entries except #${at}.` : 'provable: nothing');
+        expect(provableText(last)).toContain(hasNext ? `all entries except @${at}.` : 'provable: nothing');
         await source.close();
       }),
       { numRuns: 8 },

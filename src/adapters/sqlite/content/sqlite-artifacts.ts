@@ -1,3 +1,4 @@
+import { nameInLedger } from '../../../contract/entry-name.js';
 import {
   ARTIFACT_KINDS,
   type Artifact,
@@ -157,7 +158,8 @@ export class SqliteArtifacts {
     const { byNumber } = this.#readStatements();
     const rows = artifactNumbers(block.artifacts, place).map((number) => {
       const row = byNumber.get(number) as ArtifactRow | undefined;
-      if (row === undefined) throw tamperedError(`content of entry ${block.log_index + place} is missing`);
+      if (row === undefined)
+        throw tamperedError(`content of entry ${nameInLedger(block.log_index + place)} is missing`);
       return row;
     });
     return Promise.all(

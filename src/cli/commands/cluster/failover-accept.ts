@@ -1,3 +1,4 @@
+import { nameInLedger } from '../../../contract/entry-name.js';
 import { lockFolder } from '../../../adapters/sqlite/writer-lock.js';
 import { nanoidIds } from '../../../adapters/system/nanoid-ids.js';
 import { policySource } from '../../../adapters/policy/policy-source.js';
@@ -54,7 +55,7 @@ export const failoverAccept: CliCommand = {
 };
 
 function linesOf({ kept, lost, lineage, tree_id, isNew, evidence }: AcceptedFailover): readonly string[] {
-  const range = `entries ${kept.size} to ${lost.size - 1}`;
+  const range = `entries ${nameInLedger(kept.size)} to ${nameInLedger(lost.size - 1)}`;
   return [
     `lost: ${range}, after root ${kept.root}; the lost log ended with root ${lost.root}`,
     isNew ? `recorded in ${tree_id} as restore ${lineage}` : `recorded before, in ${tree_id}: this worker may continue`,

@@ -1,3 +1,4 @@
+import { nameInLedger } from '../../../contract/entry-name.js';
 import { resolve } from 'node:path';
 import { policySource } from '../../../adapters/policy/policy-source.js';
 import { restoreHome, type RestoreReport } from '../../../runtime/home/backup/restore-home.js';
@@ -95,5 +96,5 @@ function linesOf({
 function lostLine(kept: number, lost: RestoreReport['lost']): string {
   if (lost === null) return 'lost: unknown, because no head of the lost ledger was named';
   if (lost.size <= kept) return 'lost: no later entry is known';
-  return `lost: entries ${kept} to ${lost.size - 1}, and possibly later ones`;
+  return `lost: entries ${nameInLedger(kept)} to ${nameInLedger(lost.size - 1)}, and possibly later ones`;
 }

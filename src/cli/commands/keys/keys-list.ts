@@ -1,3 +1,4 @@
+import { nameInLedger } from '../../../contract/entry-name.js';
 import { listKeys, type KeyFacts } from '../../../runtime/home/keys/list-keys.js';
 import { NO_OPERANDS, type CliCommand } from '../../command.js';
 import { homeOf } from '../../options/folders.js';
@@ -31,5 +32,12 @@ const rowOf = ({ purpose, id, state, since, from, to }: KeyFacts) => [
   { text: escapeText(id) },
   { text: state },
   { text: since === null ? '' : `since ${since}` },
-  { text: from === null ? '' : to === null ? `from entry ${from} on` : `entries ${from} to ${to - 1}` },
+  {
+    text:
+      from === null
+        ? ''
+        : to === null
+          ? `from entry ${nameInLedger(from)} on`
+          : `entries ${nameInLedger(from)} to ${nameInLedger(to - 1)}`,
+  },
 ];

@@ -1,3 +1,4 @@
+import { nameInLedger } from '../../../contract/entry-name.js';
 import { usageError } from '../../../errors.js';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -144,7 +145,7 @@ function textOf(
     sha256 === null
       ? ['nothing to archive']
       : [
-          `archived entries ${from} to ${to - 1}, ${countText(trees, 'run tree')}, to ${path}`,
+          `archived entries ${nameInLedger(from)} to ${nameInLedger(to - 1)}, ${countText(trees, 'run tree')}, to ${path}`,
           `sha256 ${sha256}`,
           `the ledger now has ${bytes_after} bytes, before ${bytes_before}`,
         ];
@@ -162,4 +163,4 @@ const BLOCKER_TEXTS: Readonly<Record<BoundaryBlocker['why'], string>> = {
 };
 
 const blockerLine = ({ tree_id, first, why }: BoundaryBlocker): string =>
-  `stopped at ${tree_id}, which begins at entry ${first} and ${BLOCKER_TEXTS[why]}`;
+  `stopped at ${tree_id}, which begins at entry ${nameInLedger(first)} and ${BLOCKER_TEXTS[why]}`;

@@ -1,3 +1,4 @@
+import { nameInLedger } from '../../../contract/entry-name.js';
 import { usageError } from '../../../errors.js';
 import { resolve } from 'node:path';
 import { readSmallFile } from '../../../adapters/files/small-file.js';
@@ -51,7 +52,7 @@ function textOf(verdict: ProofVerdict, io: Io): string {
   if (!verdict.ok) return `not proved: ${verdict.why}`;
   const { origin, size, root } = verdict.at;
   if (verdict.kind === 'entry') {
-    return `${escapeText(verdict.text)}\nproved: this is entry ${verdict.index} of ${size} in the log ${escapeText(origin)}, root ${root}`;
+    return `${escapeText(verdict.text)}\nproved: this is entry ${nameInLedger(verdict.index)} of the ${size} in the log ${escapeText(origin)}, root ${root}`;
   }
   if (verdict.kind === 'coverage') {
     const { from, at } = verdict;

@@ -1,3 +1,4 @@
+import { nameBoth, nameInLedger, nameInTree } from '../../../contract/entry-name.js';
 import type { LedgerProblem } from '../../../ledger/verification/ledger-problem.js';
 import type { LedgerVerdict, UncheckedContent, WithheldSummary } from '../../../ledger/verification/ledger-verdict.js';
 import { verifyEvidence } from '../../../runtime/evidence/open-evidence.js';
@@ -6,7 +7,6 @@ import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archives.js';
 import { commandUsageError } from '../../arguments.js';
 import { KEY_OPTIONS, withEvidenceBundle } from '../../options/evidence-file.js';
 import { exitOneIfTampered } from '../../exit-code.js';
-import { nameBoth, nameInLedger, nameInTree } from '../../options/entry-name.js';
 import { withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
 import { STORE_OPTION } from '../../store/shared-home.js';
@@ -107,7 +107,7 @@ const uncheckedLine = ({ log_index, tree_id, seq, kind, withheld, sha256 }: Unch
 
 /** The notice about archived entries, which were not checked. */
 export const archivedNotice = (archived: number): string =>
-  `note: entries 0 to ${archived - 1} are archived and were not checked`;
+  `note: entries ${nameInLedger(0)} to ${nameInLedger(archived - 1)} are archived and were not checked`;
 
 function lineOf({ log_index, tree_id, seq, rule, kind, message }: LedgerProblem): string {
   const inTree = tree_id === null ? null : seq === null ? tree_id : nameInTree(tree_id, seq);

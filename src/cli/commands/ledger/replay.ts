@@ -1,3 +1,4 @@
+import { nameBoth, nameInLedger, nameInTree } from '../../../contract/entry-name.js';
 import { RunError } from '../../../errors.js';
 import type { LedgerStore } from '../../../ports/ledger/ledger-store.js';
 import {
@@ -13,9 +14,6 @@ import { exitOneIfTampered } from '../../exit-code.js';
 import {
   ENTRY_NOTES,
   findLogIndex,
-  nameBoth,
-  nameInLedger,
-  nameInTree,
   parseEntryName,
   type EntryName,
   type NamedEntries,

@@ -1,10 +1,11 @@
+import { nameBoth } from '../../../contract/entry-name.js';
 import { RunError } from '../../../errors.js';
 import { readDecisionsAt } from '../../../replay/policy/entry-decisions.js';
 import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../../../replay/policy/recorded-decision.js';
 import { explain, type Explanation } from '../../../replay/policy/explain.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { CliCommand } from '../../command.js';
-import { ENTRY_NOTES, findLogIndex, nameBoth } from '../../options/entry-name.js';
+import { ENTRY_NOTES, findLogIndex } from '../../options/entry-name.js';
 import { withLedger } from '../../options/folders.js';
 import { escapeText, jsonLine, createPainter, type Paint } from '../../text/terminal.js';
 

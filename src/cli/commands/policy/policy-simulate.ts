@@ -1,3 +1,4 @@
+import { nameInLedger } from '../../../contract/entry-name.js';
 import type { Catalogue } from '../../../contract/policy/catalogue.js';
 import { RunError } from '../../../errors.js';
 import { checkPolicy, type PolicyCheck } from '../../../policy/files/check-policy.js';
@@ -15,7 +16,6 @@ import {
 import { rootRunIdOf } from '../../../runtime/ledger/ledger-reader.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CommandArguments, CliCommand } from '../../command.js';
-import { nameInLedger } from '../../options/entry-name.js';
 import {
   findContractFolder,
   loadContract,

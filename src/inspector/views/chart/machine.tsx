@@ -1,5 +1,6 @@
 // The machine of a run, or of one of its steps, at the cursor; or two paths through it on one drawing.
 
+import { nameInLedger } from '../../../contract/entry-name.js';
 import type { ComponentChildren } from 'preact';
 import type { Course } from '../../../contract/inspection/inspection.js';
 import { useStore } from '../common/context.js';
@@ -67,10 +68,12 @@ function DefinitionLine({ drawing, run }: { readonly drawing: Drawing; readonly 
       <span title={hash}>
         {machine} machine, definition <code>{shortenHash(hash)}</code>
       </span>
-      {revision < store.revision.value && <span class="h-invalid strong">as of #{revision - 1}, reading on…</span>}
+      {revision < store.revision.value && (
+        <span class="h-invalid strong">as of {nameInLedger(revision - 1)}, reading on…</span>
+      )}
       {cut !== null && (
         <span class="h-invalid strong">
-          known to #{cut.log_index}: {cutText(cut)}
+          known to {nameInLedger(cut.log_index)}: {cutText(cut)}
         </span>
       )}
     </div>

@@ -1,5 +1,6 @@
 // The entry at the cursor: its text, its proof, its content, and the explanation of its decision.
 
+import { nameInLedger } from '../../../contract/entry-name.js';
 import { useStore } from '../common/context.js';
 import { ArtifactContent } from './artifact-content.js';
 import { JsonView } from '../common/json-view.js';
@@ -70,7 +71,7 @@ function EntryHead({ at, item }: { readonly at: number; readonly item: ListItem 
         </h2>
         {edge === null && tone !== 'plain' && <span class={`pill h-${hueOf(tone)}`}>{tone}</span>}
         <span class="grow" />
-        <small>{edge === null ? `#${at}` : `after #${at}`}</small>
+        <small>{edge === null ? nameInLedger(at) : `after ${nameInLedger(at)}`}</small>
       </header>
       <dl class="facts">
         {edge !== null && (
@@ -134,7 +135,9 @@ function otherState(state: ProofState, at: number): string {
   if (state.root === null) return 'cannot be verified';
   if (isProvable(state)) return 'not verified: its hash is under the signed root, but other parts were changed';
   const where =
-    state.broken?.at == null ? 'the file is not what was signed' : `the chain is broken at #${state.broken.at}`;
+    state.broken?.at == null
+      ? 'the file is not what was signed'
+      : `the chain is broken at ${nameInLedger(state.broken.at)}`;
   return at < (state.broken?.at ?? 0) ? `not verified, though unbroken up to here: ${where}` : `not verified: ${where}`;
 }
 

@@ -1,6 +1,7 @@
 // A step as the agent received it: its facts from the ledger and, on request, its text. The text is rebuilt from the
 // materials and compared with the hash of the packet.
 
+import { nameInLedger } from '../../../contract/entry-name.js';
 import { useState } from 'preact/hooks';
 import type { Packet, PacketMaterial } from '../../../contract/inspection/inspection.js';
 import type { NextStep } from '../../../contract/session/step-packet.js';
@@ -27,7 +28,7 @@ export function PacketLine({ packet, session_id }: PacketProps) {
         <span class={open ? 'turn open' : 'turn'}>▸</span> packet <code>{shortenHash(sha256)}</code> <span>{type}</span>
         <small>
           {step_id.slice(step_id.lastIndexOf('-') + 1)}
-          {issue > 1 && `, issue ${issue}`}, #{log_index}
+          {issue > 1 && `, issue ${issue}`}, {nameInLedger(log_index)}
         </small>
       </button>
       {open && <PacketDetails packet={packet} session_id={session_id} />}
@@ -49,7 +50,7 @@ function PacketDetails({ packet, session_id }: PacketProps) {
         <dt>issued</dt>
         <dd>
           <button type="button" class="link" onClick={() => store.goTo({ at: log_index, moves: 0 })}>
-            with #{log_index}
+            with {nameInLedger(log_index)}
           </button>
         </dd>
         <dt>agent run</dt>
@@ -84,11 +85,9 @@ function MaterialSource({ material: { kind, log_index, sha256 } }: { readonly ma
   return (
     <div>
       {kind === 'session_spec' ? 'the spec' : 'the review'} <code title={sha256}>{shortenHash(sha256)}</code> of{' '}
-      <button
-        type="button"
-        class="link"
-        onClick={() => store.change({ at: { at: log_index, moves: 0 }, own: false })}
-      >{`#${log_index}`}</button>
+      <button type="button" class="link" onClick={() => store.change({ at: { at: log_index, moves: 0 }, own: false })}>
+        {nameInLedger(log_index)}
+      </button>
     </div>
   );
 }
@@ -146,7 +145,7 @@ async function readMaterial(store: Store, { log_index, sha256 }: PacketMaterial)
   if (bytes === null || store.proof.phase.value === 'impossible') return bytes;
   const entry = await store.event(log_index);
   if (entry !== null && hasContentHash(entry.text, sha256) && hex(await browserSha256(bytes)) === sha256) return bytes;
-  throw new Error(`these bytes differ from what entry #${log_index} names.`);
+  throw new Error(`these bytes differ from what entry ${nameInLedger(log_index)} names.`);
 }
 
 function StepText({ step }: { readonly step: NextStep }) {

@@ -1,5 +1,6 @@
 // One step from both sides: what the agent sent and received, next to what was recorded.
 
+import { nameInLedger } from '../../../contract/entry-name.js';
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect } from 'preact/hooks';
 import type { StepStory } from '../../../contract/inspection/inspection.js';
@@ -48,11 +49,11 @@ function StorySides({ story, run }: { readonly story: StepStory; readonly run: R
       <section>
         <h2>What was recorded</h2>
         {story.decision !== null && story.decision <= at && (
-          <StoryPart title={`Decision, #${story.decision}`}>
+          <StoryPart title={`Decision, ${nameInLedger(story.decision)}`}>
             <ExplanationView at={story.decision} />
           </StoryPart>
         )}
-        <StoryPart title={story.trace === null ? 'Trace' : `Trace, #${story.trace}`}>
+        <StoryPart title={story.trace === null ? 'Trace' : `Trace, ${nameInLedger(story.trace)}`}>
           {recorded && story.explanation !== undefined && <p class="reason">{story.explanation}</p>}
           {recorded ? <RecordedSide at={story.trace} /> : <p class="quiet">None yet, at the cursor.</p>}
         </StoryPart>

@@ -4,6 +4,7 @@
 import { infoValuesOf } from '../../../bagit/bag-info.js';
 import type { AuditEvent } from '../../../contract/run/audit-event.js';
 import { canonicalJson } from '../../../contract/canonical-json.js';
+import type { ExportBundle } from '../../../contract/evidence/export-bundle.js';
 import type { Entry, StartRunInput } from '../../../contract/run/entry.js';
 import { isJsonObject, type JsonObject } from '../../../contract/json.js';
 import type { ApprovalRuleId } from '../../../policy/approval/approval.js';
@@ -80,8 +81,9 @@ export async function checkRequest({ reading, manifest, info }: BagUnderCheck, i
   const path = `data/artifacts/${start.request.hash_sha256}`;
   if (reading.files.has(path)) {
     const args = argsIn(await readBagText(reading, path));
+    const given: Partial<ExportBundle> = manifest;
     for (const name of REQUESTED) {
-      if (canonicalJson(args?.[name] ?? null) !== canonicalJson(manifest[name])) addDifference(`its ${name} is`);
+      if (canonicalJson(args?.[name] ?? null) !== canonicalJson(given[name] ?? null)) addDifference(`its ${name} is`);
     }
     const reason = args?.['export_reason'];
     // An earlier version wrote the reason itself.

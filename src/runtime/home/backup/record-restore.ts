@@ -1,5 +1,6 @@
 // Brings a restored ledger into a defined state, and records what was lost. The engine executes nothing here.
 
+import { nameInLedger } from '../../../contract/entry-name.js';
 import { scheduleNextTurn } from '../../../adapters/system/system-pace.js';
 import { ephemeralKey } from '../../../adapters/keys/session-key.js';
 import { systemClock } from '../../../adapters/system/system-clock.js';
@@ -210,7 +211,7 @@ export async function explainFork(
     const how = backup_sha256 === null ? 'has lost entries in a failover, after' : 'was restored from a backup of';
     return (
       `this ledger ${how} ${kept.size} entries (restore ${lineage}, recorded in ${tree_id}): ` +
-      `it does not have the entries ${kept.size} to ${checkpoint.size - 1} of the checkpoint`
+      `it does not have the entries ${nameInLedger(kept.size)} to ${nameInLedger(checkpoint.size - 1)} of the checkpoint`
     );
   }
   return null;

@@ -1,3 +1,4 @@
+import { nameInLedger } from '../../../contract/entry-name.js';
 import { LedgerError } from '../../../errors.js';
 import { EMPTY_HEAD, extendHead } from '../../../ledger/proof/merkle.js';
 import type { CopyPages, LedgerCopySource, LedgerCopyTarget } from '../../../ports/ledger/ledger-copy.js';
@@ -101,5 +102,5 @@ function hashesOf(leaf_hashes: Uint8Array): readonly string[] {
 const differentLogError = (size: number): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: `the log is not what its head states, from entry ${size} on: run \`turnpike ledger verify\` on the source`,
+    message: `the log is not what its head states, from entry ${nameInLedger(size)} on: run \`turnpike ledger verify\` on the source`,
   });

@@ -2,6 +2,7 @@
 // but no content, are not recorded: a client that follows the ledger would make it grow. For the same reason, content
 // that a client polls is recorded only the first time.
 
+import { nameInLedger } from '../../../contract/entry-name.js';
 import { canonicalJson } from '../../../contract/canonical-json.js';
 import { InvariantError, LedgerError } from '../../../errors.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
@@ -25,7 +26,10 @@ export function ledgerAudit(
   const read = async (content: ContentPlace & ReaderIdentity): Promise<void> => {
     if (await turnpike.recordReading(content)) return;
     // The content was erased meanwhile: a read that cannot be recorded is not allowed.
-    throw new LedgerError({ code: 'LEDGER_ERASED', message: `entry ${content.log_index} has lost its content` });
+    throw new LedgerError({
+      code: 'LEDGER_ERASED',
+      message: `entry ${nameInLedger(content.log_index)} has lost its content`,
+    });
   };
   const readings = new ReadingLog(read);
   const specs = new SessionSpecs(ledger);

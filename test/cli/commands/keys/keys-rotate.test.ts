@@ -82,7 +82,7 @@ describe('keys rotate --signing', () => {
     expect(secret.length).toBeGreaterThan(40);
     const text = (await here('keys', 'list')).stdout;
     expect(said.stdout + text).not.toContain(secret);
-    expect(text).toMatch(/retired .*entries 0 to \d+/);
+    expect(text).toMatch(/retired .*entries @0 to @\d+/);
   });
 
   test.each(['0', '1', '2'])('a bundle after %s rotations verifies with its own key, offline', async (name) => {

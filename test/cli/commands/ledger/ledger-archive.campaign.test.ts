@@ -71,7 +71,7 @@ describe('ledger archive', () => {
     const bytes = statSync(home('ledger.db')).size;
     const said = await look('ledger', 'archive', 'one');
     expect(said).toMatchObject({ code: 0, stderr: '' });
-    expect(said.stdout).toContain(`archived entries 0 to ${size - 1}, 2 run trees, to ${at('one')}`);
+    expect(said.stdout).toContain(`archived entries @0 to @${size - 1}, 2 run trees, to ${at('one')}`);
     expect(statSync(home('ledger.db')).size).toBeLessThan(bytes / 1.5);
     expect(statSync(at('one')).mode & 0o777).toBe(0o600);
     expect(existsSync(at('one.part'))).toBe(false);
@@ -88,14 +88,14 @@ describe('ledger archive', () => {
     expect((await look('ledger', 'verify')).stdout).toMatch(
       // The run in which policy has decided the archive.
       new RegExp(
-        `^ok: 12 entries of 1 run tree, .*\nnote: entries 0 to ${size - 1} are archived and were not checked\n$`,
+        `^ok: 12 entries of 1 run tree, .*\nnote: entries @0 to @${size - 1} are archived and were not checked\n$`,
       ),
     );
     const last = await work();
     expect(last).not.toBe(first);
     const now = await sizeNow();
     expect(await look('ledger', 'verify')).toMatchObject({ code: 0 });
-    expect((await look('replay')).stdout).toMatch(/^ok: 2 run trees, .*\nnote: entries 0 to/);
+    expect((await look('replay')).stdout).toMatch(/^ok: 2 run trees, .*\nnote: entries @0 to/);
     expect(await look('ledger', 'verify', '--archive', 'one')).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(new RegExp(`^ok: ${now} entries of 4 run trees, root [0-9a-f]{64}\n$`)),
@@ -120,7 +120,7 @@ describe('ledger archive', () => {
       expect(said).toMatchObject({ code: 0, stdout: expect.stringMatching(whole) });
     }
     // The second file alone, with and without the home directory.
-    expect((await look('ledger', 'verify', '--archive', 'two')).stdout).toMatch(/^ok: .*\nnote: entries 0 to/);
+    expect((await look('ledger', 'verify', '--archive', 'two')).stdout).toMatch(/^ok: .*\nnote: entries @0 to/);
     for (const argv of [['ledger', 'verify'], ['replay']]) {
       expect(await look(...argv, 'two', '--key', key())).toMatchObject({ code: 0 });
     }
@@ -130,7 +130,7 @@ describe('ledger archive', () => {
     expect(last[0]?.trees).toEqual({ begun: 3, ended: 3 });
     expect(await look('replay', 'two', '--key', key(), '--until', '@0')).toMatchObject({
       code: 4,
-      stderr: expect.stringMatching(/^LEDGER_ARCHIVED: entry 0 /),
+      stderr: expect.stringMatching(/^LEDGER_ARCHIVED: entry @0 /),
     });
     // An export of the remaining ledger continues from both.
     expect(await look('ledger', 'export', 'rest')).toMatchObject({ code: 0 });
@@ -144,7 +144,7 @@ describe('ledger archive', () => {
     await work();
     expect((await look('ledger', 'archive', 'one', '--before', String(first + 3))).stdout).toMatch(
       new RegExp(
-        `^archived entries 0 to ${first - 1}, 1 run tree, [^]*stopped at run_.*begins at entry ${first} and continues`,
+        `^archived entries @0 to @${first - 1}, 1 run tree, [^]*stopped at run_.*begins at entry @${first} and continues`,
       ),
     );
     expect(await look('ledger', 'archive', 'two', '--before', String(first))).toMatchObject({
