@@ -106,6 +106,8 @@ class Reader {
   readonly options: PageOptions;
   readonly #standIns = new StandIns();
   readonly #terminals = new Map<string, Terminal>();
+  /** Files of the reader are not in the project. */
+  readonly #userHome = tempFolder('user');
   #seen = '';
   #page: string;
   readonly #corrections: { readonly line: number; readonly length: number; readonly output: string }[] = [];
@@ -170,8 +172,7 @@ class Reader {
   #terminal(name: string): Terminal {
     const PATH = [join(this.options.packageFolder, 'node_modules/.bin'), process.env['PATH']].join(':');
     const known =
-      this.#terminals.get(name) ??
-      new Terminal(this.options.folder, { PATH, HOME: this.options.folder, LANG: 'C.UTF-8' });
+      this.#terminals.get(name) ?? new Terminal(this.options.folder, { PATH, HOME: this.#userHome, LANG: 'C.UTF-8' });
     this.#terminals.set(name, known);
     return known;
   }

@@ -109,6 +109,12 @@ const DECIDED_WRITES = editedPolicy({
   ],
 });
 
+/** Whether the worker that accepted the input still has to reply. */
+function isOwed({ input_id, owing }: Pick<Operation, 'input_id' | 'owing'>): boolean {
+  if (owing === null || owing.worker.fate.isDead || owing.worker.failures !== owing.failures) return false;
+  return !owing.worker.replied.has(input_id);
+}
+
 class ClusterSimulation {
   readonly #options: ClusterOptions;
   readonly #scheduler: Scheduler;
@@ -166,7 +172,12 @@ class ClusterSimulation {
     void clients.then((all) => ended.push(all));
     for (let round = 0; round < ROUNDS_MAX && ended.length === 0; round += 1) await this.#quietRound();
     if (ended.length === 0) this.#violations.push('some calls of clients never ended');
-    for (let round = 0; round < 12; round += 1) await this.#quietRound();
+    // Another worker has to take over what a lost one has left.
+    for (let round = 0; round < 12 || (round < 60 && this.#isOwing()); round += 1) await this.#quietRound();
+  }
+
+  #isOwing(): boolean {
+    return this.#operations.some(isOwed);
   }
 
   async #quietRound(): Promise<void> {
@@ -468,8 +479,7 @@ class ClusterSimulation {
     }
     for (const { input_id, owing, responses } of operations) {
       if (responses.size > 1) this.#violations.push(`${input_id} was repeated, and got ${responses.size} responses`);
-      const stillOwes = owing !== null && !owing.worker.fate.isDead && owing.worker.failures === owing.failures;
-      if (stillOwes && !owing.worker.replied.has(input_id)) this.#violations.push(`${input_id} got no reply`);
+      if (isOwed({ input_id, owing })) this.#violations.push(`${input_id} got no reply`);
     }
     const ok = operations.filter(({ outcome, input_id }) => outcome === 'ok' && seqs.has(input_id));
     for (const one of ok) {
