@@ -74,6 +74,16 @@ export class SdkCalls {
   async execute(call: SdkToolCall, options: unknown): Promise<Json> {
     const name = canonicalJson([this.#of.run.run_id, this.#key(call, 0)]);
     if (call.place === null && this.#waiting.isAnswered(name)) await this.#refuseRepeated(call);
+    // Two equal calls of one answer: the second one has no execution of its own.
+    if (!this.#waiting.begin(name)) await this.#refuseRepeated(call);
+    try {
+      return await this.#executeOnce(call, name, options);
+    } finally {
+      this.#waiting.end(name);
+    }
+  }
+
+  async #executeOnce(call: SdkToolCall, name: string, options: unknown): Promise<Json> {
     const { response, pending } = await this.#propose(call, options);
     if (pending !== null)
       throw new GovernedCallError({
@@ -89,8 +99,8 @@ export class SdkCalls {
   }
 
   /**
-   * An equal call with the same id, after its output was returned: nothing says whether it is another call, so it gets
-   * neither a second execution nor the output of the first. The refusal is recorded.
+   * An equal call with the same id, while the first is executed or after its output was returned: nothing says whether
+   * it is another call, so it gets neither a second execution nor the output of the first. The refusal is recorded.
    * @throws GovernedCallError
    */
   async #refuseRepeated({ tool, input, ...call }: SdkToolCall): Promise<never> {
@@ -98,7 +108,8 @@ export class SdkCalls {
     await this.#respond(toolCallPayload(key, tool.name, { repeated: tool.encode(input) }), key).catch(ignoreConflict);
     throw new GovernedCallError({
       code: 'CALL_FAILED',
-      message: 'Turnpike: an equal call with the same id has its output, so this one is not executed. Use another id.',
+      message:
+        'Turnpike: an equal call with the same id is executed already, so this one is not executed. Use another id.',
     });
   }
 

@@ -61,9 +61,10 @@ export interface RegisteredTool {
 /** How many of the last answered calls are in memory. */
 const ANSWERED_MAX = 16_384;
 
-/** The options of calls that are about to be executed, by agent run, tool and input; and the answered calls. */
+/** The calls that are being executed, with their options by agent run, tool and input; and the answered calls. */
 export class WaitingCalls {
   readonly #options = new Map<string, unknown[]>();
+  readonly #executing = new Set<string>();
   readonly #answered = new Set<string>();
 
   /** Whether the output of a call was returned in this process. */
@@ -75,6 +76,17 @@ export class WaitingCalls {
     this.#answered.add(name);
     const [oldest] = this.#answered;
     if (this.#answered.size > ANSWERED_MAX && oldest !== undefined) this.#answered.delete(oldest);
+  }
+
+  /** @returns false if a call of this name is being executed */
+  begin(name: string): boolean {
+    if (this.#executing.has(name)) return false;
+    this.#executing.add(name);
+    return true;
+  }
+
+  end(name: string): void {
+    this.#executing.delete(name);
   }
 
   add(key: CallOfRun, options: unknown): void {
