@@ -54,3 +54,32 @@ test('every table of the database names the existing tests that show what its wr
   expect(lines.length).toBeGreaterThan(8);
   expect(lines.filter(isUnproven)).toEqual([]);
 });
+
+/** The lines of one part of the list of components. */
+const partOf = (title: string): readonly string[] => {
+  const [, rest = ''] = textOf('docs/trust.md').split(`\n### ${title}\n`);
+  const [part = ''] = rest.split('\n### ');
+  return linesOf(part).slice(1);
+};
+
+test.each(['The entrances', 'The files of a home'])('every line of "%s" names existing tests', (title) => {
+  expect(partOf(title).length).toBeGreaterThan(8);
+  expect(partOf(title).filter(isUnproven)).toEqual([]);
+});
+
+const namesIn = (lines: readonly string[]): ReadonlySet<string> =>
+  new Set(lines.flatMap((line) => [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)));
+
+test('every table of each store has a line', () => {
+  const tables = filesIn('src/adapters', /\.ts$/).flatMap((path) =>
+    [...textOf(path).matchAll(/CREATE TABLE (?:IF NOT EXISTS )?(\w+)/g)].map(([, name = '']) => name),
+  );
+  const named = namesIn(partOf('The tables of the database'));
+  expect([...new Set(tables)].filter((name) => !named.has(name)).sort()).toEqual([]);
+});
+
+test('every file of a home has a line', () => {
+  const files = [...textOf('src/runtime/home/home-paths.ts').matchAll(/join\(folder, '([^']+)'\)/g)];
+  const named = namesIn([...partOf('The files of a home'), ...partOf('The tables of the database')]);
+  expect(files.map(([, name = '']) => name).filter((name) => !named.has(name))).toEqual([]);
+});
