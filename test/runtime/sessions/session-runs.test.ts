@@ -152,8 +152,15 @@ test('a spec has one session: an equal start returns it, another start is refuse
   const options = { spec: spec(), case: 'case-local', by: ANNA, stopOnPhaseCompletion: false } as const;
   const again = await sessions().start({ ...options, idempotencyKey: 'k1' });
   expect(dataOf(again).session_id).toBe(id);
-  const other = sessions().start({ ...options, idempotencyKey: 'k1', actor: 'another-agent' });
-  await expect(other).rejects.toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' });
+  const differences = [
+    { actor: 'another-agent' },
+    { person: 'another person' },
+    { scope: { client_session_id: 'two' } },
+  ];
+  for (const different of differences) {
+    const other = sessions().start({ ...options, idempotencyKey: 'k1', ...different });
+    await expect(other).rejects.toMatchObject({ code: 'IDEMPOTENCY_CONFLICT' });
+  }
   expect((await bench.entries()).at(-1)?.body).toMatchObject({ error: { error_code: 'INVALID_STATE_TRANSITION' } });
   expect((await sessions().start(options)).error?.code).toBe('SPEC_SESSION_EXISTS');
   const both = await Promise.all([1, 2].map(() => sessions().start({ ...options, force: true })));
