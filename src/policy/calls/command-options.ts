@@ -19,7 +19,7 @@ export function otherOptions(words: readonly string[], prefix: string, lists?: r
     .filter((word) => /^(?:[+@]|-.)/s.test(word))
     .filter(
       (word) =>
-        !options.some((option) => isOption(word, option)) &&
+        !options.some((option) => isOption(word, option, takesClusters)) &&
         !(takesClusters && /^-[^-]/.test(word) && isCluster(word, options)),
     );
 }
@@ -28,11 +28,12 @@ export function otherOptions(words: readonly string[], prefix: string, lists?: r
 const LONG_WITH_ONE_HYPHEN = /^-[^-=][^=]/;
 
 /** Whether the word is this option. One that ends with `=` takes a value: `--color=`, `-n=`, `-run=`. */
-function isOption(word: string, option: string): boolean {
+function isOption(word: string, option: string, takesClusters: boolean): boolean {
   if (option === '-#') return /^-[0-9]+$/.test(word);
   if (!option.endsWith('=')) return word === option;
   const name = option.slice(0, -1);
-  const isLong = name.startsWith('--') || LONG_WITH_ONE_HYPHEN.test(name);
+  // Of a program without letters together, `-pkgdir` is no `-p` with a value.
+  const isLong = name.startsWith('--') || (name.startsWith('-') && !takesClusters);
   return word === name || word.startsWith(isLong ? option : name);
 }
 

@@ -155,3 +155,13 @@ test('512 characters behind an option can be read', () => {
   expect(decided('native.shell', { command: contentOf(`git commit -m${'x'.repeat(510)}`) })).toBe('allow');
   expect(decided('native.shell', { command: contentOf(`git commit -m${'x'.repeat(511)}`) })).toBe('unreadable');
 });
+
+test.each([
+  ['go build -pkgdir x', 'deny -'],
+  ['go test -pgo=x ./a', 'deny -'],
+  ['go test -p=4 ./a', 'allow'],
+  ['go test -p 4 ./a', 'allow'],
+  ['find . -mtime +5', 'allow'],
+])('an option is no longer one with a value: %s is %s', (text, expected) => {
+  expect(decided('native.shell', { command: contentOf(text) })).toBe(expected);
+});
