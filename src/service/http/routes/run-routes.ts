@@ -2,7 +2,8 @@
 
 import Type, { type Static } from 'typebox';
 import { canonicalJson } from '../../../contract/canonical-json.js';
-import { RunRecord } from '../../../contract/run/run-record.js';
+import type { RunRecord } from '../../../contract/run/run-record.js';
+import { RunView, toRunView } from './run-view.js';
 import { closed, Nullable, OneOf, RunId, Timestamp } from '../../../contract/shapes.js';
 import type { RunTree } from '../../../runtime/ledger/ledger-reader.js';
 import type { Turnpike } from '../../../runtime/turnpike.js';
@@ -23,7 +24,7 @@ const TREE_RUNS = 500;
 const RunListShape = Type.Object(
   {
     trees: Type.Array(
-      Type.Object({ root_run_id: RunId, runs: Type.Array(RunRecord), more: Type.Integer({ minimum: 0 }) }, closed),
+      Type.Object({ root_run_id: RunId, runs: Type.Array(RunView), more: Type.Integer({ minimum: 0 }) }, closed),
     ),
     next: Nullable(After),
   },
@@ -42,7 +43,7 @@ const SettlementShape = Type.Object(
 const TreeShape = Type.Object(
   {
     root_run_id: RunId,
-    runs: Type.Array(RunRecord),
+    runs: Type.Array(RunView),
     unknown_outcomes: Type.Record(Type.String(), Nullable(SettlementShape)),
     next: Nullable(After),
   },
@@ -81,17 +82,16 @@ export const RUN_ROUTES: readonly Route[] = [
     params: RunParams,
     headers: ['if-none-match'],
     responses: {
-      200: jsonResponse('The record, with a strong ETag.', RunRecord),
+      200: jsonResponse('The record, with a strong ETag.', RunView),
       304: { description: 'If-None-Match names the present ETag.' },
     },
     async handle({ principal, params, headers, control }, { turnpike, access }) {
       const record = await turnpike.ledger.run(params.run_id, control);
       if (record === null || !access.canSee(principal, record)) throw new RefusalError('RUN_UNKNOWN');
-      const text = canonicalJson(record);
-      const ETag = etagOf(text);
+      const ETag = etagOf(canonicalJson(record));
       const known = headers['if-none-match'];
       if (known !== undefined && hasWeakMatch(known, ETag)) return { status: 304, headers: { ETag } };
-      return { bytes: text, type: 'application/json', headers: { ETag } };
+      return { bytes: canonicalJson(toRunView(record)), type: 'application/json', headers: { ETag } };
     },
   }),
   route({
@@ -124,7 +124,7 @@ export const RUN_ROUTES: readonly Route[] = [
       const next = end < visible.length ? end - 1 : null;
       // eslint-disable-next-line @typescript-eslint/require-await
       const items = (async function* () {
-        yield* runs;
+        yield* runs.map(toRunView);
         return { unknown_outcomes, next };
       })();
       const before = { root_run_id: tree.root_run_id };
@@ -207,5 +207,9 @@ function visiblePartOf(
 ): Static<typeof RunListShape>['trees'][number] | null {
   const visible = runs.filter(isSeen);
   if (visible.length === 0) return null;
-  return { root_run_id, runs: visible.slice(0, RUNS_SHOWN), more: Math.max(0, visible.length - RUNS_SHOWN) };
+  return {
+    root_run_id,
+    runs: visible.slice(0, RUNS_SHOWN).map(toRunView),
+    more: Math.max(0, visible.length - RUNS_SHOWN),
+  };
 }
