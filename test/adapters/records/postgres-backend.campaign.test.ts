@@ -151,7 +151,7 @@ afterAll(() => server?.stop());
   });
 
   test('a missing server: RECORDS_UNREACHABLE at open, failed at write, unknown at settle', async () => {
-    const database = sqlDatabase({ url: 'postgres://nobody@127.0.0.1:1/none' });
+    const database = sqlDatabase({ url: 'postgres://unknown@127.0.0.1:1/none' });
     await expect(database.open([NOTES])).rejects.toEqual(code('RECORDS_UNREACHABLE'));
     expect(await database.write(write)).toEqual(failedWith('IO_ERROR'));
     expect(await database.settle(write)).toEqual(UNKNOWN);

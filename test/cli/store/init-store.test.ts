@@ -14,7 +14,7 @@ afterAll(() => server?.stop());
 const MISSING: string = 'no-such-package';
 
 /** A port on which nothing listens. */
-const NOWHERE = 'postgres://nobody@127.0.0.1:1/none';
+const NOWHERE = 'postgres://unknown@127.0.0.1:1/none';
 
 describe('init --store', () => {
   testOnPostgres('writes the example too, as without a store', async () => {
