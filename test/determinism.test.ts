@@ -43,6 +43,7 @@ const READS: Readonly<Record<string, string>> = {
   'src/cli/hook/hook-arguments.ts process.cwd': 'the command resolves paths as its caller means them',
   'src/cli/hook/hook-arguments.ts process.env': 'clients name the folder of their project there',
   'src/cli/hook/hook-program.ts process.argv': 'the command reads its own arguments',
+  'src/cli/hook/run-hook.ts process.env': 'they name the folder of the user in which it counts',
   'src/cli/hook/run-hook.ts setTimeout': WAIT,
   'src/cli/run-command.ts process.argv': 'the command reads its own arguments',
   'src/cli/run-command.ts process.cwd': 'the command resolves paths as its caller means them',

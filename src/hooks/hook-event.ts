@@ -49,13 +49,29 @@ export type HookEvent = HookOrigin &
     | { readonly kind: 'other' }
   );
 
+/** Why a call was denied without a decision. */
+export const UNDECIDED_REASONS = [
+  'no_service', // the service is away, or does not answer in time
+  'too_long',
+  'unreadable', // what is no event of its client, or cannot be read without its secrets
+  'failed', // the service could not decide
+  'refused', // the session is not open: its client is unsafe, policy has ended it, or it belongs to another project
+] as const;
+/** One of `UNDECIDED_REASONS`. */
+export type UndecidedReason = (typeof UNDECIDED_REASONS)[number];
+
 /** The answer to an event. */
 export type HookAnswer =
   /** The client may execute the call; `run_id` is the run that waits for the outcome. */
   | { readonly decision: 'allow'; readonly run_id: string }
   /** The client must not execute the call. `reason` is for the model: 1 to 1,000 characters. */
-  | { readonly decision: 'deny'; readonly reason: string }
+  | {
+      readonly decision: 'deny';
+      readonly reason: string;
+      /** Why nothing is recorded of the call; absent if its denial is recorded. */
+      readonly undecided?: UndecidedReason;
+    }
   /** The call needs an approval that is not granted yet. `reason` is for the model. */
   | { readonly decision: 'pending'; readonly reason: string }
-  /** There is nothing to decide. */
-  | { readonly decision: 'none' };
+  /** There is nothing to decide. `noted`: the session has ended, and what the hook has counted in it is recorded. */
+  | { readonly decision: 'none'; readonly noted?: true };

@@ -572,7 +572,17 @@ describe('the coverage of a session of a coding agent', () => {
     const root = runs.byId('run_a') as Run;
     const at = (end: number) => countCoverage(rows, runs, root, end);
     expect(at(1)).toBe(null);
-    const one = { gated: 1, allowed: 1, denied: 0, approvals: 0, reported: 0, unknown: 0, open: 1, ungated: 0 };
+    const one = {
+      gated: 1,
+      allowed: 1,
+      denied: 0,
+      approvals: 0,
+      reported: 0,
+      unknown: 0,
+      open: 1,
+      ungated: 0,
+      undecided: 0,
+    };
     expect(at(5)).toEqual(one);
     expect(at(6)).toEqual({ ...one, open: 0, reported: 1 });
     expect(at(14)).toEqual({ ...one, gated: 3, allowed: 2, denied: 1, open: 0, reported: 1, unknown: 1, ungated: 1 });

@@ -8,6 +8,9 @@ import { join, resolve } from 'node:path';
 import { userInfo } from 'node:os';
 import { isJsonObject } from '../../contract/json.js';
 import { readJson } from '../../contract/json/read-json.js';
+import { CLIENTS, type Client, type UndecidedReason } from '../../hooks/hook-event.js';
+import { isCallIn, sessionIn, totalOf, type UndecidedCounts } from '../../hooks/undecided-calls.js';
+import { CountFiles } from './count-files.js';
 import { hookArguments, type HookArguments } from './hook-arguments.js';
 
 /** The longest event of a client, in bytes. */
@@ -19,6 +22,10 @@ interface HookAnswerMessage {
   readonly ok: boolean;
   readonly result?: {
     readonly unchecked?: true;
+    /** Why the call was denied without a record. */
+    readonly undecided?: UndecidedReason;
+    /** The counts are recorded, and their session has ended. */
+    readonly noted?: true;
     readonly reply?: { readonly body: object | null; readonly exit: number; readonly stderr: string };
   };
   readonly error?: { readonly message?: string };
@@ -26,19 +33,65 @@ interface HookAnswerMessage {
 
 /** Runs the command and ends the process. */
 export async function runHook(argv: readonly string[]): Promise<never> {
+  let counted: CountedEvent | null = null;
   try {
     const given = hookArguments(argv);
-    const timer = setTimeout(() => void fail('the service has not answered in time'), given.timeoutMs);
-    const event = given.mayDefer ? withDeferral(await readInput()) : await readInput();
-    let answer = await ask(given, event, null);
-    if (answer.result?.unchecked === true) answer = await ask(given, event, await checkClient(given));
+    counted = new CountedEvent(given);
+    const timer = setTimeout(() => void refuse(counted, 'the service has not answered in time'), given.timeoutMs);
+    const text = await readInput(counted);
+    const event = given.mayDefer ? withDeferral(text) : text;
+    let answer = await ask(given, event, counted.counts());
+    if (answer.result?.unchecked === true) answer = await ask(given, event, counted.counts(), await checkClient(given));
     clearTimeout(timer);
-    const reply = answer.result?.reply;
+    const { reply, undecided, noted } = answer.result ?? {};
     if (!answer.ok || reply === undefined)
-      return await fail(answer.error?.message ?? 'the service has given no decision');
+      return await refuse(counted, answer.error?.message ?? 'the service has given no decision');
+    if (undecided !== undefined) counted.add(undecided);
+    if (noted === true) counted.remove();
     return await end(reply.exit, reply.body === null ? '' : JSON.stringify(reply.body), reply.stderr);
   } catch (error) {
-    return fail(error instanceof Error ? error.message : 'the hook failed');
+    return refuse(counted, error instanceof Error ? error.message : 'the hook failed');
+  }
+}
+
+/** Denies without a decision, and counts that. */
+function refuse(counted: CountedEvent | null, message: string): Promise<never> {
+  counted?.add();
+  return fail(message);
+}
+
+/** What the hook counts of the event that it answers. */
+class CountedEvent {
+  readonly #files: CountFiles;
+  readonly #client: Client | null;
+  /** What is known of the event so far. */
+  text = '';
+  reason: UndecidedReason = 'no_service';
+
+  constructor({ client, home }: HookArguments) {
+    this.#files = new CountFiles(home, process.env);
+    this.#client = CLIENTS.find((name) => name === client) ?? null;
+  }
+
+  /** What was counted for the session of the event; null for nothing. */
+  counts(): UndecidedCounts | null {
+    const [client, session] = [this.#client, this.#session()];
+    if (client === null || session === null) return null;
+    const counts = this.#files.read(client, session);
+    return totalOf(counts) === 0 ? null : counts;
+  }
+
+  add(reason = this.reason): void {
+    if (this.#client !== null && isCallIn(this.text)) this.#files.add(this.#client, this.#session(), reason);
+  }
+
+  /** The ledger has the counts of a session that has ended. */
+  remove(): void {
+    if (this.#client !== null) this.#files.remove(this.#client, this.#session());
+  }
+
+  #session(): string | null {
+    return this.#client === null ? null : sessionIn(this.#client, this.text);
   }
 }
 
@@ -56,15 +109,22 @@ async function end(code: number, out: string, err: string): Promise<never> {
   process.exit(code);
 }
 
-async function readInput(): Promise<string> {
+async function readInput(counted: CountedEvent): Promise<string> {
   const parts: Buffer[] = [];
   let bytes = 0;
   for await (const part of process.stdin as AsyncIterable<Buffer>) {
     bytes += part.length;
-    if (bytes > EVENT_BYTES_MAX) throw new Error(`the event is longer than ${EVENT_BYTES_MAX} bytes`);
     parts.push(part);
+    if (bytes > EVENT_BYTES_MAX) {
+      [counted.text, counted.reason] = [Buffer.concat(parts).toString(), 'too_long'];
+      throw new Error(`the event is longer than ${EVENT_BYTES_MAX} bytes`);
+    }
   }
-  return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(parts));
+  const given = Buffer.concat(parts);
+  [counted.text, counted.reason] = [given.toString(), 'unreadable'];
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(given);
+  counted.reason = 'no_service';
+  return text;
 }
 
 /**
@@ -74,7 +134,12 @@ async function readInput(): Promise<string> {
 const withDeferral = (event: string): string => event.replace(/^\s*\{/, '{"turnpike_may_defer":true,');
 
 /** One request on the control socket (`control-messages.ts`). */
-function ask(given: HookArguments, event: string, check: object | null): Promise<HookAnswerMessage> {
+function ask(
+  given: HookArguments,
+  event: string,
+  undecided: UndecidedCounts | null,
+  check?: object,
+): Promise<HookAnswerMessage> {
   const { client, home, project, actor, role, lane, person = userInfo().username.padEnd(3, '_') } = given;
   const request = {
     id: 1,
@@ -82,7 +147,8 @@ function ask(given: HookArguments, event: string, check: object | null): Promise
     client,
     event,
     caller: { person, actor, role, lane, case: given.case, project: resolve(project) },
-    ...(check === null ? {} : { check }),
+    ...(check === undefined ? {} : { check }),
+    ...(undecided === null ? {} : { undecided }),
   };
   return new Promise((done, refuse) => {
     const socket = createConnection(join(resolve(home), 'control.sock'));

@@ -8,9 +8,15 @@ import type { EventRow } from './inspection.js';
 /** The beginning of the id of an input that records a call without a decision. */
 export const UNGATED_INPUT = 'ungated:';
 
+/** The beginning of the id of an input that records calls denied without a decision; their number follows. */
+export const UNDECIDED_INPUT = 'undecided:';
+
 /** The labels of inputs that record calls of coding agents. */
 export const HOOK_CALL = 'hook call';
 export const UNGATED_CALL = 'ungated call';
+/** With their number. */
+const UNDECIDED_CALLS = 'undecided calls ';
+export const undecidedLabel = (input_id: string): string => `${UNDECIDED_CALLS}${input_id.split(':')[1] ?? ''}`;
 /** The end of the label of an outcome that the client has reported, and the platform has not seen. */
 export const AS_REPORTED = ', as reported';
 
@@ -28,6 +34,8 @@ export interface CallCoverage {
   readonly open: number;
   /** Calls that were executed without a decision, as far as the client has reported them. */
   readonly ungated: number;
+  /** Calls that the hook has denied without a decision, because the service was away or could not read them. */
+  readonly undecided: number;
 }
 
 type CoverageRow = Pick<EventRow, 'run_id' | 'label' | 'tone' | 'type' | 'state' | 'creation'>;
@@ -37,11 +45,15 @@ export class CoverageCounter {
   #gated = 0;
   #ungated = 0;
   #approvals = 0;
+  #undecided = 0;
 
   /** Adds a row of the session's tree. Rows of one run come in their order. */
   add({ run_id, label, tone, type, state, creation }: CoverageRow): void {
     if (type === 'input' && label === HOOK_CALL) this.#gated += 1;
     if (type === 'input' && label === UNGATED_CALL) this.#ungated += 1;
+    // Each record has the number of all of them.
+    if (type === 'input' && label.startsWith(UNDECIDED_CALLS))
+      this.#undecided = Math.max(this.#undecided, Number(label.slice(UNDECIDED_CALLS.length)) || 0);
     if (type === 'step_trace' && tone === NEEDS_APPROVAL) this.#approvals += 1;
     if (creation?.executor === 'caller') this.#outcomes.set(run_id, 'created');
     const known = this.#outcomes.get(run_id);
@@ -53,14 +65,14 @@ export class CoverageCounter {
 
   /** @returns null for a tree without calls of a coding agent */
   counts(): CallCoverage | null {
-    const [gated, approvals, ungated] = [this.#gated, this.#approvals, this.#ungated];
+    const [gated, approvals, ungated, undecided] = [this.#gated, this.#approvals, this.#ungated, this.#undecided];
     const of = { created: 0, open: 0, reported: 0, unknown: 0 };
     for (const outcome of this.#outcomes.values()) of[outcome] += 1;
     const { created, ...known } = of;
     const allowed = this.#outcomes.size - created;
-    return gated + ungated === 0
+    return gated + ungated + undecided === 0
       ? null
-      : { gated, allowed, denied: gated - allowed - approvals, approvals, ...known, ungated };
+      : { gated, allowed, denied: gated - allowed - approvals, approvals, ...known, ungated, undecided };
   }
 }
 
@@ -70,15 +82,19 @@ export class CoverageCounter {
  * @param uncompared why calls may be missing (`missing-comparisons.ts`)
  */
 export function coverageText(coverage: CallCoverage, uncompared: readonly string[]): string {
-  const { gated, allowed, denied, approvals, reported, unknown, open, ungated } = coverage;
-  const gaps = ungated + unknown;
+  const { gated, allowed, denied, approvals, reported, unknown, open, ungated, undecided } = coverage;
+  const gaps = [
+    ...(ungated === 0 ? [] : [`${ungated} not gated`]),
+    ...(unknown === 0 ? [] : [`${unknown} allowed and refused or not reported`]),
+    ...(undecided === 0 ? [] : [`${undecided} denied without a decision`]),
+  ];
   const missing = [...(open === 0 ? [] : [`${open} allowed calls without an outcome so far`]), ...uncompared];
   return [
-    `${gated + ungated} calls seen`,
+    `${gated + ungated + undecided} calls seen`,
     `${gated} gated (${allowed} allowed, ${denied} denied, ${approvals} for approval)`,
     `${reported} outcomes reported, ${open} open`,
-    ...(gaps === 0 ? [] : [`gaps: ${ungated} not gated, ${unknown} allowed and refused or not reported`]),
+    ...(gaps.length === 0 ? [] : [`gaps: ${gaps.join(', ')}`]),
     ...(missing.length === 0 ? [] : [`not compared: ${missing.join('; ')}`]),
-    ...(gaps + missing.length === 0 ? ['no gaps'] : []),
+    ...(gaps.length + missing.length === 0 ? ['no gaps'] : []),
   ].join(' · ');
 }

@@ -3,7 +3,14 @@
 // must be listed too: no text makes these functions throw.
 
 import type { Entry, RunCreated } from '../run/entry.js';
-import { AS_REPORTED, HOOK_CALL, UNGATED_CALL, UNGATED_INPUT } from './call-coverage.js';
+import {
+  AS_REPORTED,
+  HOOK_CALL,
+  UNDECIDED_INPUT,
+  undecidedLabel,
+  UNGATED_CALL,
+  UNGATED_INPUT,
+} from './call-coverage.js';
 import type { ClientSession, RunCreationFacts, EventRow, RowPage, RowTuple, Tone } from './inspection.js';
 import { APPROVAL_RULE, NEEDS_APPROVAL, needsApproval } from './needs-approval.js';
 import { RUN_STATES, stateAfterEvent, type RunState } from '../run/run-state.js';
@@ -102,6 +109,7 @@ function inputLabel(body: EntryOf<'input'>['body']): string {
       return `start_run ${body.run_kind}`;
     case 'proposal':
       if (body.prompt?.artifact_kind !== 'hook_event') return body.kind;
+      if (body.input_id.startsWith(UNDECIDED_INPUT)) return undecidedLabel(body.input_id);
       return body.input_id.startsWith(UNGATED_INPUT) ? UNGATED_CALL : HOOK_CALL;
     case 'vote':
       return `vote ${body.decision}`;

@@ -8,7 +8,9 @@ import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { ReportMatch } from '../../contract/run/report-origin.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { RunError } from '../../errors.js';
-import { UNGATED_INPUT } from '../../contract/inspection/call-coverage.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { UNDECIDED_INPUT, UNGATED_INPUT } from '../../contract/inspection/call-coverage.js';
+import { totalOf, type UndecidedCounts } from '../../hooks/undecided-calls.js';
 import { proposalIdOf, type CallKey } from '../../hooks/call-id.js';
 import type { HookOrigin, NativeCall, ReportedOutcome, Client } from '../../hooks/hook-event.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
@@ -90,6 +92,17 @@ export class HookCalls {
     await this.#parts.agents.respond(of.run_id, payloadOf({ ...of, call }, key), {
       inputId: `${UNGATED_INPUT}${proposalIdOf(key)}`,
       hookEvent,
+    });
+  }
+
+  /** Records how many calls the hook has denied without a decision: nothing else is known of them. */
+  async recordUndecided(of: Omit<SessionCall, 'call' | 'digest'>, counts: UndecidedCounts): Promise<void> {
+    const text = canonicalJson({ ...counts });
+    const key = { ...keyOf({ ...of, digest: sha256(text) }, 0), attempt: UNGATED_ATTEMPT };
+    const payload = toolCallPayload(proposalIdOf(key), UNDECIDED_TOOL, { ...counts });
+    await this.#parts.agents.respond(of.run_id, payload, {
+      inputId: `${UNDECIDED_INPUT}${totalOf(counts)}:${proposalIdOf(key)}`,
+      hookEvent: text,
     });
   }
 
@@ -216,14 +229,15 @@ export class HookCalls {
 }
 
 const REMEMBERED_MAX = 16_384;
-/** No policy can name this tool. */
+/** No policy can name these tools. */
 const UNGATED_TOOL = 'native.ungated';
+const UNDECIDED_TOOL = 'native.undecided';
 const UNGATED_ATTEMPT = ATTEMPTS_MAX;
 /** How many of the newest equal calls may still wait for their outcomes. */
 const OPEN_SEARCHED_MAX = 64;
 
 const keyOf = (
-  { client, origin: { session, agent }, digest: call }: SessionCall,
+  { client, origin: { session, agent }, digest: call }: Omit<SessionCall, 'call'>,
   number: number,
 ): Omit<CallKey, 'attempt'> => ({ client, session, agent, call, number });
 

@@ -13,7 +13,8 @@ import { RunError, usageError } from '../../errors.js';
 import { callDigest } from '../../hooks/call-id.js';
 import { DIALECTS } from '../../hooks/dialects.js';
 import type { Dialect, HookReply } from '../../hooks/dialect.js';
-import type { Client, HookAnswer, HookEvent } from '../../hooks/hook-event.js';
+import type { Client, HookAnswer, HookEvent, UndecidedReason } from '../../hooks/hook-event.js';
+import { totalOf, type UndecidedCounts } from '../../hooks/undecided-calls.js';
 import { redactSecrets } from '../../hooks/redact-secrets.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { RunRequests } from '../agents/run-requests.js';
@@ -25,6 +26,7 @@ import { recordableCall, type CallEvent, type RecordableCall } from './recordabl
 import { HookCalls, type HookCallsParts } from './hook-calls.js';
 import {
   HookSessions,
+  mainAgentOf,
   type ClientCheck,
   type HookCaller,
   type HookSessionsParts,
@@ -49,7 +51,16 @@ export interface HookReport extends Pick<ClientCheck, 'version' | 'findings'> {
 }
 
 /** The reply to an event. `unchecked`: the client must be checked first, and the event sent again with the result. */
-export type HookResult = { readonly reply: HookReply; readonly unchecked?: never } | { readonly unchecked: true };
+export type HookResult =
+  | {
+      readonly reply: HookReply;
+      readonly unchecked?: never;
+      /** Why nothing is recorded of a call that is denied: the hook counts it. */
+      readonly undecided?: UndecidedReason;
+      /** The session has ended, and the counts of the hook are recorded. */
+      readonly noted?: true;
+    }
+  | { readonly unchecked: true };
 
 export interface HookGateParts extends HookSessionsParts, HookCallsParts {
   readonly agents: HookSessionsParts['agents'];
@@ -66,6 +77,8 @@ export class HookGate {
   readonly #parts: HookGateParts;
   readonly #sessions: HookSessions;
   readonly #calls: HookCalls;
+  /** How many undecided calls are recorded in each tree. It only saves requests. */
+  readonly #undecided = new Map<string, number>();
 
   constructor(parts: HookGateParts) {
     this.#parts = parts;
@@ -82,20 +95,27 @@ export class HookGate {
    * Answers one event of a client. It never throws: a failure is a denial, and is logged.
    * @param event the event as the client has sent it, parsed strictly; null if it was not a JSON object
    * @param check what a check of the client has found; absent if none was made for this event
+   * @param undecided what the hook has denied in this session without a decision
    */
-  async answer(client: Client, event: JsonObject | null, caller: HookCaller, check?: ClientCheck): Promise<HookResult> {
+  async answer(
+    client: Client,
+    event: JsonObject | null,
+    caller: HookCaller,
+    check?: ClientCheck,
+    undecided?: UndecidedCounts,
+  ): Promise<HookResult> {
     const dialect = DIALECTS[client];
     const read = event === null ? null : dialect.readEvent(event);
     if (event === null || read === null || hasSecretOrigin(read)) {
       this.#parts.log.warn('a hook event cannot be read, and is denied', { client });
-      return { reply: dialect.writeFailure(FAILURE_REASON, event) };
+      return { reply: dialect.writeFailure(FAILURE_REASON, event), undecided: 'unreadable' };
     }
     try {
-      const answer = await this.#decide({ client, dialect, event, read, caller }, check);
-      return answer === null ? { unchecked: true } : { reply: dialect.writeReply(answer, event) };
+      const answer = await this.#decide({ client, dialect, event, read, caller, undecided }, check);
+      return answer === null ? { unchecked: true } : { reply: dialect.writeReply(answer, event), ...noteOf(answer) };
     } catch (error) {
       this.#parts.log.error('a hook event could not be decided, and is denied', { client, error });
-      return { reply: dialect.writeFailure(FAILURE_REASON, event) };
+      return { reply: dialect.writeFailure(FAILURE_REASON, event), undecided: 'failed' };
     }
   }
 
@@ -134,7 +154,18 @@ export class HookGate {
       if (state.state === 'unchecked' || safe) state = await this.#sessions.open(client, read, { caller, safe, check });
     }
     if (state.state !== 'open') return read.kind === 'call' ? refusalOf(state, client) : NOTHING;
+    await this.#recordUndecided(incoming, state.root);
     return this.#answerOpen(incoming, state.root);
+  }
+
+  /** Each event has the counts again, so only others than the last ones are recorded. */
+  async #recordUndecided({ client, read, undecided }: Incoming, root: string): Promise<void> {
+    if (undecided === undefined || totalOf(undecided) === this.#undecided.get(root)) return;
+    const of = { client, origin: { session: read.session, agent: null }, run_id: mainAgentOf(root) };
+    await this.#calls.recordUndecided(of, undecided).catch(asEnded);
+    const [oldest] = this.#undecided.keys();
+    if (this.#undecided.size >= REMEMBERED_MAX && oldest !== undefined) this.#undecided.delete(oldest);
+    this.#undecided.set(root, totalOf(undecided));
   }
 
   async #answerOpen({ client, read, caller, ...incoming }: Incoming, root: string): Promise<HookAnswer> {
@@ -146,8 +177,9 @@ export class HookGate {
         return NOTHING;
       case 'session_end':
         // A session that waits for a vote may be resumed, and its request would end with it.
-        if (!(await this.#waitsForVote(root))) await this.#sessions.end(root);
-        return NOTHING;
+        if (await this.#waitsForVote(root)) return NOTHING;
+        await this.#sessions.end(root);
+        return incoming.undecided === undefined ? NOTHING : { decision: 'none', noted: true };
       case 'agent_end': {
         const run_id = read.agent === null ? null : await this.#sessions.knownAgentOf(root, read, caller);
         if (run_id !== null) await this.#sessions.endAgent(run_id);
@@ -170,14 +202,13 @@ export class HookGate {
     const { client, caller } = incoming;
     const policy = await this.#policyOf(root);
     const run_id = await this.#sessions.agentOf(root, read, caller);
-    if (run_id === null)
-      return { decision: 'deny', reason: read.agent === null ? closedReason(root) : NO_SUBAGENT_REASON };
+    if (run_id === null) return refusal(read.agent === null ? closedReason(root) : NO_SUBAGENT_REASON);
     const recordable = this.#recordable(incoming, read, policy);
-    if (recordable === null) return { decision: 'deny', reason: SECRET_REASON };
+    if (recordable === null) return refusal(SECRET_REASON, 'unreadable');
     const { call, event } = recordable;
     const of = { client, origin: read, call, digest: callDigest(read.call), run_id };
     const verdict = await this.#calls.decide(of, event).catch(asEnded);
-    if (verdict === null) return { decision: 'deny', reason: closedReason(run_id) };
+    if (verdict === null) return refusal(closedReason(run_id));
     if (verdict.decision === 'allow') return verdict;
     const reason =
       verdict.decision === 'pending'
@@ -223,6 +254,7 @@ interface Incoming {
   readonly event: JsonObject;
   readonly read: HookEvent;
   readonly caller: HookCaller;
+  readonly undecided: UndecidedCounts | undefined;
 }
 type RequestedCall = Extract<HookEvent, { kind: 'call' }>;
 type OutcomeEvent = Extract<HookEvent, { kind: 'outcome' }>;
@@ -249,6 +281,7 @@ const unrecordableCall = ({ call }: OutcomeEvent): Pick<RecordableCall, 'call' |
 const hasSecretOrigin = ({ session, agent }: HookEvent): boolean =>
   redactSecrets({ session, agent }, DEFAULT_SECRETS).original_sha256 !== null;
 
+const REMEMBERED_MAX = 4_096;
 /** How many names of a repository are logged. */
 const NAMES_MAX = 16;
 
@@ -256,15 +289,26 @@ const NOTHING: HookAnswer = { decision: 'none' };
 
 const secretsOf = ({ secrets }: Policy): readonly SecretPattern[] => secrets ?? DEFAULT_SECRETS;
 
-const unsafeAnswer = (client: Client): HookAnswer => ({ decision: 'deny', reason: unsafeReason(client) });
+/** A call of which nothing is recorded. */
+const refusal = (reason: string, undecided: UndecidedReason = 'refused'): HookAnswer => ({
+  ...{ decision: 'deny', reason, undecided },
+});
+
+/** What the hook gets to know besides the reply. */
+const noteOf = (answer: HookAnswer): Pick<HookResult & { unchecked?: never }, 'undecided' | 'noted'> => ({
+  ...(answer.decision === 'deny' && answer.undecided !== undefined ? { undecided: answer.undecided } : {}),
+  ...(answer.decision === 'none' && answer.noted === true ? { noted: true } : {}),
+});
+
+const unsafeAnswer = (client: Client): HookAnswer => refusal(unsafeReason(client));
 
 /** The answer to a call of a session that is not open. */
 function refusalOf(state: Exclude<HookSessionState, { state: 'open' }>, client: Client): HookAnswer {
   switch (state.state) {
     case 'closed':
-      return { decision: 'deny', reason: closedReason(state.run_id) };
+      return refusal(closedReason(state.run_id));
     case 'other_project':
-      return { decision: 'deny', reason: OTHER_PROJECT_REASON };
+      return refusal(OTHER_PROJECT_REASON);
     default:
       return unsafeAnswer(client);
   }

@@ -5,7 +5,8 @@ import type { JsonObject } from '../../contract/json.js';
 import { isJsonObject } from '../../contract/json.js';
 import { CaseId, closed, Identifier, Nullable, OneOf } from '../../contract/shapes.js';
 import { SETTINGS_VARIABLES } from '../../hooks/clients/client-programs.js';
-import { CLIENTS } from '../../hooks/hook-event.js';
+import { CLIENTS, UNDECIDED_REASONS } from '../../hooks/hook-event.js';
+import { UNDECIDED_MAX } from '../../hooks/undecided-calls.js';
 import { scanJson } from '../../contract/json/scan-json.js';
 import type { HookGate, HookResult } from './hook-gate.js';
 
@@ -13,6 +14,7 @@ import type { HookGate, HookResult } from './hook-gate.js';
 export const HOOK_EVENT_CHARS_MAX = 4_194_304;
 const DEPTH_MAX = 64;
 
+const Count = Type.Integer({ minimum: 1, maximum: UNDECIDED_MAX });
 const Path = Type.String({ maxLength: 4_096 });
 const ActorName = Type.String({ minLength: 3, maxLength: 80 });
 
@@ -46,6 +48,10 @@ export const HookQuestion = Type.Object(
       closed,
     ),
     check: Type.Optional(ClientCheckShape),
+    /** What the hook has denied in this session without a decision. */
+    undecided: Type.Optional(
+      Type.Partial(Type.Object(Object.fromEntries(UNDECIDED_REASONS.map((reason) => [reason, Count])), closed)),
+    ),
   },
   closed,
 );
@@ -55,10 +61,10 @@ export type HookQuestion = Static<typeof HookQuestion>;
 /** Answers a question. The text of the event is parsed strictly. What the hook reports of its client is not all. */
 export async function answerHook(
   gate: Pick<HookGate, 'answer' | 'check'>,
-  { client, event, caller, check }: HookQuestion,
+  { client, event, caller, check, undecided }: HookQuestion,
 ): Promise<HookResult> {
   const checked = check === undefined ? undefined : await gate.check(client, caller.project, check);
-  return gate.answer(client, parseHookEvent(event), caller, checked);
+  return gate.answer(client, parseHookEvent(event), caller, checked, undecided);
 }
 
 /** The event; null if the text is not strict JSON with an object. */

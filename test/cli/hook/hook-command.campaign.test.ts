@@ -35,7 +35,9 @@ interface Ended {
 }
 function run(client: string, input: string | Buffer, more: readonly string[] = [], home = bench.home): Promise<Ended> {
   const argv = [main, 'hook', client, '--home', home, '--project', project, '--case', 'project-1', ...more];
-  const child: ChildProcess = spawn(process.execPath, argv, { env: { PATH: process.env['PATH'] ?? '' } });
+  const child: ChildProcess = spawn(process.execPath, argv, {
+    env: { PATH: process.env['PATH'] ?? '', HOME: bench.folder },
+  });
   let [out, err] = ['', ''];
   child.stdout?.on('data', (part: Buffer) => (out += part.toString()));
   child.stderr?.on('data', (part: Buffer) => (err += part.toString()));

@@ -10,13 +10,15 @@ import {
   missingComparisonTexts,
 } from '../../../contract/inspection/missing-comparisons.js';
 import { CLIENTS } from '../../../hooks/hook-event.js';
+import { totalOf } from '../../../hooks/undecided-calls.js';
 import { repositoryItems } from '../../../runtime/clients/inspect-client.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { RunTree } from '../../../runtime/ledger/run-tree.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand, ExitCode } from '../../command.js';
+import { CountFiles } from '../../hook/count-files.js';
 import { PROJECT_OPTION, projectOf } from '../../options/client-options.js';
-import { withLedger } from '../../options/folders.js';
+import { homeOf, withLedger } from '../../options/folders.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
 const LIMIT_DEFAULT = 20;
@@ -38,14 +40,24 @@ export const agentsSessions: CliCommand = {
     if (!/^[1-9]\d{0,8}$/u.test(limit)) throw commandUsageError(agentsSessions, '--limit takes a number of at least 1');
     return withLedger(args, io, async ({ reader }): Promise<ExitCode> => {
       const project = projectOf(args, io);
+      const files = new CountFiles(homeOf(args, io).home, io.environment);
+      const sessions: SessionFacts[] = [];
       let isEmpty = true;
       for await (const tree of reader.trees(Number(limit), mayBeSession)) {
-        const session = await readSession(reader, tree, project);
+        const session = await readSession(reader, tree, project, files);
         if (session === null) continue;
+        sessions.push(session);
         isEmpty = false;
         await io.stdout.write(args.flag('json') ? jsonLine(session) : sessionText(session));
       }
       if (isEmpty && !args.flag('json')) await io.stdout.write('no sessions of coding agents\n');
+      for (const client of CLIENTS) {
+        const listed = sessions.filter(({ name }) => name === client).map(({ session }) => session);
+        const undecided = files.others(client, listed);
+        if (undecided === 0) continue;
+        const text = `${client}: ${undecided} calls of other sessions were denied without a decision\n`;
+        await io.stdout.write(args.flag('json') ? jsonLine({ name: client, session: null, undecided }) : text);
+      }
       return 0;
     });
   },
@@ -67,6 +79,7 @@ async function readSession(
   reader: LedgerReader,
   { root_run_id, runs }: RunTree,
   project: string,
+  files: CountFiles,
 ): Promise<SessionFacts | null> {
   const counter = new CoverageCounter();
   const agents: EventRow[] = [];
@@ -78,15 +91,27 @@ async function readSession(
   const [main, ...others] = agents;
   const client = main?.creation?.client;
   if (main === undefined || client == null) return null;
+  const coverage = counter.counts();
   const state = runs.find(({ run_id }) => run_id === main.run_id)?.outcome ?? 'running';
   return {
     ...client,
     run_id: main.run_id,
     state,
     subagents: others.map(({ run_id }) => run_id),
-    coverage: counter.counts(),
-    missing: missingOf(client, project),
+    coverage,
+    missing: [...unrecordedOf(client, coverage, files), ...missingOf(client, project)],
   };
+}
+
+/** Calls that the hook has counted, and no later event has reported. */
+function unrecordedOf(
+  { name, session }: ClientSession,
+  coverage: CallCoverage | null,
+  files: CountFiles,
+): readonly string[] {
+  const client = CLIENTS.find((one) => one === name);
+  const counted = client === undefined ? 0 : totalOf(files.read(client, session)) - (coverage?.undecided ?? 0);
+  return counted > 0 ? [`${counted} calls denied without a decision, which are not recorded`] : [];
 }
 
 /** What the repository has now is known for sessions of this project. */
@@ -108,7 +133,10 @@ function sessionText({ name, version, session, run_id, state, subagents, coverag
   const lines = [
     `${name} ${version ?? '(unknown version)'}  session ${session}  ${state}`,
     `  ${run_id}${agents}`,
-    `  ${coverage === null ? 'no calls' : coverageText(coverage, missing)}`,
+    `  ${coverage === null ? noCallsText(missing) : coverageText(coverage, missing)}`,
   ];
   return lines.map((line) => `${escapeText(line)}\n`).join('');
 }
+
+const noCallsText = (missing: readonly string[]): string =>
+  missing.length === 0 ? 'no calls' : `no calls · not compared: ${missing.join('; ')}`;

@@ -62,7 +62,17 @@ describe('0064: turnpike agents sessions', () => {
         uncompared: 'none',
         subagents: [],
         missing: ['what was added to the repository since the session began'],
-        coverage: { gated: 2, allowed: 1, denied: 1, approvals: 0, reported: 0, unknown: 0, open: 1, ungated: 0 },
+        coverage: {
+          gated: 2,
+          allowed: 1,
+          denied: 1,
+          approvals: 0,
+          reported: 0,
+          unknown: 0,
+          open: 1,
+          ungated: 0,
+          undecided: 0,
+        },
       },
     ]);
   });
