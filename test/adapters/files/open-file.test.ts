@@ -113,6 +113,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/adapters/sqlite/sqlite-history-cache.ts': 'makes a file after refuseSpecialFile',
   'src/adapters/sqlite/writer-lock.ts': 'makes a file',
   'src/adapters/records/sqlite-backend.ts': 'makes a file after refuseSpecialFile',
+  'src/adapters/clients/count-file.ts': 'appends to a regular file, and never waits for what is none',
   'src/adapters/files/disk-space.ts': 'appends to a regular file, and never waits for what is none',
   'src/adapters/system/process-identity.ts': 'files of the kernel in /proc',
   'src/adapters/sandbox/open-parents.ts': 'the sandbox has its own rules (decision 0011)',
