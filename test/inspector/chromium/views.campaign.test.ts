@@ -337,7 +337,7 @@ inChromium('the page', () => {
     'works with the keyboard alone: every control is reachable, and every key does what the list says',
     async () => {
       const tab = await open(`run=${mixture}`);
-      await tab.see('.badge', /Chain verified to #/);
+      await tab.see('.badge', /Chain verified to @/);
       // The tab is named after the step as soon as the course of the run is loaded.
       await tab.see('[role="tab"]', /Step machine · #/);
       const controls = await tab.page.evaluate(() =>
