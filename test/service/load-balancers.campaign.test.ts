@@ -30,10 +30,10 @@ interface Ports {
 }
 
 /** The example of the page, with other addresses. */
-function example(language: string, front: number, workers: readonly Ports[]): string {
+function example(program: string, front: number, workers: readonly Ports[]): string {
   const page = readFileSync(join(ROOT, 'docs/operating-postgresql.md'), 'utf8');
   const [, text = ''] =
-    new RegExp(`<!-- test: load-balancers -->\n\`\`\`${language}\n([^]*?)\n\`\`\``).exec(page) ?? [];
+    new RegExp(`<!-- test: load-balancers ${program} -->\n\`\`\`text\n([^]*?)\n\`\`\``).exec(page) ?? [];
   const changed = workers.reduce(
     (config, { port, admin }, at) =>
       config.replace(`10.0.0.1${at + 1}:7391`, `127.0.0.1:${port}`).replace('port 7392', `port ${admin}`),
