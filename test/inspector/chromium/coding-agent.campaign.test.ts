@@ -77,8 +77,8 @@ inChromium('the page of a session of a coding agent', () => {
     await tab.view('coding-agent-light');
     await send('PostToolUse', { ...bash('curl example.org'), ...done });
     await tab.see(line, '4 calls seen · 3 gated');
-    await tab.see(line, 'gaps: 1 not gated, 0 with an unknown outcome');
+    await tab.see(line, 'gaps: 1 not gated · not compared: ');
     await send('SessionEnd');
-    await tab.see(line, 'gaps: 1 not gated, 1 with an unknown outcome');
+    await tab.see(line, 'gaps: 1 not gated, 1 allowed and refused or not reported');
   }, 120_000);
 });
