@@ -245,7 +245,7 @@ export async function readArchivedPrefix({
 const archivedError = (until: number, size: number): LedgerError =>
   new LedgerError({
     code: 'LEDGER_ARCHIVED',
-    message: `entry ${nameInLedger(until)} is archived: the ledger goes on from ${nameInLedger(size)}`,
+    message: `entry ${nameInLedger(until)} is archived: the ledger continues from ${nameInLedger(size)}`,
   });
 
 const noEntryError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
