@@ -7,6 +7,8 @@ import type { Submission } from '../tree-engine.js';
 export interface EngineCounters {
   /** Starts a tick: what the previous one has decided is committed or in flight. */
   startTick(): void;
+  /** Whether the input has to wait for another tick, with all later inputs of its tree. */
+  mustPostpone(tree: Tree, input: Submission['input']): boolean;
   /** Whether `prepare` has to be called before the tree decides about an input. */
   mustPrepare(tree: Tree, input: Submission['input']): boolean;
   /** Loads the counters for that. @throws LedgerError */

@@ -26,6 +26,10 @@ export class LedgerCounters implements EngineCounters {
     if (this.#isStale) this.clear();
   }
 
+  mustPostpone(): boolean {
+    return false;
+  }
+
   mustPrepare({ policy }: Tree): boolean {
     return policy?.counters !== undefined && this.#book === null;
   }

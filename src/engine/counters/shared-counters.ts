@@ -10,7 +10,9 @@
 //       uncommitted changes of the counter: it could be the version from before or after them.
 //   V4. After a conflict the versions of all its counters are unknown until they are read again. What is decided with
 //       an unknown version is refused.
-//   V5. Counters over a run or a tree need no version: only entries of the tree change them, and its length is
+//   V5. A decision whose version is unknown and cannot be read yet (V3) waits for another tick. If it were made, it
+//       would be refused with everything of its batch that it depends on (V2), and so again in each later tick.
+//   V6. Counters over a run or a tree need no version: only entries of the tree change them, and its length is
 //       compared.
 
 import type { Decision } from '../../kernel/decision.js';
@@ -74,6 +76,11 @@ export class SharedCounters implements EngineCounters {
   startTick(): void {
     if (this.#isStale) this.clear();
     this.#drafts.clear();
+  }
+
+  /** V5. */
+  mustPostpone(tree: Tree, input: Submission['input']): boolean {
+    return this.#unknown(tree, input).some((id) => this.#isUncommitted(id));
   }
 
   mustPrepare(tree: Tree, input: Submission['input']): boolean {
@@ -162,9 +169,14 @@ export class SharedCounters implements EngineCounters {
 
   /** The counters that a decision about this input may read, and whose version can be read before it. */
   #unread(tree: Tree, input: Submission['input']): readonly string[] {
+    return this.#unknown(tree, input).filter((id) => !this.#isUncommitted(id));
+  }
+
+  /** The counters that a decision about this input may read, and whose version is unknown. */
+  #unknown(tree: Tree, input: Submission['input']): readonly string[] {
     if (this.#isStale || (input.kind !== 'proposal' && input.kind !== 'facts')) return [];
     const ids = findSharedCounters(tree, input.run_id).map(counterId);
-    return ids.filter((id) => !this.#versions.has(id) && !this.#isUncommitted(id));
+    return ids.filter((id) => !this.#versions.has(id));
   }
 
   /** V3. */
@@ -184,7 +196,7 @@ export class SharedCounters implements EngineCounters {
   }
 
   #note(tree_id: string, fact: CounterFact, what: 'isRead' | 'isChanged'): void {
-    // V5.
+    // V6.
     if (treeOf(fact.key) === null) this.#draft(tree_id, counterId(fact))[what] = true;
   }
 

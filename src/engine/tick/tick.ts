@@ -77,6 +77,8 @@ export class Tick {
   readonly #options: TickOptions;
   readonly #marks: MarkLookup;
   readonly #broken = new Set<string>();
+  /** Trees whose further inputs wait for the next tick. */
+  readonly #waiting = new Set<string>();
   /** Trees that this tick opens. */
   readonly #opened = new Set<string>();
   #overlay: { readonly fact: OverlayFact | null } | null = null;
@@ -97,7 +99,7 @@ export class Tick {
     await this.#marks.lookUpAll(items);
     for (const item of items) {
       if (this.#turns.has(item.tree_id)) this.#finish();
-      if (this.#broken.has(item.tree_id)) this.postponed.push(item);
+      if (this.#broken.has(item.tree_id) || this.#waiting.has(item.tree_id)) this.postponed.push(item);
       else await this.#decideInput(item).catch((error: unknown) => this.#rejectBroken(item, error));
     }
     this.#finish();
@@ -129,6 +131,11 @@ export class Tick {
       return;
     }
     if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && this.#options.park?.(item) === true) return;
+    if (counters.mustPostpone(tree, input)) {
+      this.#waiting.add(tree_id);
+      this.postponed.push(item);
+      return;
+    }
     if (counters.mustPrepare(tree, input)) await counters.prepare(tree, input);
     const at = tree.head.seq;
     const now = time();

@@ -1,2 +1,2 @@
-// All 60 seeds.
+// 15 seeds, and 200 short histories.
 import './cluster-simulation.test.js';

@@ -173,11 +173,12 @@ class ClusterSimulation {
     for (let round = 0; round < ROUNDS_MAX && ended.length === 0; round += 1) await this.#quietRound();
     if (ended.length === 0) this.#violations.push('some calls of clients never ended');
     // Another worker has to take over what a lost one has left.
-    for (let round = 0; round < 12 || (round < 60 && this.#isOwing()); round += 1) await this.#quietRound();
+    for (let round = 0; round < 12 || (round < 60 && this.#isUnfinished()); round += 1) await this.#quietRound();
   }
 
-  #isOwing(): boolean {
-    return this.#operations.some(isOwed);
+  /** Whether a reply is owed, or the log lacks entries of trees. */
+  #isUnfinished(): boolean {
+    return this.#operations.some(isOwed) || this.#state.pending(1).length > 0;
   }
 
   async #quietRound(): Promise<void> {
