@@ -47,6 +47,16 @@ test.each([
   ['npm install && rm -rf x', 'deny -'],
   ['npm install .env', 'deny secrets'],
   ['ls -la src', 'allow'],
+  ['tree -L 2 src', 'allow'],
+  // Of `tree`, `-o` writes a file, and `-L` takes no letter behind it.
+  ['tree -Lo 2 x', 'deny -'],
+  ['tree -Io x y', 'deny -'],
+  ['npx jest -t "parses a list"', 'allow'],
+  // The last letter may be `-c`, with the configuration to execute.
+  ['npx jest -tc=x.js', 'deny -'],
+  ['npx vitest -wc=x.js', 'deny -'],
+  ['npm test -- -tc=x.js', 'deny -'],
+  ['npm run test -- -wc=x.js', 'deny -'],
   ['cat src/a.ts', 'allow'],
   ['cat .env', 'deny secrets'],
   ['cat config/.ENV.production', 'deny secrets'],
