@@ -39,7 +39,7 @@ export class PolicyError extends CodedError<
 export class RunError extends CodedError<
   | 'RUN_ENDED' // the run is in a terminal state
   | 'RUN_UNKNOWN' // no run has this id
-  | 'RUN_KEY_CONFLICT' // another actor, person, role, lane, case or scope has the run of this key
+  | 'RUN_KEY_CONFLICT' // the run of this key was started with other options
   | 'IDEMPOTENCY_CONFLICT' // the id of the request was used for another payload; recorded
   | 'AGENT_BUSY' // 64 proposals are already queued for this agent run
   | 'INVALID_STATE_TRANSITION' // the lifecycle table has no such transition; recorded in the audit (C50)

@@ -16,7 +16,7 @@ import { readHistory, type RunHistorySource } from './agent-loop/run-history.js'
 import { agentSchemas } from './agent-loop/agent-schemas.js';
 import { reportAction, type ActionReport } from './agents/action-reports.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agents/agent-run.js';
-import { startScopedRun } from './agents/keyed-runs.js';
+import { startBoundRun } from './agents/keyed-runs.js';
 import { payloadBytes } from './agents/payload-bytes.js';
 import { RunRequests, type ProposalApproval, type RunRequest } from './agents/run-requests.js';
 import {
@@ -111,7 +111,8 @@ export interface Turnpike extends GovernedActs {
   /**
    * Opens a run tree with one agent run. A run that policy denies is returned too: it has ended as `denied`. With a
    * `key`, attaches to the run of that key if there is one.
-   * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, person, role, lane or case; UsageError
+   * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, person, role, lane or case, or another
+   * value of an option that is given; UsageError
    */
   startAgent(options?: AgentOptions): Promise<AgentRun>;
   /** Lets an agent work in its run until it finishes or is stopped (docs/agents.md). */
@@ -290,7 +291,7 @@ const agentActionsOf = (
   startAgent: ({ key, ...agentOptions } = {}) =>
     key === undefined
       ? agents.start(agentOptions)
-      : startScopedRun({ agents, engine, ledger }, { ...agentOptions, key }),
+      : startBoundRun({ agents, engine, ledger }, { ...agentOptions, key }),
   promote: (promotion) => highRisk.promote(promotion),
   export: (bundle) => highRisk.export(bundle),
   approve: (ballot) => highRisk.vote(ballot),

@@ -24,7 +24,7 @@ export const PROBLEMS = {
   PRECONDITION_FAILED: [412, 'The run is not as it was'],
   RUN_UNKNOWN: [404, 'There is no such run for you'],
   RUN_ENDED: [409, 'The run has ended, and takes no more proposals'],
-  RUN_KEY_CONFLICT: [409, 'The run of this key has another actor, person, role, lane, case or scope'],
+  RUN_KEY_CONFLICT: [409, 'The run of this key was started with other options'],
   AGENT_BUSY: [429, 'Too many proposals already wait for this run: wait for a response before the next one'],
   INVALID_STATE_TRANSITION: [409, 'The run cannot do this in its present state'],
   ACT_DENIED: [403, 'Policy denies this act of an operator'],

@@ -24,8 +24,8 @@ export interface AgentOptions {
   readonly link?: 'attached' | 'remote';
   /**
    * A key of the caller, 1 to 128 printable ASCII characters: the same key gives the same run, also after this process
-   * has ended. The run is remote. Actor, person, role, lane and case must be the same; other options count when
-   * the run begins.
+   * has ended. The run is remote. Actor, person, role, lane and case must be the same, and so must each other option
+   * that is given.
    */
   readonly key?: string;
   /** For a remote agent: the idle timeout in milliseconds. Default 15 minutes; with a key 7 days. */

@@ -50,10 +50,20 @@ export async function requireBoundPayload(
   const tree_id = rootRunIdOf(request.run_id);
   const bound = await boundPayload(store, tree_id, request.seq);
   if (bound === (options.payloadSha256 ?? sha256(request.bytes))) return;
-  const case_id = (await engine.peek(tree_id))?.case_id ?? null;
-  const conflict = createConflictInput(request, { bound, case_id, ...options });
-  if (conflict !== null) await engine.submit(tree_id, { ...conflict, external: true, checked: true });
+  await recordConflict(engine, request, { bound, ...options });
   throw idempotencyConflict();
+}
+
+/** Records that an id was used again with another input: once for each of these inputs. */
+export async function recordConflict(
+  engine: RecordingEnvironment['engine'],
+  request: Pick<RepeatedRequest, 'run_id' | 'bytes'>,
+  options: RequestOptions & { readonly bound: string | null },
+): Promise<void> {
+  const tree_id = rootRunIdOf(request.run_id);
+  const case_id = (await engine.peek(tree_id))?.case_id ?? null;
+  const conflict = createConflictInput(request, { case_id, ...options });
+  if (conflict !== null) await engine.submit(tree_id, { ...conflict, external: true, checked: true });
 }
 
 /** The SHA-256 of the payload of the proposal at `seq`; null if that entry is another input. */
@@ -72,7 +82,7 @@ interface RecordedProposal {
 
 /** The input that records a conflict; null for the id of such a record. */
 function createConflictInput(
-  { run_id, bytes }: RepeatedRequest,
+  { run_id, bytes }: Pick<RepeatedRequest, 'run_id' | 'bytes'>,
   {
     bound,
     case_id,

@@ -3,9 +3,7 @@
 // store.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
-import { toRecordedScopeValue } from '../../contract/free-text.js';
 import { sha256 } from '../../contract/hash.js';
-import type { Person } from '../../contract/person.js';
 import type { RunContext } from '../../contract/run/run-context.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError, usageError } from '../../errors.js';
@@ -13,6 +11,8 @@ import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, AgentRun, RunEnding } from './agent-run.js';
 import type { Agents } from './agents.js';
+import { recordConflict } from './bound-inputs.js';
+import { findStartDifference, type RecordedStart } from './bound-starts.js';
 import { isInCase } from './choose-case.js';
 import { AGENT_DEFAULTS, asPerson, type SharingAgentOptions } from './open-input.js';
 import { runEndedError } from './run-errors.js';
@@ -21,6 +21,10 @@ interface KeyedRunsParts {
   readonly agents: Agents;
   readonly engine: Pick<TreeEngine, 'peek'>;
   readonly ledger: Pick<LedgerReader, 'run' | 'entries'>;
+}
+
+interface BoundRunsParts extends KeyedRunsParts {
+  readonly engine: Pick<TreeEngine, 'peek' | 'submit'>;
 }
 
 /**
@@ -46,19 +50,21 @@ export async function startKeyedRun(
 }
 
 /**
- * As `startKeyedRun`. A scope that is given belongs to what the key is bound to, because policy decides by it.
- * @throws RunError RUN_KEY_CONFLICT also if the run of the key has another scope
+ * As `startKeyedRun`. The key is bound to every option that is given; a conflict is recorded in the run of the key.
+ * @throws RunError RUN_KEY_CONFLICT also if the run of the key was started with another value of an option
  */
-export async function startScopedRun(
-  parts: KeyedRunsParts,
-  options: SharingAgentOptions & { key: string },
-): Promise<AgentRun> {
+export async function startBoundRun(parts: BoundRunsParts, options: AgentOptions & { key: string }): Promise<AgentRun> {
   const run = await startKeyedRun(parts, options);
-  const recorded = (await parts.agents.findAny(run.run_id))?.context.scope;
-  if (options.scope === undefined || recorded === undefined) return run;
-  const given = Object.entries(options.scope).map(([name, value]) => [name, toRecordedScopeValue(value)] as const);
-  if (canonicalJson(Object.fromEntries(given)) !== canonicalJson({ ...recorded })) throw keyConflict();
-  return run;
+  const start = await findStart(parts, keyedRoot(options.key));
+  const difference = start === null ? null : findStartDifference(options, start);
+  if (difference === null) return run;
+  // A tree without an agent run has no place for the record of a conflict, and nothing can happen in it.
+  if (start?.agent != null) {
+    const bytes = Buffer.from(difference.text);
+    const inputId = `start:${options.key}`;
+    await recordConflict(parts.engine, { run_id: run.run_id, bytes }, { bound: null, inputId });
+  }
+  throw keyConflict(difference.names);
 }
 
 /**
@@ -118,28 +124,34 @@ function attachToDeniedRoot(tree: Tree, options: AgentOptions): AgentRun {
   return createHandle(root.context, finished, { submit: refuse, respond: refuse });
 }
 
-async function checkOwner({ ledger }: KeyedRunsParts, run: RunContext, options: AgentOptions): Promise<void> {
+async function checkOwner(parts: KeyedRunsParts, run: RunContext, options: AgentOptions): Promise<void> {
   const { actor, role, lane, person = actor } = { ...AGENT_DEFAULTS, ...options };
   const isOwner =
     run.actor.actor_id === actor && run.role_id === role && run.lane_id === lane && isInCase(run, options.case);
   if (!isOwner) throw keyConflict();
   // Requests of the run belong to the person that began it: another one could approve its own agent's requests.
-  const recorded = await findPerson(ledger, run.root_run_id);
+  const recorded = (await findStart(parts, run.root_run_id))?.agent?.person;
   if (recorded !== undefined && recorded.canonical_id !== asPerson(person).canonical_id) throw keyConflict();
 }
 
-/** The person behind the agent; undefined in trees that do not record it. */
-async function findPerson(ledger: KeyedRunsParts['ledger'], root: string): Promise<Person | undefined> {
+/** What the tree of a key was started with; null while the ledger has nothing of it. */
+async function findStart({ engine, ledger }: KeyedRunsParts, root: string): Promise<RecordedStart | null> {
+  let open: RecordedStart['open'] | null = null;
+  let agent: RecordedStart['agent'] = null;
   for await (const { type, body } of ledger.entries(root)) {
-    if (type === 'input' && body.kind === 'start_agent') return body.person;
+    if (type !== 'input') continue;
+    if (body.kind === 'open') open = body;
+    if (body.kind !== 'start_agent') continue;
+    agent = body;
+    break;
   }
-  return undefined;
+  return open === null ? null : { open, agent, policy: (await engine.peek(root))?.policy ?? null };
 }
 
-const keyConflict = (): RunError =>
+const keyConflict = (names: readonly string[] = ['actor', 'person', 'role', 'lane or case']): RunError =>
   new RunError({
     code: 'RUN_KEY_CONFLICT',
-    message: 'the run of this key has another actor, person, role, lane, case or scope: use another key',
+    message: `the run of this key was started with another ${names.join(', ')}: use another key`,
   });
 
 async function findEnding({ ledger }: KeyedRunsParts, { context: { run_id } }: KnownRun): Promise<RunEnding> {

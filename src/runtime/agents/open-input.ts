@@ -127,7 +127,7 @@ export function checkTokens(tokens: number | undefined): void {
   throw usageError('tokens: a whole number, 0 or more');
 }
 
-function validateBudget(budget: BudgetLimits): BudgetLimits {
+export function validateBudget(budget: BudgetLimits): BudgetLimits {
   if (isConforming(BudgetLimits, budget)) return { ...budget };
   throw usageError(`budget: whole numbers of ${BUDGET_KINDS.join(', ')}`);
 }
@@ -137,12 +137,12 @@ export const narrowExposure = (ceiling: Exposure, requested: Exposure): Exposure
   EXPOSURES.indexOf(requested) < EXPOSURES.indexOf(ceiling) ? ceiling : requested;
 
 /** Callers without types may pass any value. */
-function requireOneOf<T extends string>(name: string, known: readonly T[], value: T): T {
+export function requireOneOf<T extends string>(name: string, known: readonly T[], value: T): T {
   if (known.includes(value)) return value;
   throw usageError(`${name}: ${known.join(' or ')}`);
 }
 
-function validateTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
+export function validateTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
   const versions = Object.values(taxonomy) as readonly unknown[];
   if (isConforming(TaxonomyVersions, taxonomy) && versions.every((version) => isIdentifier(version as string))) {
     return { ...taxonomy };
@@ -150,7 +150,7 @@ function validateTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
   throw usageError('taxonomy: `coa`, `tags` and `entities`, each an identifier of 120 characters at most');
 }
 
-function validateScope(scope: Readonly<Record<string, string>>): Record<string, string> {
+export function validateScope(scope: Readonly<Record<string, string>>): Record<string, string> {
   const entries = Object.entries(scope);
   for (const [key] of entries) validateField('scope', PolicyName, key);
   const isValid = entries.every(([, value]) => value.length <= 400 && value.isWellFormed());
@@ -160,7 +160,7 @@ function validateScope(scope: Readonly<Record<string, string>>): Record<string, 
   return Object.fromEntries(entries);
 }
 
-function validateIdle(idle_ms: number): number {
+export function validateIdle(idle_ms: number): number {
   if (Number.isInteger(idle_ms) && idle_ms >= 1 && idle_ms <= IDLE_MS_MAX) return idle_ms;
   throw usageError(`idleMs: a whole number of milliseconds, at most ${IDLE_MS_MAX}`);
 }

@@ -8,14 +8,15 @@ import type { TreeEngine } from '../../engine/tree-engine.js';
 import { rootRunIdOf, type LedgerReader } from '../ledger/ledger-reader.js';
 import type { AgentOptions, SubmitOptions } from './agent-run.js';
 import type { Agents } from './agents.js';
-import { findKeyedRun, startKeyedRun, toFoundRun, type FoundRun, type KeyedRunOwner } from './keyed-runs.js';
+import { findKeyedRun, startBoundRun, toFoundRun, type FoundRun, type KeyedRunOwner } from './keyed-runs.js';
 import { inputKeysOf } from './notes.js';
 
 export interface RemoteAgents {
   /**
    * Opens a run tree with one remote agent run. A run that policy denies has ended already. With a key, attaches to the
    * run of that key if there is one.
-   * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, person, role, lane or case; UsageError
+   * @throws RunError RUN_KEY_CONFLICT if the run of the key has another actor, person, role, lane or case, or another
+   * value of an option that is given; UsageError
    */
   start(options: Omit<AgentOptions, 'link'>): Promise<FoundRun>;
   /** The run of a key, without beginning one; null if the key has no run. @throws like `start` */
@@ -64,7 +65,7 @@ export interface RemoteAgent {
 
 interface RemoteAgentsParts {
   readonly agents: Agents;
-  readonly engine: Pick<TreeEngine, 'peek'>;
+  readonly engine: Pick<TreeEngine, 'peek' | 'submit'>;
   readonly ledger: LedgerReader;
 }
 
@@ -74,7 +75,7 @@ export const remoteAgents = ({ agents, engine, ledger }: RemoteAgentsParts): Rem
     toFoundRun(
       key === undefined
         ? await agents.start({ ...options, link: 'remote' })
-        : await startKeyedRun({ agents, engine, ledger }, { ...options, key }),
+        : await startBoundRun({ agents, engine, ledger }, { ...options, key }),
     ),
   findKeyed: (owner) => findKeyedRun({ agents, engine, ledger }, owner),
   findInput: async (places) => {

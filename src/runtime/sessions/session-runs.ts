@@ -227,7 +227,8 @@ export class SessionRuns implements Sessions {
       const { idempotencyKey, force = false, by } = options;
       if (idempotencyKey !== undefined && active.idempotency_key === idempotencyKey) {
         const { input, materials } = createStartSessionInput(active.session_id, options, material, pinned, ids);
-        await requireSameStart({ engine: this.#attachedEngine, store: this.#parts.store }, input, materials);
+        const parts = { engine: this.#attachedEngine, store: this.#parts.store };
+        await requireSameStart(parts, input, materials, options.correlation);
         return sessionAnswer(active);
       }
       if (!force) return rejectionAnswer(active, 'SPEC_SESSION_EXISTS', [active.session_id, active.status]);

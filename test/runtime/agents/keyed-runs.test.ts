@@ -11,6 +11,7 @@ const APPROVALS =
   'approvals:\n  - { for: WRITE_FILE, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\n';
 const WRITE = ['WRITE_FILE', { path: '/sandbox/a.md', content: 'Hello.\n' }] as const;
 const AGENT = { key: 'task-1', case: 'case-0001', actor: 'clerk' } as const;
+const TAXONOMY = { coa: 'coa-1', tags: 'tags-1', entities: 'entities-1' } as const;
 const raw = (action: string, args: object = {}): string => JSON.stringify(proposal(action, args));
 
 let bench: Bench;
@@ -51,6 +52,33 @@ describe('D3: startAgent with a key', () => {
     expect(await bench.turnpike.startAgent(AGENT)).toMatchObject({ run_id, resumed: true });
     for (const scope of [{ client_session_id: 'two' }, {}, { ...scoped.scope, matter_id: 'M-1' }])
       await expect(bench.turnpike.startAgent({ ...AGENT, scope })).rejects.toMatchObject({ code: 'RUN_KEY_CONFLICT' });
+  });
+
+  test.each<[string, AgentOptions, AgentOptions]>([
+    ['exposure', { exposure: 'decision' }, { exposure: 'detailed' }],
+    ['idleMs', { idleMs: 5_000 }, { idleMs: 5_001 }],
+    ['budget', { budget: { steps: 3 } }, { budget: { steps: 4 } }],
+    ['budget', {}, { budget: { steps: 4 } }],
+    ['correlation', { correlation: 'cor_one' }, { correlation: 'cor_two' }],
+    ['taxonomy', { taxonomy: TAXONOMY }, { taxonomy: { ...TAXONOMY, tags: 'tags-2' } }],
+    ['prompts', { prompts: ['Write.'] }, { prompts: ['Delete.'] }],
+  ])('0078: a key is bound to %s (%j, not %j): the conflict is recorded once', async (name, given, other) => {
+    const run = await bench.turnpike.startAgent({ ...AGENT, ...given });
+    expect(await bench.turnpike.startAgent({ ...AGENT, ...given })).toMatchObject({ run_id: run.run_id });
+    await expect(bench.turnpike.startAgent({ ...AGENT, idleMs: NaN })).rejects.toThrow('idleMs: a whole number');
+    // A caller that does not give the option gets the run as it was started.
+    expect(await bench.turnpike.startAgent(AGENT)).toMatchObject({ run_id: run.run_id });
+    const refused = { code: 'RUN_KEY_CONFLICT', message: expect.stringContaining(name) as unknown };
+    for (let time = 0; time < 2; time += 1)
+      await expect(bench.turnpike.startAgent({ ...AGENT, ...other })).rejects.toMatchObject(refused);
+    const { run_id } = run;
+    await expect(bench.turnpike.remoteAgents.start({ ...AGENT, ...other })).rejects.toMatchObject(refused);
+    const conflicts = (await bench.entries()).filter(
+      ({ type, body }) => type === 'input' && body.kind === 'proposal' && body.input_id.startsWith('conflict:'),
+    );
+    expect(conflicts).toMatchObject([{ body: { run_id } }]);
+    await run.end();
+    await expect(bench.turnpike.startAgent({ ...AGENT, ...other })).rejects.toMatchObject(refused);
   });
 
   test('two starts at once begin one run', async () => {

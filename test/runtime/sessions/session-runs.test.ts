@@ -156,6 +156,10 @@ test('a spec has one session: an equal start returns it, another start is refuse
     { actor: 'another-agent' },
     { person: 'another person' },
     { scope: { client_session_id: 'two' } },
+    { taxonomy: { coa: 'coa-1', tags: 'tags-1', entities: 'entities-1' } },
+    { correlation: 'cor_other' },
+    { exposure: 'decision' as const },
+    { allowSkipped: true },
   ];
   for (const different of differences) {
     const other = sessions().start({ ...options, idempotencyKey: 'k1', ...different });

@@ -19,7 +19,7 @@ import { checkIfMatch } from './run-routes.js';
 import type { HttpService } from '../http-service.js';
 import { Ending, ExposureShape, jsonResponse, RunParams, Scope } from './shapes.js';
 
-const StartAgentBody = Type.Object(
+export const StartAgentBody = Type.Object(
   {
     lane: Type.Optional(Identifier),
     case: Type.Optional(CaseId),
@@ -40,7 +40,7 @@ const ReportBody = Type.Object(
   },
   closed,
 );
-type StartAgentBody = Static<typeof StartAgentBody>;
+export type StartAgentBody = Static<typeof StartAgentBody>;
 const StartedAgent = Type.Object({ run_id: RunId, ending: Nullable(Ending), resumed: Type.Boolean() }, closed);
 const INTEGRATED = 'wait=integrated';
 const STEP_DESCRIPTION =

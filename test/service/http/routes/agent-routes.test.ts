@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { defineExternalTool } from '../../../../src/runtime/effects/define-effects.js';
+import { StartAgentBody } from '../../../../src/service/http/routes/agent-routes.js';
 import { serviceEdit } from '../../../fixtures/service.js';
 import { codeOf, HttpBench, proposal } from '../http-harness.js';
 
@@ -64,6 +65,29 @@ describe('D3: a run that is started with a key', () => {
     await start(token, 'one-case', { case: 'case-0001' });
     const response = await post(token, 'one-case', { case: 'case-0002' });
     expect(await codeOf(response)).toBe('409 RUN_KEY_CONFLICT');
+  });
+
+  test('0078: is refused to a request with another value of any member', async () => {
+    const token = http.token();
+    const taxonomy = { coa: 'coa-1', tags: 'tags-1', entities: 'entities-1' };
+    const values: Readonly<Record<string, readonly [unknown, unknown]>> = {
+      lane: ['SANDBOX_FILES', 'CASE_WORK'],
+      case: ['case-0001', 'case-0002'],
+      scope: [{ matter_id: 'M-1' }, { matter_id: 'M-2' }],
+      correlation: ['cor_one', 'cor_two'],
+      taxonomy: [taxonomy, { ...taxonomy, coa: 'coa-2' }],
+      exposure: ['decision', 'detailed'],
+      idle_ms: [5_000, 6_000],
+      budget: [{ steps: 3 }, { steps: 4 }],
+    };
+    expect(Object.keys(values)).toEqual(Object.keys(StartAgentBody.properties));
+    const first = Object.fromEntries(Object.entries(values).map(([name, [value]]) => [name, value]));
+    const { run_id } = await start(token, 'every-member', first);
+    expect(await start(token, 'every-member', first)).toMatchObject({ status: 200, run_id });
+    for (const [name, [, other]] of Object.entries(values)) {
+      const response = await post(token, 'every-member', { ...first, [name]: other });
+      expect([name, await codeOf(response)]).toEqual([name, '409 RUN_KEY_CONFLICT']);
+    }
   });
 
   test('needs a key of 1 to 255 visible characters', async () => {
