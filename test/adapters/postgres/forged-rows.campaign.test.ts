@@ -18,7 +18,7 @@ import { random } from '../../fixtures/random.js';
 import { proposal } from '../../fixtures/tree.js';
 import { ledgerPlace, type LedgerPlace } from './postgres-harness.js';
 
-const FORGERIES = Number(process.env['TURNPIKE_FORGERIES'] ?? 120);
+const FORGERIES = Number(process.env['TURNPIKE_FORGERIES'] ?? 40);
 const SEED = Number(process.env['TURNPIKE_SEED'] ?? 1);
 const SNAPSHOT_ENTRIES = 8;
 const STEPS = 4;

@@ -31,7 +31,7 @@ import { HttpBench } from '../../service/http/http-harness.js';
 import { call, clientOf, serviceOn } from '../../service/mcp/mcp-harness.js';
 
 /** Each has a run of its own, and fewer requests than a run may have denials. */
-const ROUNDS = sized(2, 60);
+const ROUNDS = sized(2, 20);
 const REQUESTS = 8;
 const IDS = ['call_0', 'call_1'];
 /** The even ones are allowed. */

@@ -44,6 +44,7 @@ import {
   readSigner,
   rotationFiles,
 } from '../ledger-key.js';
+import { endRotationTree, recordRotation, ROTATED, type RotationRecord } from './record-rotation.js';
 
 /** Who rotates a key. */
 export interface RotateKeyOptions extends Operator {
@@ -59,9 +60,6 @@ export interface RotationParts {
   readonly policyCache: Pick<PolicyCache, 'current'>;
   readonly clock: Clock;
 }
-
-/** The input id of the record in its tree. */
-const ROTATED = 'rotated';
 
 /** The tree that records the n-th rotation of the ledger's key. */
 export const rotationTreeId = (number: number): string => ledgerEventTreeId(`turnpike key rotation ${number}`);
@@ -221,8 +219,9 @@ async function finishAlone(parts: RotationParts, rotations: readonly KeyRotation
   }
   const recorded = await recordedRotations(store, rotations.length);
   const missing = rotations.filter((_, index) => recorded[index] !== true);
-  for (const rotation of missing) await recordRotation(parts, rotation);
-  for (const { number } of isRotating(ledgerKey) ? rotations.slice(-1) : missing) await endRotationTree(parts, number);
+  for (const rotation of missing) await recordRotation(parts, recordOf(keys, rotation));
+  for (const { number } of isRotating(ledgerKey) ? rotations.slice(-1) : missing)
+    await endRotationTree(parts, rotationTreeId(number));
   if (hasUnfinishedRotation(ledgerKey)) {
     // The entry may still be pending. A reader requires it in the log once the public key is replaced.
     await engine.head();
@@ -253,34 +252,16 @@ async function recordedRotations(store: Pick<LedgerStore, 'marks'>, last: number
   return marks.map((mark) => mark !== null);
 }
 
-/** Continues a tree that an earlier attempt has opened. A recovery may have ended it, which changes nothing here. */
-async function recordRotation({ engine, keys, policyCache }: RotationParts, rotation: KeyRotation): Promise<void> {
+/** What is recorded of a rotation of this key. */
+function recordOf({ ledgerKey }: KeyFolder, rotation: KeyRotation): RotationRecord {
   const { number, old_key, new_key, actor, role } = rotation;
-  const tree_id = rotationTreeId(number);
-  if ((await engine.peek(tree_id)) === null) {
-    const { pins, machines, materials } = await policyCache.current();
-    const open = { kind: 'open', run_id: tree_id, input_id: `${tree_id}/open`, case_id: null, scope: {} } as const;
-    const given = { correlation_id: `key-rotation-${number}`, taxonomy_versions: null, policies: pins, machines };
-    await engine.submit(tree_id, { input: { ...open, ...given }, materials, external: false });
-  }
-  const note = readHomeHistory(keys.ledgerKey)?.notes[number - 1] ?? '';
-  const record = {
-    kind: 'rotate_key',
-    run_id: tree_id,
-    input_id: ROTATED,
+  const note = readHomeHistory(ledgerKey)?.notes[number - 1] ?? '';
+  return {
+    tree_id: rotationTreeId(number),
+    correlation_id: `key-rotation-${number}`,
     rotation: { purpose: 'ledger', number, old_key, new_key, note },
-    actor: { actor_type: 'human', actor_id: actor },
-    role_id: role,
-  } as const;
-  const { refused } = await engine.submit(tree_id, { input: record, materials: [], external: true });
-  if (refused) throw new InvariantError('the tree of a rotation has refused its record');
-}
-
-async function endRotationTree({ engine }: RotationParts, number: number): Promise<void> {
-  const tree_id = rotationTreeId(number);
-  if ((await engine.peek(tree_id))?.isLive(tree_id) !== true) return;
-  const end = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/end`, reason: 'no_longer_needed' } as const;
-  await engine.submit(tree_id, { input: end, materials: [], external: false });
+    ...{ actor, role },
+  };
 }
 
 const unsignedError = (path: string): PolicyError =>
