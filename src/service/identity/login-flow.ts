@@ -3,7 +3,7 @@
 //
 // Invariants:
 //   L1. What a login needs to remember is sealed in a cookie of the browser that began it: a code that comes back to
-//       another browser, or twice, or late, is refused.
+//       another browser, or late, or again after or while the issuer accepts it, is refused.
 //   L2. A session ends with its ID token, with its limit, with the key or the mapping by which it was accepted, and
 //       when the person signs out.
 //   L3. A change with a session needs the origin of the page and a header with a secret that only the page can read.
@@ -22,14 +22,13 @@ import { createCookieJar, type CookieJar } from './cookies.js';
 import { isSameSecret, LoginSessions, type LoginSession } from './login-sessions.js';
 import type { OidcCallers } from './oidc-callers.js';
 import type { IdentityResult, RequestCredentials } from './request-identity.js';
+import { UsedLogins } from './used-logins.js';
 
 /** How long a person may take to sign in, in milliseconds. */
 const LOGIN_MS_MAX = 600_000;
 /** Limit of the codes that are exchanged at the same time: their callers are not known yet. */
 const EXCHANGES_MAX = 16;
 const CODE_CHARS_MAX = 2_048;
-/** Limit of the logins that have come back and could not have expired yet. */
-export const USED_LOGINS_MAX = 65_536;
 /** The time between two log lines about refused codes, in milliseconds. */
 const LOG_INTERVAL_MS = 10_000;
 export const CALLBACK_PATH = '/auth/callback';
@@ -78,8 +77,7 @@ export class LoginFlow {
   readonly #jar: CookieJar;
   readonly #seal = createTextSeal();
   readonly #sessions: LoginSessions;
-  /** When the logins that have come back would have expired, by their state, in the order of their return. */
-  readonly #used = new Map<string, number>();
+  readonly #used: UsedLogins;
   #exchanging = 0;
   #loggedAt = -Infinity;
 
@@ -91,6 +89,7 @@ export class LoginFlow {
     this.#client = { clientId, clientSecret, redirectUri };
     this.#jar = createCookieJar(this.origin);
     this.#sessions = new LoginSessions(options.clock, sessionMs);
+    this.#used = new UsedLogins(options.clock);
   }
 
   /** The origin of the page, as browsers see it. */
@@ -130,8 +129,6 @@ export class LoginFlow {
     const code = query.get('code') ?? '';
     if (begun === null || !isSameSecret(query.get('state'), begun.state)) return this.#refuse('session', cleared);
     if (code === '' || code.length > CODE_CHARS_MAX) return this.#refuse('session', cleared);
-    const use = this.#use(begun);
-    if (use !== 'first') return this.#refuse(use === 'again' ? 'session' : 'unavailable', cleared);
     const accepted = await this.#exchange(code, begun);
     if ('problem' in accepted) return this.#refuse(accepted.problem, cleared);
     const { principal } = accepted;
@@ -176,10 +173,13 @@ export class LoginFlow {
     return this.#sessions.has(session);
   }
 
-  async #exchange(code: string, { nonce, verifier }: BegunLogin): Promise<IdentityResult> {
+  async #exchange(code: string, { state, nonce, verifier, expires_at }: BegunLogin): Promise<IdentityResult> {
     const { provider, callers } = this.#options;
     if (this.#exchanging >= EXCHANGES_MAX) return { problem: 'unavailable' };
+    const use = this.#used.begin(state);
+    if (use !== 'begun') return { problem: use === 'used' ? 'session' : 'unavailable' };
     this.#exchanging += 1;
+    let isAccepted = false;
     try {
       const metadata = await provider.metadata();
       if (metadata === null) return { problem: 'unavailable' };
@@ -188,6 +188,7 @@ export class LoginFlow {
         this.#logFailure(answer.failed);
         return { problem: 'session' };
       }
+      isAccepted = true;
       const { clientId } = this.#client;
       const verification = await provider.verify(answer.id_token, { audience: clientId, nonce });
       if ('problem' in verification) return verification;
@@ -197,18 +198,8 @@ export class LoginFlow {
       return await callers.accept(verification.token);
     } finally {
       this.#exchanging -= 1;
+      this.#used.settle(state, expires_at, isAccepted);
     }
-  }
-
-  /** L1: a login comes back once, whatever the issuer says to its code. */
-  #use({ state, expires_at }: BegunLogin): 'first' | 'again' | 'too_many' {
-    if (this.#used.has(state)) return 'again';
-    const now = this.#options.clock.now();
-    if (this.#used.size >= USED_LOGINS_MAX)
-      for (const [used, end] of this.#used) if (end <= now) this.#used.delete(used);
-    if (this.#used.size >= USED_LOGINS_MAX) return 'too_many';
-    this.#used.set(state, expires_at);
-    return 'first';
   }
 
   /** Any client can send a code that the issuer refuses. */
