@@ -9,3 +9,7 @@ export const nameInTree = (tree_id: string, seq: number): string => `${tree_id}#
 /** Both names of an entry: `@55 (run_…#24)`. */
 export const nameBoth = (log_index: number, tree_id: string, seq: number): string =>
   `${nameInLedger(log_index)} (${nameInTree(tree_id, seq)})`;
+
+/** The first `count` entries of a ledger, which are in archive files. */
+export const archivedText = (count: number): string =>
+  `entries ${nameInLedger(0)} to ${nameInLedger(count - 1)} are archived`;

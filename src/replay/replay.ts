@@ -43,7 +43,8 @@ export interface TruncatedLog {
 }
 
 /**
- * The verdict of a replay. `by_hash_alone`: nothing differs, but some trees could be folded only in part.
+ * The verdict of a replay. `by_hash_alone`: nothing differs, but some trees could be folded only in part, or earlier
+ * entries are archived.
  * `nothing`: no input was folded. `ok` is true only for `replayed` (C86).
  */
 export type ReplayVerdict = 'replayed' | 'by_hash_alone' | 'nothing' | 'differs';
@@ -79,6 +80,8 @@ export interface ReplayReport {
    * none.
    */
   readonly not_recomputed?: readonly UnrecomputedTree[];
+  /** How many archived entries precede those that were replayed; absent if none do. */
+  readonly archived?: number;
   /** The first difference from the machines, in log order. */
   readonly difference: ((Difference | TruncatedLog) & { readonly log_index: number | null }) | null;
 }
@@ -91,9 +94,13 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
   const folds = new ReplayFolds(source);
   // Read this before the log, so that entries committed meanwhile come after it.
   const size = tree_id === undefined ? await source.size?.() : undefined;
+  let begin = tree_id === undefined ? source.first : 0;
   let end = source.first ?? 0;
   const count = { trees: 0, entries: 0, inputs: 0, steps: 0, responses: 0, other_machines: 0 };
+  const report = (difference: ReplayReport['difference']): ReplayReport =>
+    reportOf(count, { ...folds.lost, ...(begin === undefined || begin === 0 ? {} : { archived: begin }) }, difference);
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
+    begin ??= entry.log_index;
     const fold = await folds.foldFor(entry);
     end = entry.log_index + 1;
     count.trees = folds.begun;
@@ -101,7 +108,7 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
     const artifacts = await readAttached(entry, source);
     const outcome = artifacts === null ? { difference: unreadableDifference(entry) } : fold.apply(entry, artifacts);
     if ('difference' in outcome) {
-      return reportOf(count, folds, { ...outcome.difference, log_index: entry.log_index });
+      return report({ ...outcome.difference, log_index: entry.log_index });
     }
     if ('withheld' in outcome) {
       folds.giveUp(entry, outcome.withheld);
@@ -122,16 +129,17 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
   }
   for (const fold of folds.unfinished()) {
     const rest = fold.finish();
-    if (rest !== null) return reportOf(count, folds, { ...rest, log_index: null });
+    if (rest !== null) return report({ ...rest, log_index: null });
   }
-  return reportOf(count, folds, size !== undefined && size > end ? truncatedAt(end, size) : null);
+  return report(size !== undefined && size > end ? truncatedAt(end, size) : null);
 }
 
-type ReplayCounts = Omit<ReplayReport, 'ok' | 'verdict' | 'not_recomputed' | 'difference'>;
+type NotReplayed = Pick<ReplayReport, 'not_recomputed' | 'archived'>;
+type ReplayCounts = Omit<ReplayReport, 'ok' | 'verdict' | 'difference' | keyof NotReplayed>;
 
-function reportOf(count: ReplayCounts, folds: ReplayFolds, difference: ReplayReport['difference']): ReplayReport {
-  const { lost } = folds;
-  const whole = lost.not_recomputed === undefined ? 'replayed' : 'by_hash_alone';
+/** Anything that was not replayed keeps the verdict from being `replayed`. */
+function reportOf(count: ReplayCounts, lost: NotReplayed, difference: ReplayReport['difference']): ReplayReport {
+  const whole = Object.keys(lost).length === 0 ? 'replayed' : 'by_hash_alone';
   const verdict = difference !== null ? 'differs' : count.inputs === 0 && whole === 'replayed' ? 'nothing' : whole;
   return { ok: verdict === 'replayed', verdict, ...count, ...lost, difference };
 }

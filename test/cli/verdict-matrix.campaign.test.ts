@@ -40,6 +40,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'inspect --html': ['inspect', 'bundle', '--key', 'key', '--html', 'OUT.html'],
   'policy explain': ['policy', 'explain', 'RUN:DENIED'],
   'policy simulate': ['policy', 'simulate'],
+  'policy simulate --fail-on': ['policy', 'simulate', '--fail-on', 'any'],
   'policy coverage': ['policy', 'coverage'],
   'policy check': ['policy', 'check'],
   'machines diff': ['machines', 'diff', 'RUN', 'RUN'],
@@ -59,6 +60,7 @@ const FOLDING = [
     'inspect --html',
     'policy explain',
     'policy simulate',
+    'policy simulate --fail-on',
     'policy coverage',
   ],
   ...['backup', 'restore'],
@@ -74,9 +76,16 @@ const HOME = [
     'replay --until',
     'policy explain',
     'policy simulate',
+    'policy simulate --fail-on',
     'policy coverage',
   ],
   ...['machines diff', 'doctor', 'backup'],
+];
+const SIMULATIONS = ['policy simulate', 'policy simulate --fail-on'];
+/** Those that need the entries before the first one of the home. */
+const ARCHIVED = [
+  ...['ledger verify', 'replay', 'replay RUN', 'policy explain', ...SIMULATIONS, 'policy coverage'],
+  ...['machines diff', 'backup'],
 ];
 const ENGINE_READERS = [...FOLDING, 'policy check', 'machines diff current', 'doctor'];
 const without = (names: readonly string[], word: string): readonly string[] =>
@@ -213,6 +222,19 @@ beforeAll(async () => {
   await complete(made('erased'));
   cpSync(made('intact'), made('archived'), { recursive: true });
   expect(await turnpike(made('archived'), ['ledger', 'archive', 'archive'])).toMatchObject({ code: 0 });
+  cpSync(made('archived'), made('archived in part'), { recursive: true });
+  await turnpike(made('archived in part'), ['run', '-'], {
+    stdin: [write('/sandbox/b.txt', 'b'), finish()].join('\n'),
+  });
+  await complete(made('archived in part'));
+  cpSync(made('intact'), made('wider'), { recursive: true });
+  await turnpike(made('wider'), ['run', '-'], { stdin: [write('/sandbox/b.csv', 'b'), finish()].join('\n') });
+  const actions = join(made('wider'), 'contract/policy/actions.yaml');
+  const narrow = readFileSync(actions, 'utf8');
+  writeFileSync(actions, narrow.replace('path: [.txt, .md]', 'path: [.txt, .md, .csv]'));
+  expect(readFileSync(actions, 'utf8')).not.toBe(narrow);
+  expect(await turnpike(made('wider'), ['policy', 'pin'])).toMatchObject({ code: 0 });
+  await complete(made('wider'));
   cpSync(made('intact'), made('in a database'), { recursive: true });
   const stored = {
     ...{
@@ -245,14 +267,16 @@ const CASES: readonly Case[] = [
   ['the machines of a later version', 'whole', 'later', 4, FOLDING, /install the version that opened it/],
   ['content of an erased case', 'whole', 'erased', 4, without(FOLDING, '--until'), /erased|not available/],
   ['content that a lane withholds', 'whole', 'withheld', 4, without(BUNDLE, '--until'), /withh/],
+  ['an archived tree', 'whole', 'archived', 4, ARCHIVED, /archive/],
   [
-    'an archived tree',
+    'a tree after archived ones',
     'whole',
-    'archived',
+    'archived in part',
     4,
-    ['replay RUN', 'policy explain', 'policy coverage', 'machines diff'],
-    /archive|no input/,
+    [...ARCHIVED, ...BUNDLE, 'restore'].filter((name) => !name.includes('--until')),
+    /archive/,
   ],
+  ['a decision that lacks facts', 'whole', 'wider', 4, SIMULATIONS, /1 undecidable/],
   ['a missing driver of the database', 'no driver', 'in a database', 4, HOME, /install it next to this package/],
   ['a changed file', 'whole', 'changed', 1, BUNDLE, /LEDGER_TAMPERED|NOT VERIFIED/],
 ];

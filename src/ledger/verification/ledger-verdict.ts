@@ -45,13 +45,13 @@ export interface VerifiedEntries {
   readonly entries: number;
   readonly trees: number;
   readonly root: string;
-  /** How many archived entries precede them; absent if none do. */
+  /** How many archived entries precede them and were not checked; absent if none do. */
   readonly archived?: number;
 }
 
 /**
  * `ok` is true only for `verified`. `by_hash_alone` means: everything that could be checked is correct, and `withheld`
- * lists what could not be checked. Whether the machines would have decided the same is then unknown (C86).
+ * and `archived` say what could not be checked. Whether the machines would have decided the same is then unknown (C86).
  */
 export type LedgerVerdict =
   | ({ readonly ok: true; readonly verdict: 'verified' } & VerifiedEntries)

@@ -139,11 +139,14 @@ export async function verifyLedger(
     root: rootOf(log.frontier),
     ...(begin.size > 0 ? { archived: begin.size } : {}),
   };
-  const { withheld } = checks;
+  const withheld = checks.withheld ?? (begin.size > 0 ? NO_CONTENTS : null);
   return withheld === null
     ? { ok: true, verdict: 'verified', ...verified }
     : { ok: false, verdict: 'by_hash_alone', ...verified, withheld, problems: [] };
 }
+
+/** Archived entries are missing with their content: they are counted, and no content is listed. */
+const NO_CONTENTS: WithheldSummary = { contents: 0, trees: 0, not_checked: [] };
 
 /** Problems of the log as a whole come last. */
 const sortProblems = (found: readonly PlacedFinding[]): readonly LedgerProblem[] =>

@@ -1,13 +1,13 @@
 // What a replay of a file has found, for the page: a proof over hashes does not repeat any decision.
 
-import { nameInLedger } from '../../contract/entry-name.js';
+import { archivedText, nameInLedger } from '../../contract/entry-name.js';
 import type { ReplayedInfo } from '../../contract/inspection/inspection.js';
 import type { ReplayReport, UnrecomputedTree } from '../../replay/replay.js';
 
 /** How many reasons are listed. */
 const NOTES_MAX = 20;
 
-export function toReplayedInfo({ verdict, difference, not_recomputed = [] }: ReplayReport): ReplayedInfo {
+export function toReplayedInfo({ verdict, difference, not_recomputed = [], archived }: ReplayReport): ReplayedInfo {
   if (difference !== null) {
     const place =
       difference.log_index === null ? 'after the last entry' : `at entry ${nameInLedger(difference.log_index)}`;
@@ -17,6 +17,7 @@ export function toReplayedInfo({ verdict, difference, not_recomputed = [] }: Rep
   const trees = new Map<string, number>();
   for (const tree of not_recomputed) trees.set(reasonOf(tree), (trees.get(reasonOf(tree)) ?? 0) + 1);
   const notes = [...trees].map(([why, count]) => `${count === 1 ? '1 run tree' : `${count} run trees`}: ${why}`);
+  if (archived !== undefined) notes.unshift(archivedText(archived));
   return { verdict, notes: notes.slice(0, NOTES_MAX) };
 }
 

@@ -1,4 +1,4 @@
-import { nameBoth, nameInLedger, nameInTree } from '../../../contract/entry-name.js';
+import { archivedText, nameBoth, nameInLedger, nameInTree } from '../../../contract/entry-name.js';
 import type { LedgerProblem } from '../../../ledger/verification/ledger-problem.js';
 import type { LedgerVerdict, UncheckedContent, WithheldSummary } from '../../../ledger/verification/ledger-verdict.js';
 import { verifyEvidence } from '../../../runtime/evidence/open-evidence.js';
@@ -30,8 +30,8 @@ export const ledgerVerify: CliCommand = {
     'kind of damage: altered, missing, duplicated, reordered, inserted, cut, or incomplete (an expected entry is',
     'absent). With FILE, verifies the output of `ledger export` or `ledger archive`, and needs no home directory. With',
     '--archive, verifies the archives and the ledger as one log; without it, does not check archived entries. Exits 1',
-    'if something is wrong, and 4 if nothing is wrong but content was erased or withheld: the command then lists what',
-    'it could not check, and cannot replay the decisions that depend on it.',
+    'if something is wrong, and 4 if nothing is wrong but entries are archived, or content was erased or withheld: the',
+    'command then lists what it could not check, and cannot replay the decisions that depend on it.',
   ],
   async run(args, io) {
     const [file] = args.operands;
@@ -74,7 +74,7 @@ export async function printVerdict(
     await stdout.write('the ledger: the head file is missing: restore the home directory from a backup\n');
   if (verdict.verdict !== 'refused' && !headMissing) {
     const { entries, trees, root, archived } = verdict;
-    const headline = verdict.ok ? 'ok' : 'by hash alone';
+    const headline = verdict.ok ? 'ok' : isOnlyArchived(verdict) ? 'in part' : 'by hash alone';
     await stdout.write(`${headline}: ${entries} entries of ${countText(trees, 'run tree')}, root ${root}\n`);
     if (!verdict.ok) await printWithheld(verdict.withheld, stdout);
     if (archived !== undefined) await stdout.write(`${archivedNotice(archived)}\n`);
@@ -105,9 +105,13 @@ const uncheckedLine = ({ log_index, tree_id, seq, kind, withheld, sha256 }: Unch
   `not checked: ${nameBoth(log_index, tree_id, seq)}: ${kind} ${sha256}: ` +
   (withheld === 'erased' ? 'erased' : 'its lane withholds it');
 
-/** The notice about archived entries, which were not checked. */
+/** The entries at hand were checked whole: only those before them were not. */
+const isOnlyArchived = ({ withheld }: { readonly withheld: WithheldSummary }): boolean =>
+  withheld.contents === 0 && withheld.trees === 0 && withheld.unsupported === undefined;
+
+/** What was not checked because it is archived, and how to check it. */
 export const archivedNotice = (archived: number): string =>
-  `note: entries ${nameInLedger(0)} to ${nameInLedger(archived - 1)} are archived and were not checked`;
+  `not checked: ${archivedText(archived)}: \`turnpike ledger verify --archive FILE\` checks them too`;
 
 function lineOf({ log_index, tree_id, seq, rule, kind, message }: LedgerProblem): string {
   const inTree = tree_id === null ? null : seq === null ? tree_id : nameInTree(tree_id, seq);

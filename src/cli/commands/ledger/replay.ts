@@ -55,7 +55,8 @@ export const replayCommand: CliCommand = {
   notes: [
     'Needs nothing but the ledger and its artifacts. With RUN_ID, replays the run tree of that run; with FILE, the',
     'output of `ledger export`. Exits 1 at a difference, and 4 if nothing differs but not everything could be',
-    'replayed: content was erased or withheld, this installation cannot evaluate a tree, or there was no input.',
+    'replayed: content was erased or withheld, entries are archived, this installation cannot evaluate a tree, or there',
+    'was no input.',
     ...ENTRY_NOTES,
     'With RUN_ID, a number is an entry of its tree. The entries of one input are committed together: an ENTRY among them',
     'means the last of them. `--until last` shows the present state; with --store-points, run in advance, it makes later',
@@ -76,23 +77,14 @@ async function replayOrShow(operand: string | undefined, args: CommandArguments,
   if (until !== undefined) return showState(until, operand, args, io);
   for (const name of ['all', STORE_POINTS])
     if (args.flag(name)) throw commandUsageError(replayCommand, `--${name} needs --until`);
-  // The number of entries before the replayed ones.
-  let before = 0;
   const report =
     operand === undefined || run_id !== undefined
-      ? await withLedger(args, io, async ({ reader, store }) => {
-          if (run_id === undefined) before = (await store.archives.parts()).at(-1)?.size ?? 0;
-          return reader.replay(run_id);
-        })
-      : await withEvidenceBundle(operand, args, io, (bundle) => {
-          before = bundle.begin.size;
-          return replayLedger(bundle);
-        });
+      ? await withLedger(args, io, ({ reader }) => reader.replay(run_id))
+      : await withEvidenceBundle(operand, args, io, (bundle) => replayLedger(bundle));
   if (run_id !== undefined && report.trees === 0) {
     throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
   }
-  const note = before > 0 ? `${archivedNotice(before)}\n` : '';
-  await io.stdout.write(args.flag('json') ? jsonLine(report) : `${textOf(report)}${note}`);
+  await io.stdout.write(args.flag('json') ? jsonLine(report) : textOf(report));
   return EXIT_CODES[report.verdict];
 }
 
@@ -147,7 +139,8 @@ function textOf(report: ReplayReport): string {
     const note =
       others === 0 ? '' : `note: ${countText(others, 'run tree')} recorded by another version of the machines\n`;
     const lost = (report.not_recomputed ?? []).map(lineOf);
-    return `${HEADLINES[report.verdict](counts)}\n${note}${lost.join('')}`;
+    const archived = report.archived === undefined ? '' : `${archivedNotice(report.archived)}\n`;
+    return `${HEADLINES[report.verdict](counts)}\n${note}${lost.join('')}${archived}`;
   }
   if (difference === null) return '';
   const { tree_id, seq, rule, log_index, expected, found } = difference;
