@@ -103,6 +103,8 @@ export interface ReadCount {
   not_recomputed: number;
   /** What to install, if this installation cannot evaluate the policy of one of them. */
   needs?: string;
+  /** How many archived entries precede those that were read; absent if none do. */
+  archived?: number;
 }
 
 /**
@@ -123,6 +125,7 @@ export async function* decisionsIn(
       folds.set(entry.tree_id, fold);
       count.trees += 1;
     }
+    if (tree_id === undefined && count.entries === 0 && entry.log_index > 0) count.archived = entry.log_index;
     count.entries += 1;
     if (fold === null) continue;
     const artifacts = checkAvailable(entry.type === 'input' ? await source.artifactsOf(entry) : []);

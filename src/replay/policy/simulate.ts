@@ -29,11 +29,17 @@ export interface Simulation {
   readonly entries: number;
   /** Trees of which only the earlier decisions were simulated: content that later ones need is withheld or erased. */
   readonly not_recomputed: number;
+  /** How many archived entries precede those that were simulated; absent if none do. */
+  readonly archived?: number;
   readonly decisions: number;
   readonly same: number;
   readonly flips: Readonly<Record<FlipKind, number>>;
   readonly undecidable: Readonly<Partial<Record<UndecidableReason, number>>>;
 }
+
+/** Whether every recorded decision was decided again: none is archived, lost with its content, or undecidable. */
+export const isWhole = ({ not_recomputed, archived, undecidable }: Simulation): boolean =>
+  not_recomputed === 0 && archived === undefined && Object.keys(undecidable).length === 0;
 
 /** Returns the policy with the registrations of a run tree; null if the policy is not valid with them. */
 export type PolicyResolver = (catalogue: Catalogue) => Policy | null;

@@ -1,4 +1,4 @@
-import { nameInLedger } from '../../../contract/entry-name.js';
+import { archivedText, nameInLedger } from '../../../contract/entry-name.js';
 import type { Catalogue } from '../../../contract/policy/catalogue.js';
 import { RunError } from '../../../errors.js';
 import { checkPolicy, type PolicyCheck } from '../../../policy/files/check-policy.js';
@@ -7,6 +7,7 @@ import { UNDECIDABLE, type RecordedVerdict } from '../../../replay/policy/record
 import {
   FindingGroups,
   FLIP_KINDS,
+  isWhole,
   simulate,
   type SimulationFinding,
   type FindingGroup,
@@ -61,8 +62,9 @@ export const policySimulate: CliCommand = {
   notes: [
     'The policy is that of --contract; it needs no pins. With RUN_ID, only the run tree of that run. Each decision is',
     'evaluated by itself with the recorded facts: the command does not guess what an earlier flip would have changed.',
-    'A decision whose facts the ledger lacks is `undecidable`. Needs no lock. With --json: one line per finding, then',
-    'the counts.',
+    'A decision whose facts the ledger lacks is `undecidable`. Without such a change, exits 4 if a decision is',
+    'undecidable, archived, or needs content that is not available. Needs no lock. With --json: one line per finding,',
+    'then the counts.',
   ],
   async run(args, io) {
     const kinds = parseFlipKinds(args);
@@ -91,7 +93,7 @@ export const policySimulate: CliCommand = {
         : textOf(summary, groups.list, displayPath(contract.path, io), createPainter(io.colours)),
     );
     if (kinds.some((kind) => summary.flips[kind] > 0)) return 1;
-    return summary.not_recomputed === 0 ? 0 : 4;
+    return isWhole(summary) ? 0 : 4;
   },
 };
 
@@ -144,7 +146,8 @@ function textOf(summary: Simulation, groups: readonly FindingGroup[], where: str
     `${undecidable} undecidable`,
   ].join(', ');
   const head = `${countText(decisions, 'decision')} of ${countText(trees, 'run tree')} under ${escapeText(where)}: ${counts}\n`;
-  const note = incompleteNote(summary);
+  const archived = summary.archived === undefined ? '' : `not checked: ${archivedText(summary.archived)}\n`;
+  const note = `${incompleteNote(summary)}${archived}`;
   const list = groups.length === 0 ? '' : `${table([TITLES, ...groups.map(rowOf)], paint)}\n`;
   return `${list}${head}${note}`;
 }

@@ -65,7 +65,7 @@ describe('policy simulate', () => {
 
   test('a decision on a path that was never checked is undecidable, not guessed', async () => {
     const { code, stdout } = await simulated('--contract', 'wider', '--json', '--fail-on', 'any');
-    expect(code).toBe(0);
+    expect(code).toBe(4);
     const [found, told] = jsonLines<Told>(stdout);
     expect(found).toMatchObject({
       kind: 'undecidable',
