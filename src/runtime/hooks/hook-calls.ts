@@ -21,8 +21,6 @@ import { toolCallPayload } from '../agents/tool-call-payload.js';
 
 /** How often one call may be requested again after its approval was decided. */
 const ATTEMPTS_MAX = 8;
-/** How many equal calls one agent run may make. */
-const ISSUED_MAX = 65_536;
 
 /** A call in its session. */
 export interface SessionCall {
@@ -202,12 +200,15 @@ export class HookCalls {
     return tree?.isLive(run_id) === true;
   }
 
-  /** The first number that no equal call of the run has: numbers have no gap, so it is found by bisection. */
+  /**
+   * The first number that no equal call of the run has: numbers have no gap, so it is found by bisection. It has no
+   * limit, because a number that was used would get the recorded decision; the steps of the run are its limit.
+   */
   async #nextNumber(of: SessionCall, key: string): Promise<number> {
     const known = this.#issued.get(key);
     if (known !== undefined) return known;
     let [low, high] = [0, (await this.#isIssued(of, 0)) ? 1 : 0];
-    while (high > 0 && high < ISSUED_MAX && (await this.#isIssued(of, high))) [low, high] = [high, high * 2];
+    while (high > 0 && (await this.#isIssued(of, high))) [low, high] = [high, high * 2];
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
       if (await this.#isIssued(of, middle)) low = middle + 1;
