@@ -83,7 +83,10 @@ export async function executeGoverned<T>(
   return result;
 }
 
-/** Asks policy for an act, or takes up a request that was approved. @throws RunError ACT_DENIED, APPROVAL_PENDING */
+/**
+ * Asks policy for an act, or resumes a request that was approved, which is granted once.
+ * @throws RunError ACT_DENIED, APPROVAL_PENDING, INVALID_STATE_TRANSITION if the request was resumed before
+ */
 export async function requestGrant(
   parts: OperatorParts,
   operator: Operator,
@@ -96,7 +99,8 @@ export async function requestGrant(
   const args: JsonObject = { ...request.details, cases: concerned.map((one) => ({ ...one })) };
   const actor = validateActor(operator.actor);
   if (/\p{Cc}/u.test(actor)) throw usageError('actor: no control characters');
-  if (operator.approved !== undefined) return takeUp(parts, operator.approved, { action: request.action, args });
+  if (operator.approved !== undefined)
+    return resume(parts, { ...operator, actor }, operator.approved, { action: request.action, args });
   const run_id = await start(parts, { ...operator, actor }, { action: request.action, args });
   return requireRunning(parts, run_id, request.action);
 }
@@ -168,27 +172,54 @@ async function requireRunning(
   });
 }
 
-/** @throws UsageError for a run of another act; RunError ACT_DENIED, APPROVAL_PENDING */
-async function takeUp(parts: OperatorParts, run_id: string, act: Act): Promise<OperatorGrant> {
-  const tree = await parts.engine.peek(rootRunIdOf(run_id));
+/**
+ * Grants an approved request once: the ledger records who resumes it, under an id that only one process can use. What
+ * was granted and not reported may have happened, so it is not granted again.
+ * @throws UsageError for a run of another act; RunError ACT_DENIED, APPROVAL_PENDING, INVALID_STATE_TRANSITION
+ */
+async function resume(parts: OperatorParts, operator: Operator, run_id: string, act: Act): Promise<OperatorGrant> {
+  const { engine, store } = parts;
+  const tree = await engine.peek(rootRunIdOf(run_id));
   const isPending = tree?.pendingHighRiskRuns.some((run) => run.run_id === run_id) === true;
-  const given = await startedRequest(parts.store, run_id);
-  if (given === null) throw usageError(`approved: ${run_id} is not the run of an operator's act`);
-  if (given !== sha256(canonicalJson({ ...act }))) {
+  const started = await startedRequest(store, run_id);
+  if (started === null) throw usageError(`approved: ${run_id} is not the run of an operator's act`);
+  if (started.hash_sha256 !== sha256(canonicalJson({ ...act }))) {
     throw usageError(`approved: ${run_id} is a request for something else, or the cases have changed since`);
   }
-  if (!isPending) throw deniedError(act.action, (await denialRule(parts.store, run_id)) ?? 'ended', run_id);
-  return requireRunning(parts, run_id, act.action);
+  if (!isPending) throw deniedError(act.action, (await denialRule(store, run_id)) ?? 'ended', run_id);
+  const grant = await requireRunning(parts, run_id, act.action);
+  // Without an approval, the process that requested it executes it.
+  if ((tree.approvals(run_id)?.entries ?? []).length === 0) throw resumedError(act.action, run_id);
+  const role_id = validateField('role', Identifier, operator.role ?? OPERATOR_DEFAULTS.role);
+  const input: NewInput = {
+    kind: 'access',
+    run_id,
+    input_id: `${run_id}/resumed`,
+    entry: started.seq,
+    artifact_kind: 'request',
+    hash_sha256: started.hash_sha256,
+    actor: { actor_type: 'human', actor_id: operator.actor },
+    role_id,
+  };
+  const { refused, repeat_of } = await engine.submit(rootRunIdOf(run_id), { input, materials: [], external: true });
+  if (refused || repeat_of !== null) throw resumedError(act.action, run_id);
+  return grant;
 }
 
-/** The hash of what the run was started with; null if no person has started it as an operator's act. */
-async function startedRequest(store: OperatorParts['store'], run_id: string): Promise<string | null> {
-  for await (const { text } of store.tree(rootRunIdOf(run_id), 0)) {
+interface StartedRequest {
+  /** The entry that started the run. */
+  readonly seq: number;
+  readonly hash_sha256: string;
+}
+
+/** What the run was started with; null if no person has started it as an operator's act. */
+async function startedRequest(store: OperatorParts['store'], run_id: string): Promise<StartedRequest | null> {
+  for await (const { seq, text } of store.tree(rootRunIdOf(run_id), 0)) {
     const { body } = parseOwnJson(text) as { readonly body: Readonly<Record<string, unknown>> };
     if (body['kind'] !== 'start_run' || body['run_kind'] !== 'tool_gateway') continue;
     const { request } = body;
     return typeof request === 'object' && request !== null && 'hash_sha256' in request
-      ? String(request.hash_sha256)
+      ? { seq, hash_sha256: String(request.hash_sha256) }
       : null;
   }
   return null;
@@ -233,6 +264,14 @@ const deniedError = (action: OperatorAction, rule: string | null, run_id: string
   new RunError({
     code: 'ACT_DENIED',
     message: `policy denies the ${OPERATOR_ACTS[action].subject}: ${rule ?? 'no rule allows it'} (run ${run_id})`,
+  });
+
+const resumedError = (action: OperatorAction, run_id: string): RunError =>
+  new RunError({
+    code: 'INVALID_STATE_TRANSITION',
+    message:
+      `the ${OPERATOR_ACTS[action].subject} of run ${run_id} was begun and its outcome is not recorded: find out whether ` +
+      'it has happened, and request it anew',
   });
 
 const classOf = (role: string, { policy }: PinnedPolicy) => policy.roles.get(role)?.class ?? 'human';
