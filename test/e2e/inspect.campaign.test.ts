@@ -53,8 +53,18 @@ describe('turnpike inspect FILE', () => {
         const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
         expect((await fetch(`${url}/api/v1${path}`, { method: 'POST', headers, body: '{}' })).status).toBe(404);
       }
+      const isReplayed = async (): Promise<boolean> => {
+        const { replayed } = (await (await api('/inspector/ledger')).json()) as { replayed: object | null };
+        return replayed !== null;
+      };
+      while (!(await isReplayed()));
       expect(await inspect.stop()).toMatchObject({ status: 0, stdout: '' });
       await expect(fetch(url)).rejects.toThrow();
+      // No page has asked for a replay.
+      const unasked = new Command(['inspect', 'bundle', '--port', '0'], folder);
+      await unasked.says(/#token=/);
+      const notChecked = 'not checked: the page was closed before the replay of the entries ended';
+      expect(await unasked.stop()).toMatchObject({ status: 4, stderr: expect.stringContaining(notChecked) });
       expect(readFileSync(join(folder, 'bundle'))).toEqual(before);
     },
     MS_MAX,

@@ -40,7 +40,8 @@ export const inspectCommand: CliCommand = {
   notes: [
     'FILE is the output of `ledger export`. The command needs no other data. Without --key, it trusts the key in FILE.',
     'A changed or incomplete FILE is shown too: flagged, with nothing of it verified, and the exit code is 1. A FILE is',
-    'also replayed, as `turnpike replay` does: the page and the command say what could not be, and the exit code is 4.',
+    'also replayed, as `turnpike replay` does: the page and the command say what could not be, and the exit code is 4,',
+    'also if the command is stopped before that has ended.',
     'Without FILE, it shows the home directory, also while another process uses it. The page is read-only, and the',
     'command changes nothing: it recovers no run and does not record readers, so it shows what `ledger export` would',
     'write. `turnpike serve` records who was shown content.',
@@ -73,13 +74,14 @@ async function inspectBundle(file: string, args: CommandArguments, io: Io): Prom
   }
 }
 
-/**
- * Reports what was not checked, as the page does. A person who looked at a served page may have stopped before the
- * replay ended: then there is no report.
- */
+/** Reports what was not checked, as the page does: everything, if the command was stopped before the replay ended. */
 async function reportReplayed(source: InspectorSource, isWritten: boolean, io: Io): Promise<ExitCode> {
   const { replayed } = isWritten ? { replayed: await source.replayed() } : await source.info();
-  if (replayed == null || replayed.verdict === 'replayed') return 0;
+  if (replayed === undefined || replayed?.verdict === 'replayed') return 0;
+  if (replayed === null) {
+    await io.stderr.writeLine('not checked: the page was closed before the replay of the entries ended');
+    return 4;
+  }
   const word = replayed.verdict === 'differs' ? 'NOT VERIFIED' : 'not checked';
   for (const note of replayed.notes) await io.stderr.writeLine(escapeText(`${word}: ${note}`));
   return replayed.verdict === 'differs' ? 1 : 4;
