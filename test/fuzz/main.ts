@@ -8,6 +8,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
+import { wholeNumber } from '../fixtures/whole-number.js';
 import { Worker } from 'node:worker_threads';
 import { OUTCOMES } from '../../src/contract/run/phase.js';
 import { corpora } from './corpora.js';
@@ -36,7 +37,11 @@ function partsOf(): readonly Part[] {
     },
   });
   const replay = values.replay ?? null;
-  const [payloads, seed, workers] = [number(values.payloads), number(values.seed), number(values.workers)];
+  const [payloads, seed, workers] = [
+    wholeNumber(values.payloads),
+    wholeNumber(values.seed),
+    wholeNumber(values.workers),
+  ];
   const count = replay === null ? Math.max(1, workers) : 1;
   return Array.from({ length: count }, (_, index) => {
     const share = Math.ceil(payloads / count);
@@ -46,11 +51,6 @@ function partsOf(): readonly Part[] {
     const options = { seed: own, payloads: share, policies, fixtures: index === 0, file, replay };
     return { options, lastMessage: null, broken: null };
   });
-}
-
-function number(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new Error(`not a number: ${text}`);
-  return Number(text);
 }
 
 /** Runs a part to its end, however it ends. */

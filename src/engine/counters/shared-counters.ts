@@ -174,7 +174,8 @@ export class SharedCounters implements EngineCounters {
 
   /** The counters that a decision about this input may read, and whose version is unknown. */
   #unknown(tree: Tree, input: Submission['input']): readonly string[] {
-    if (this.#isStale || (input.kind !== 'proposal' && input.kind !== 'facts')) return [];
+    if (tree.policy?.counters === undefined || this.#isStale) return [];
+    if (input.kind !== 'proposal' && input.kind !== 'facts') return [];
     const ids = findSharedCounters(tree, input.run_id).map(counterId);
     return ids.filter((id) => !this.#versions.has(id));
   }

@@ -9,6 +9,7 @@
 //       records cannot be separated. The engine then stops (E2).
 //   T5. If other workers write to the same trees, marks are looked up after the tree was read. A mark that another
 //       worker adds later comes with entries, so the commit of this tick finds that it was overtaken.
+//   T6. An input whose counters cannot be read yet waits for the next tick, with all later inputs of its tree.
 
 import { isOpeningInput } from '../../contract/run/entry.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';
@@ -77,7 +78,7 @@ export class Tick {
   readonly #options: TickOptions;
   readonly #marks: MarkLookup;
   readonly #broken = new Set<string>();
-  /** Trees whose further inputs wait for the next tick. */
+  /** T6. */
   readonly #waiting = new Set<string>();
   /** Trees that this tick opens. */
   readonly #opened = new Set<string>();

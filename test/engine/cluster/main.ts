@@ -5,6 +5,7 @@
 
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
+import { wholeNumber } from '../../fixtures/whole-number.js';
 import { type ClusterOptions, simulateCluster } from './cluster-simulation.js';
 
 const { values } = parseArgs({
@@ -16,11 +17,6 @@ const { values } = parseArgs({
   },
 });
 
-function number(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new Error(`not a number: ${text}`);
-  return Number(text);
-}
-
 const VARIANTS: Readonly<Record<string, Partial<ClusterOptions>>> = {
   plain: {},
   quota: { hasQuota: true },
@@ -28,12 +24,9 @@ const VARIANTS: Readonly<Record<string, Partial<ClusterOptions>>> = {
   'decision points': { hasDecisionPoints: true },
 };
 
-const [histories, inputs, short, first] = [values.histories, values.inputs, values.short, values.seed].map(number) as [
-  number,
-  number,
-  number,
-  number,
-];
+const [histories, inputs, short, first] = [values.histories, values.inputs, values.short, values.seed].map(
+  wholeNumber,
+) as [number, number, number, number];
 const started = performance.now();
 for (const [variant, options] of Object.entries(VARIANTS)) {
   let [ran, violations] = [0, 0];

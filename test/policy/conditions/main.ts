@@ -4,6 +4,7 @@
 
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
+import { wholeNumber } from '../../fixtures/whole-number.js';
 import { compareEvaluators } from './differential.js';
 import { OPERATORS } from './reference/operators.js';
 
@@ -17,14 +18,9 @@ const { values } = parseArgs({
   },
 });
 
-function number(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new Error(`not a number: ${text}`);
-  return Number(text);
-}
-
 const started = performance.now();
 const seconds = (): string => `${((performance.now() - started) / 1_000).toFixed(0)} s`;
-const [seed, sets, requestsPerSet] = [number(values.seed), number(values.sets), number(values.requests)];
+const [seed, sets, requestsPerSet] = [wholeNumber(values.seed), wholeNumber(values.sets), wholeNumber(values.requests)];
 const { operators, firstDifference, ...counts } = compareEvaluators({
   seed,
   sets,

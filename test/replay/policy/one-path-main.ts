@@ -5,6 +5,7 @@
 
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
+import { wholeNumber } from '../../fixtures/whole-number.js';
 import { compareWays } from './one-path-differences.js';
 
 const { values } = parseArgs({
@@ -15,14 +16,13 @@ const { values } = parseArgs({
   },
 });
 
-function number(text: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw new Error(`not a number: ${text}`);
-  return Number(text);
-}
-
 const PROGRESS_EVERY = 20;
 
-const [seed, policies, requests] = [number(values.seed), number(values.policies), number(values.requests)];
+const [seed, policies, requests] = [
+  wholeNumber(values.seed),
+  wholeNumber(values.policies),
+  wholeNumber(values.requests),
+];
 const started = performance.now();
 const seconds = (): string => `${((performance.now() - started) / 1_000).toFixed(0)} s`;
 let done = 0;
