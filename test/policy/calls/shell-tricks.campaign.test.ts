@@ -6,7 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { shellCommands } from '../../../src/policy/calls/shell-words.js';
-import { PLAIN_COMMANDS, SHELL_TRICKS } from '../../fixtures/hooks/shell-tricks.js';
+import { contentOf } from '../../../src/hooks/native-calls.js';
+import { decideCall } from '../../../src/policy/calls/call-decision.js';
+import { codingRules } from '../../fixtures/hooks/coding-rules.js';
+import { PLAIN_COMMANDS, SECOND_COMMANDS, SHELL_TRICKS } from '../../fixtures/hooks/shell-tricks.js';
 
 const isKnown = (name: string): boolean => [...PROGRAMS, 'echo', 'pwd'].includes(name);
 
@@ -105,5 +108,59 @@ describe.each(['/bin/bash', '/bin/sh'])('0061: %s', (shell) => {
     );
     // The tricks work: without a reading of shell they would run what no rule allows.
     expect(pwned).toBeGreaterThan(80);
+  });
+});
+
+describe('0061: what only shows something', () => {
+  const rules = codingRules();
+  const shows = ['version', 'git', 'history'];
+  const granting = (rules.calls ?? []).filter(({ id, commands }) => shows.includes(id) && commands !== undefined);
+  let folder: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'turnpike-words-'));
+    writeFileSync(join(folder, 'package.json'), '{"name":"a","version":"1.0.0","scripts":{"x":"echo > PWNED"}}');
+    for (const words of ['init -q', 'remote add origin https://a.example', 'add .', 'commit -qm a', 'stash -u'])
+      run(['git', ...words.split(' ')]);
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  function run([program = '', ...words]: readonly string[]): void {
+    const who = { GIT_AUTHOR_NAME: 'a', GIT_AUTHOR_EMAIL: 'a', GIT_COMMITTER_NAME: 'a', GIT_COMMITTER_EMAIL: 'a' };
+    const env = { PATH: process.env['PATH'], HOME: folder, npm_config_cache: join(folder, '.npm'), ...who };
+    try {
+      execFileSync(program, words, { cwd: folder, env, stdio: 'ignore', timeout: 60_000 });
+    } catch {
+      // A command that the program refuses.
+    }
+  }
+
+  /** What the commands must leave: the files of the project, and what git has of settings and names. */
+  const state = (): readonly string[] => {
+    const refs = execFileSync('git', ['for-each-ref'], { cwd: folder, encoding: 'utf8' });
+    const files = ['package.json', '.git/config', '.git/HEAD'].map((name) => readFileSync(join(folder, name), 'utf8'));
+    return [refs, ...files, ...readdirSync(folder).filter((name) => name !== '.npm')];
+  };
+
+  test('does nothing else, whichever words are behind it', () => {
+    let before = state().join();
+    const wrong: string[] = [];
+    let allowed = 0;
+    for (const { commands = [] } of granting) {
+      for (const command of commands.filter((one) => /^(?:git|npm) /.test(one))) {
+        for (const between of ['', ' -v', ' -v --', ' --verbose'])
+          for (const second of SECOND_COMMANDS) {
+            const text = `${command}${between} ${second} x`;
+            const call = { tool: 'native.shell', input: { command: contentOf(text) } };
+            if (decideCall(rules, call).decision !== 'allow') continue;
+            allowed += 1;
+            run(text.split(' '));
+            const after = state().join();
+            if (after !== before) wrong.push(text);
+            before = after;
+          }
+      }
+    }
+    expect(wrong).toEqual([]);
+    expect(allowed).toBeGreaterThan(100);
   });
 });
