@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, cpSync, mkdirSync, symlinkSync } from 'node:fs';
-import { createServer, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { request } from 'node:http';
 import { join } from 'node:path';
+import { freePort } from '../fixtures/free-port.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT, textOf } from '../sources.js';
 import { built } from './built.js';
@@ -310,14 +310,6 @@ function withHost(url: string, host: string): Promise<number | undefined> {
       .on('error', reject)
       .end();
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }
 
 test(

@@ -2,12 +2,12 @@
 
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { request } from 'node:http';
 import { ROOT } from '../root.js';
+import { freePort } from '../fixtures/free-port.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { HttpBench } from './http/http-harness.js';
 
@@ -62,15 +62,6 @@ const PROXIES = {
     return ['-p', folder, '-c', file];
   },
 } as const;
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
 
 interface Answer {
   readonly status: number;

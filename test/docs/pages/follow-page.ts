@@ -12,10 +12,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
+import { freePort } from '../../fixtures/free-port.js';
 import { installedPackage } from '../../fixtures/installed-package.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { ROOT, textOf } from '../../sources.js';
@@ -242,13 +240,4 @@ class Reader {
     }
     return lines.join('\n');
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

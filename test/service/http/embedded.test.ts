@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
 import { createServer, request, type IncomingHttpHeaders } from 'node:http';
 import { once } from 'node:events';
-import { connect, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { tokenBook, mintToken } from '../../../src/adapters/keys/token-book.js';
 import { nanoidIds } from '../../../src/adapters/system/nanoid-ids.js';
@@ -15,6 +15,7 @@ import type { Log } from '../../../src/ports/log.js';
 import { ROUTES } from '../../../src/service/http/routes/routes.js';
 import { turnpikeHttp } from '../../../src/service/http/turnpike-http.js';
 import { Bench } from '../../fixtures/bench.js';
+import { freePort } from '../../fixtures/free-port.js';
 import { rawRequest } from '../raw-http.js';
 import { proposal } from './http-harness.js';
 
@@ -34,14 +35,6 @@ beforeEach(async () => {
   bench = await Bench.open();
 });
 afterEach(() => bench.close());
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
 
 /** Submits one step to this address. @returns its outcome */
 async function stepOver(url: string): Promise<unknown> {
