@@ -20,6 +20,7 @@ const BORDERS = [
   'src/adapters/mcp/',
   'src/adapters/network/',
   'src/adapters/policy/',
+  'src/adapters/records/',
   'src/bagit/',
   'src/cli/hook/',
   'src/hooks/',

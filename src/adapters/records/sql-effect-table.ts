@@ -6,7 +6,7 @@
 //       fails on the primary key.
 //   E3. So a committed `void` note proves that the write has not happened.
 
-import { parseOwnJson } from '../../contract/json/own-json.js';
+import { readJson } from '../../contract/json/read-json.js';
 import type { EffectResult } from '../../contract/run/effect.js';
 import { isJsonObject } from '../../contract/json.js';
 import type { RecordWrite } from '../../ports/effects/records.js';
@@ -69,10 +69,6 @@ function resultOfNote(note: SqlResult['rows'][number] | undefined, request_hash:
 }
 
 function parseResult(text: unknown): EffectResult {
-  try {
-    const result: unknown = typeof text === 'string' ? parseOwnJson(text) : null;
-    return isJsonObject(result) ? doneRecordResult(result) : UNKNOWN_RECORD_RESULT;
-  } catch {
-    return UNKNOWN_RECORD_RESULT;
-  }
+  const result = typeof text === 'string' ? readJson(text) : null;
+  return isJsonObject(result) ? doneRecordResult(result) : UNKNOWN_RECORD_RESULT;
 }

@@ -1,6 +1,6 @@
 // Converts values to columns and back. A value that would not come back unchanged is refused in both directions.
 
-import { parseOwnJson } from '../../contract/json/own-json.js';
+import { readJson } from '../../contract/json/read-json.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Json } from '../../contract/json.js';
 import { RecordRefusedError } from './sql-errors.js';
@@ -56,12 +56,8 @@ const memberReaders: Readonly<Record<Column['kind'], (value: unknown) => Json | 
   number: numberOf,
   json: (value) => {
     if (typeof value !== 'string') return undefined;
-    try {
-      const parsed = parseOwnJson(value) as Json;
-      return hasExactNumbers(parsed) ? parsed : undefined;
-    } catch {
-      return undefined;
-    }
+    const read = readJson(value);
+    return read !== undefined && hasExactNumbers(read) ? read : undefined;
   },
 };
 

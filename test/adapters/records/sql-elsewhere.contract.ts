@@ -64,7 +64,7 @@ export function elsewhereContract(name: string, make: (create?: boolean) => Prom
 
     test('a note that another program changed gives an unknown outcome', async () => {
       await records.write(write);
-      for (const change of [`result = 'null'`, `result = '{'`, `state = 'perhaps'`]) {
+      for (const change of [`result = 'null'`, `result = '{'`, `result = '{"a":1,"a":2}'`, `state = 'perhaps'`]) {
         await records.exec(`update turnpike_effects set ${change}`);
         expect(await records.database.settle(write)).toEqual({ status: 'unknown' });
       }

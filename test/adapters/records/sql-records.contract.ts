@@ -359,6 +359,23 @@ function refusalContract(bench: Bench): void {
     expect(await recordsOf(bench.records, { target })).toMatchObject([{ id: 'x', no: Number.MAX_SAFE_INTEGER }]);
   });
 
+  test('stored JSON that two readers can understand differently is INTERNAL', async () => {
+    const target = targetOf({ id: TEXT, data: {} });
+    const type = bench.records.dialect === 'sqlite' ? 'text' : 'json';
+    await bench.records.exec(`create table TABLE_NAME (case_id text, id text, data ${type}, primary key (id))`);
+    await bench.records.open([target]);
+    for (const [data, answer] of [
+      ['{"to":"anna","copy":"otto"}', expect.objectContaining({ status: 'done' })],
+      ['{"to":"anna","to":"otto"}', failedWith('INTERNAL')],
+      ['[{"to":"anna","\\u0074o":"otto"}]', failedWith('INTERNAL')],
+      ['{"a":{"__proto__":{}}}', failedWith('INTERNAL')],
+    ] as const) {
+      await bench.records.exec(`insert into TABLE_NAME values ('${A}', 'x', '${data}')`);
+      expect([data, await bench.records.read(readOf({ target }))]).toEqual([data, answer]);
+      await bench.records.exec('delete from TABLE_NAME');
+    }
+  });
+
   test('a stored number that JSON cannot represent exactly is INTERNAL', async () => {
     const target = targetOf({ id: TEXT, no: { type: 'integer' }, size: { type: 'number' } });
     await bench.records.exec(
