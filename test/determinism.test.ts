@@ -89,6 +89,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/agent-loop/run-agent.ts -> src/adapters/system/nanoid-ids.ts': DEFAULT,
   'src/runtime/agent-loop/run-agent.ts -> src/adapters/system/system-clock.ts': DEFAULT,
   'src/runtime/clients/inspect-client.ts -> src/adapters/clients/client-version.ts': CLIENTS,
+  'src/runtime/clients/inspect-client.ts -> src/adapters/clients/find-places.ts': CLIENTS,
   'src/runtime/clients/inspect-client.ts -> src/adapters/clients/hook-program-file.ts': CLIENTS,
   'src/runtime/clients/install-client.ts -> src/adapters/clients/client-version.ts': CLIENTS,
   'src/runtime/clients/install-client.ts -> src/adapters/clients/hook-program-file.ts': CLIENTS,

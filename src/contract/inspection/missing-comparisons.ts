@@ -6,7 +6,9 @@ const TEXTS = {
   failures: 'its client does not report failures',
   version: 'the hooks of its version were never measured',
   trust: 'its client ignores the hook in a folder that is not trusted',
-  repository: 'run without a hook',
+  repository: 'of the repository run without a hook',
+  user: 'of the user run without a hook',
+  folders: 'not all folders of the project were looked at',
 } as const;
 type MissingComparisonCode = keyof typeof TEXTS;
 
@@ -33,15 +35,23 @@ export function missingComparisonTexts(text: string | null): readonly string[] {
   return text.split('+').map((one) => {
     const [code = '', count = ''] = one.split('.');
     const known = Object.hasOwn(TEXTS, code) ? TEXTS[code as MissingComparisonCode] : `an unknown reason (${code})`;
-    return code === 'repository' ? repositoryText(Number(count)) : known;
+    return isItemCode(code) ? itemsText(code, Number(count)) : known;
   });
 }
 
-export const repositoryText = (count: number, names: readonly string[] = []): string =>
-  `${count} commands, skills, agents and servers of the repository ${TEXTS.repository}` +
+/** What is counted. */
+type ItemCode = 'repository' | 'user';
+const isItemCode = (code: string): code is ItemCode => code === 'repository' || code === 'user';
+
+/** Some of the names follow. */
+export const itemsText = (code: ItemCode, count: number, names: readonly string[] = []): string =>
+  `${count} commands, skills, agents and servers ${TEXTS[code]}` +
   (names.length === 0 ? '' : ` (${names.join(', ')}${names.length < count ? ', ...' : ''})`);
 
-export const isRepositoryText = (text: string): boolean => text.includes(` of the repository ${TEXTS.repository}`);
+/** Whether a text is that of such a count. */
+export const isItemsText = (code: ItemCode, text: string): boolean => text.includes(` servers ${TEXTS[code]}`);
+
+export const FOLDERS_TEXT = TEXTS.folders;
 
 /** Where the folder of the project is not there to be looked at. */
 export const REPOSITORY_SINCE = 'what was added to the repository since the session began';

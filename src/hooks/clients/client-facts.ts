@@ -57,6 +57,10 @@ export interface ClientFacts {
   readonly hook_sha256: string;
   /** What the repository has that runs without a hook. */
   readonly repository: readonly string[];
+  /** What the user has that runs without a hook, as absolute paths. */
+  readonly user: readonly string[];
+  /** Whether all folders of the project were looked at. */
+  readonly looked_at_all: boolean;
   /** What the settings start as the hook, by the paths in them. */
   readonly programs: ReadonlyMap<string, ProgramFile>;
   /** The variables of the environment that change what a client loads. */

@@ -1,6 +1,6 @@
 // Findings that several clients have in common. Their ids begin with the name of the client.
 
-import { repositoryText } from '../../contract/inspection/missing-comparisons.js';
+import { itemsText } from '../../contract/inspection/missing-comparisons.js';
 import type { Client } from '../hook-event.js';
 import { note, opens, type ClientFacts, type ClientFinding, type SettingsFile } from './client-facts.js';
 import { mentionsHook } from './hook-command.js';
@@ -100,14 +100,33 @@ export function otherHooks(client: Client, settings: readonly ReadSettings[], ev
 /** How many names a message has. */
 const NAMES_MAX = 8;
 
-/** No hook is asked about what the repository itself brings along. */
-export const repositoryFindings = ({ client, repository }: ClientFacts): readonly ClientFinding[] =>
-  repository.length === 0
+/** No hook is asked about what the repository itself brings along, nor about what the user has. */
+export const itemFindings = ({ client, repository, user, looked_at_all }: ClientFacts): readonly ClientFinding[] => [
+  ...itemsFinding(client, 'repository', repository),
+  ...itemsFinding(client, 'user', user),
+  ...(looked_at_all
     ? []
     : [
         note(
-          `${PREFIXES[client]}.repository`,
-          `${repositoryText(repository.length, repository.slice(0, NAMES_MAX))}: no call of theirs is decided.`,
+          `${PREFIXES[client]}.folders`,
+          'The project has more or deeper folders than are looked at, links to others, or some that cannot be read: ' +
+            'what they have that runs without a hook is not known.',
+          'Start the client in a smaller folder, or look at them yourself.',
+        ),
+      ]),
+];
+
+const itemsFinding = (
+  client: Client,
+  whose: 'repository' | 'user',
+  items: readonly string[],
+): readonly ClientFinding[] =>
+  items.length === 0
+    ? []
+    : [
+        note(
+          `${PREFIXES[client]}.${whose === 'user' ? 'user_items' : whose}`,
+          `${itemsText(whose, items.length, items.slice(0, NAMES_MAX))}: no call of theirs is decided.`,
           'Read them before you start the client, and remove those that you do not need.',
         ),
       ];

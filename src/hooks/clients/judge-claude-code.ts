@@ -114,7 +114,9 @@ function problemsOf({ file, group, handler }: HookHandler): readonly ClientFindi
 function judgeStrong(facts: ClientFacts, settings: readonly ReadSettings[]): readonly ClientFinding[] {
   const denied = settings.flatMap(({ settings: found }) => deniedTools(found));
   const left = CLAUDE_TOOLS.filter((tool) => !denied.includes(tool));
-  const servers = facts.files.find(({ kind, text }) => kind === 'servers' && text !== null);
+  const servers = facts.files.find(
+    ({ kind, level, text }) => kind === 'servers' && level === 'project' && text !== null,
+  );
   const found = servers?.text == null ? null : readJsonObject(servers.text);
   const flag = note(
     'claude.tools_flag',

@@ -1,6 +1,6 @@
 import type { Client } from '../hook-event.js';
 import type { ClientFacts, ClientFinding } from './client-facts.js';
-import { repositoryFindings } from './findings.js';
+import { itemFindings } from './findings.js';
 import { judgeClaudeCode } from './judge-claude-code.js';
 import { programFindings } from './hook-programs.js';
 import { judgeCodex } from './judge-codex.js';
@@ -20,6 +20,6 @@ const JUDGES: Readonly<Record<Client, (facts: ClientFacts) => readonly ClientFin
 
 /** What is wrong with a client on this machine, the findings that open the gate first. */
 export const judgeClient = (facts: ClientFacts): readonly ClientFinding[] =>
-  [...JUDGES[facts.client](facts), ...programFindings(facts), ...repositoryFindings(facts)].toSorted(
+  [...JUDGES[facts.client](facts), ...programFindings(facts), ...itemFindings(facts)].toSorted(
     (one, other) => Number(one.severity === 'note') - Number(other.severity === 'note'),
   );

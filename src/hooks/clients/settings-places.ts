@@ -58,9 +58,16 @@ const userPlaces = (
 
 const managed = (kind: SettingsKind, path: string): SettingsPlace => ({ kind, level: 'managed', path, root: '/' });
 
+/** Next to the folder of the user, or in the folder that the environment names. */
+const claudeServers = ({ userHome, environment: env }: ClientSurroundings): SettingsPlace => {
+  const root = absolute(env['CLAUDE_CONFIG_DIR']) ?? userHome;
+  return { kind: 'servers', level: 'user', path: `${root}/.claude.json`, root };
+};
+
 const PLACES: Readonly<Record<Client, (around: ClientSurroundings) => readonly SettingsPlace[]>> = {
   'claude-code': (around) => [
     ...userPlaces('claude-code', around, [['settings', 'settings.json']]),
+    claudeServers(around),
     ...placesIn(around.project, 'project', [
       ['settings', '.claude/settings.json'],
       ['servers', '.mcp.json'],
@@ -71,6 +78,12 @@ const PLACES: Readonly<Record<Client, (around: ClientSurroundings) => readonly S
       around.platform === 'darwin'
         ? '/Library/Application Support/ClaudeCode/managed-settings.json'
         : '/etc/claude-code/managed-settings.json',
+    ),
+    managed(
+      'servers',
+      around.platform === 'darwin'
+        ? '/Library/Application Support/ClaudeCode/managed-mcp.json'
+        : '/etc/claude-code/managed-mcp.json',
     ),
   ],
   codex: (around) => [
@@ -108,9 +121,13 @@ const PLACES: Readonly<Record<Client, (around: ClientSurroundings) => readonly S
     userPlaces('cline', around, [
       ['script', 'hooks/PreToolUse'],
       ['script', 'hooks/PostToolUse'],
+      ['servers', 'data/settings/cline_mcp_settings.json'],
     ]),
   cursor: (around) => [
-    ...userPlaces('cursor', around, [['hooks', 'hooks.json']]),
+    ...userPlaces('cursor', around, [
+      ['hooks', 'hooks.json'],
+      ['servers', 'mcp.json'],
+    ]),
     ...placesIn(around.project, 'project', [
       ['hooks', '.cursor/hooks.json'],
       ['servers', '.cursor/mcp.json'],

@@ -2,18 +2,27 @@
 
 import { homedir } from 'node:os';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
 import { readClientFile } from '../../adapters/clients/client-files.js';
 import { findClientVersion } from '../../adapters/clients/client-version.js';
 import { filesBelow } from '../../adapters/clients/files-below.js';
+import { findPlaces, foldersAbove } from '../../adapters/clients/find-places.js';
 import { readProgramFile } from '../../adapters/clients/hook-program-file.js';
 import { sha256 } from '../../contract/hash.js';
-import type { ClientFinding, Profile, SettingsFile } from '../../hooks/clients/client-facts.js';
+import type { ClientFinding, Profile, SettingsFile, SettingsPlace } from '../../hooks/clients/client-facts.js';
 import { CLIENT_PROGRAMS } from '../../hooks/clients/client-programs.js';
 import { HOOK_PROGRAM } from '../../hooks/clients/hook-command.js';
 import { hookPrograms } from '../../hooks/clients/hook-programs.js';
-import { isOwnFile, REPOSITORY_PLACES, startedBySettings } from '../../hooks/clients/repository-places.js';
+import {
+  isOwnFile,
+  namesStarted,
+  READS_ABOVE,
+  REPOSITORY_PLACES,
+  startedByFile,
+} from '../../hooks/clients/repository-places.js';
 import { judgeClient } from '../../hooks/clients/judge-client.js';
 import { dataFolder, settingsPlaces, type ClientSurroundings } from '../../hooks/clients/settings-places.js';
+import { isKnownUserFile, userPlaces } from '../../hooks/clients/user-places.js';
 import type { Client } from '../../hooks/hook-event.js';
 import { packageFile } from '../shipped-contract.js';
 
@@ -23,8 +32,10 @@ export interface InspectedClient {
   readonly findings: readonly ClientFinding[];
   /** The SHA-256 of the hook program that the settings start; null if they start none. */
   readonly hook_sha256: string | null;
-  /** What the repository has that runs without a hook. */
+  /** What the repository has that runs without a hook, relative to the project. */
   readonly repository: readonly string[];
+  /** What the user has, as absolute paths. */
+  readonly user: readonly string[];
 }
 
 /** Where a client is looked for. */
@@ -44,26 +55,67 @@ export async function inspectClient(
   const version = given === undefined ? await findClientVersion(CLIENT_PROGRAMS[client], environment) : given;
   const files = readSettingsFiles(client, project, environment);
   const programs = hookPrograms(client, files).map((path) => [path, readProgramFile(path)] as const);
-  const repository = repositoryOf(client, project, files);
+  const items = await findItems(client, project, environment);
+  const { repository, user, isComplete } = items;
   const findings = judgeClient({
-    ...{ client, version, profile, project, files, environment, repository },
+    ...{ client, version, profile, project, files, environment, repository, user },
+    looked_at_all: isComplete,
     project_real: realPath(project),
     plugin_sha256: sha256(shippedPlugin()),
     hook_sha256: sha256(shippedHook()),
     programs: new Map(programs),
   });
   const [, program] = programs.find(([path]) => HOOK_PROGRAM.test(path)) ?? [];
-  return { version, findings, hook_sha256: program?.sha256 ?? null, repository };
+  return { version, findings, hook_sha256: program?.sha256 ?? null, repository, user };
 }
 
-/** What a repository has now that its client runs without a hook: commands, skills, agents and servers. */
-export const repositoryItems = (client: Client, project: string): readonly string[] =>
-  repositoryOf(client, project, readSettingsFiles(client, project, {}));
+/** What a client runs without a hook. */
+export interface UnhookedItems {
+  /** Relative to the project. */
+  readonly repository: readonly string[];
+  /** As absolute paths. */
+  readonly user: readonly string[];
+  /** Whether all folders of the project were looked at. */
+  readonly isComplete: boolean;
+}
 
-const repositoryOf = (client: Client, project: string, files: readonly SettingsFile[]): readonly string[] => [
-  ...filesBelow(project, REPOSITORY_PLACES[client]).filter((path) => !isOwnFile(path)),
-  ...startedBySettings(client, project, files),
-];
+/** More settings in folders of a project are not read: each counts as one. */
+const SETTINGS_READ_MAX = 64;
+
+/** The commands, skills, agents, plugins and servers that a client runs without a hook. */
+export async function findItems(
+  client: Client,
+  project: string,
+  environment: InspectOptions['environment'],
+): Promise<UnhookedItems> {
+  const around = surroundingsOf(project, environment);
+  const settings = settingsPlaces(client, around).filter(namesStarted);
+  const [own, others] = [settings.filter(isOfProject), settings.filter((place) => !isOfProject(place))];
+  const names = own.map(({ path }) => path.slice(project.length + 1));
+  const paths = [...REPOSITORY_PLACES[client], ...names];
+  const { places, isComplete } = await findPlaces(project, paths);
+  const above = READS_ABOVE.has(client) ? foldersAbove(project) : [];
+  const all = [...places, ...above.flatMap((folder) => paths.map((path) => `${folder}${path}`))];
+  const isSettings = (place: string): boolean => names.some((name) => place === name || place.endsWith(`/${name}`));
+  const started = all.filter(isSettings).flatMap((place, index) => {
+    const file = readClientFile(join(project, place), join(project, above.at(-1) ?? ''));
+    const isLeft = index >= SETTINGS_READ_MAX && file.text !== null;
+    return isLeft ? [place] : startedByFile(client, place, file, project);
+  });
+  const folders = all.filter((place) => !isSettings(place));
+  const repository = [...filesBelow(project, folders).filter((path) => !isOwnFile(path)), ...started];
+  const ofUser = filesBelow(
+    '/',
+    userPlaces(client, around).map((path) => path.slice(1)),
+  ).map((path) => `/${path}`);
+  const user = [
+    ...ofUser.filter((path) => !isKnownUserFile(client, around, path)),
+    ...others.flatMap(({ path, root }) => startedByFile(client, path, readClientFile(path, root), project)),
+  ];
+  return { repository: [...new Set(repository)], user: [...new Set(user)], isComplete };
+}
+
+const isOfProject = ({ level }: Pick<SettingsPlace, 'level'>): boolean => level === 'project' || level === 'local';
 
 const readSettingsFiles = (
   client: Client,

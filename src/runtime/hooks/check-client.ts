@@ -3,27 +3,27 @@
 
 import { writeMissingComparisons, type MissingComparison } from '../../contract/inspection/missing-comparisons.js';
 import type { Client } from '../../hooks/hook-event.js';
-import { inspectClient } from '../clients/inspect-client.js';
+import { inspectClient, type InspectedClient } from '../clients/inspect-client.js';
 import type { HookReport } from './hook-gate.js';
 import type { ClientCheck } from './hook-sessions.js';
 
 export async function checkClient(client: Client, project: string, report: HookReport): Promise<ClientCheck> {
   const { version, environment = {} } = report;
   const inspected = await inspectClient(client, { project, profile: 'gate', environment, version });
-  const { findings, hook_sha256, repository } = inspected;
+  const { findings, hook_sha256, repository, user } = inspected;
   const opening = findings.filter(({ severity }) => severity === 'opens').map(({ id }) => id);
   const notes = findings.filter(({ severity }) => severity === 'note');
   return {
     version,
     findings: [...new Set([...report.findings, ...opening])],
     ...(hook_sha256 === null ? {} : { hook_sha256 }),
-    repository,
-    uncompared: writeMissingComparisons(notes.flatMap(({ id }) => reasonOf(id, repository.length))),
+    ...{ repository, user },
+    uncompared: writeMissingComparisons(notes.flatMap(({ id }) => reasonOf(id, inspected))),
   };
 }
 
 /** Notes without an effect on what is seen of a session have no reason. */
-function reasonOf(id: string, repository: number): readonly MissingComparison[] {
+function reasonOf(id: string, { repository, user }: InspectedClient): readonly MissingComparison[] {
   switch (id.slice(id.indexOf('.') + 1)) {
     case 'outcomes_unreported':
       return [{ code: 'outcomes' }];
@@ -34,7 +34,11 @@ function reasonOf(id: string, repository: number): readonly MissingComparison[] 
     case 'folder_trust':
       return [{ code: 'trust' }];
     case 'repository':
-      return [{ code: 'repository', count: repository }];
+      return [{ code: 'repository', count: repository.length }];
+    case 'user_items':
+      return [{ code: 'user', count: user.length }];
+    case 'folders':
+      return [{ code: 'folders' }];
     default:
       return [];
   }

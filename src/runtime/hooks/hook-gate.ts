@@ -146,16 +146,18 @@ export class HookGate {
       if (check === undefined) return state.state === 'unsafe' && read.kind === 'call' ? unsafeAnswer(client) : null;
       const safe = check.findings.length === 0;
       if (!safe) this.#parts.log.warn('a client could act without asking', { client, findings: check.findings });
-      const { repository = [] } = check;
-      if (repository.length > 0)
-        this.#parts.log.warn('a repository has what runs without a hook', {
-          ...{ client, count: repository.length, names: repository.slice(0, NAMES_MAX) },
-        });
+      this.#logItems(client, 'a repository has what runs without a hook', check.repository);
+      this.#logItems(client, 'a user has what runs without a hook', check.user);
       if (state.state === 'unchecked' || safe) state = await this.#sessions.open(client, read, { caller, safe, check });
     }
     if (state.state !== 'open') return read.kind === 'call' ? refusalOf(state, client) : NOTHING;
     await this.#recordUndecided(incoming, state.root);
     return this.#answerOpen(incoming, state.root);
+  }
+
+  #logItems(client: Client, message: string, items: readonly string[] = []): void {
+    if (items.length > 0)
+      this.#parts.log.warn(message, { client, count: items.length, names: items.slice(0, NAMES_MAX) });
   }
 
   /** Each event has the counts again, so only others than the last ones are recorded. */
@@ -282,7 +284,7 @@ const hasSecretOrigin = ({ session, agent }: HookEvent): boolean =>
   redactSecrets({ session, agent }, DEFAULT_SECRETS).original_sha256 !== null;
 
 const REMEMBERED_MAX = 4_096;
-/** How many names of a repository are logged. */
+/** How many names are logged. */
 const NAMES_MAX = 16;
 
 const NOTHING: HookAnswer = { decision: 'none' };

@@ -35,6 +35,8 @@ export interface ClientCheck {
   readonly hook_sha256?: string;
   /** What the repository has that runs without a hook. */
   readonly repository?: readonly string[];
+  /** What the user has that runs without a hook. */
+  readonly user?: readonly string[];
   /** What its session cannot be compared with (`missing-comparisons.ts`); absent if nothing was looked at. */
   readonly uncompared?: string;
 }

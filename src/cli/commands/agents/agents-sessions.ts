@@ -4,18 +4,20 @@ import { CoverageCounter, coverageText, type CallCoverage } from '../../../contr
 import { toEventRow } from '../../../contract/inspection/event-row.js';
 import type { ClientSession, EventRow } from '../../../contract/inspection/inspection.js';
 import {
-  isRepositoryText,
+  FOLDERS_TEXT,
+  isItemsText,
+  itemsText,
   REPOSITORY_SINCE,
-  repositoryText,
   missingComparisonTexts,
 } from '../../../contract/inspection/missing-comparisons.js';
-import { CLIENTS } from '../../../hooks/hook-event.js';
+import { CLIENTS, type Client } from '../../../hooks/hook-event.js';
 import { totalOf } from '../../../hooks/undecided-calls.js';
-import { repositoryItems } from '../../../runtime/clients/inspect-client.js';
+import { findItems, type UnhookedItems } from '../../../runtime/clients/inspect-client.js';
 import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
 import type { RunTree } from '../../../runtime/ledger/run-tree.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand, ExitCode } from '../../command.js';
+import type { Io } from '../../io.js';
 import { CountFiles } from '../../hook/count-files.js';
 import { PROJECT_OPTION, projectOf } from '../../options/client-options.js';
 import { homeOf, withLedger } from '../../options/folders.js';
@@ -33,18 +35,19 @@ export const agentsSessions: CliCommand = {
   notes: [
     'The newest session comes last. A gap is a call that its client has executed without a decision, as far as it has',
     'reported that, or an allowed call whose outcome stays unknown. Outcomes are what the client has reported. What was',
-    'not compared is named: what the repository runs without a hook is looked at for sessions of this project.',
+    'not compared is named: what its repository and its user have that runs without a hook is looked at for sessions of',
+    'this project.',
   ],
   async run(args, io) {
     const limit = args.text('limit') ?? String(LIMIT_DEFAULT);
     if (!/^[1-9]\d{0,8}$/u.test(limit)) throw commandUsageError(agentsSessions, '--limit takes a number of at least 1');
     return withLedger(args, io, async ({ reader }): Promise<ExitCode> => {
-      const project = projectOf(args, io);
+      const items = new ItemsNow(projectOf(args, io), io.environment);
       const files = new CountFiles(homeOf(args, io).home, io.environment);
       const sessions: SessionFacts[] = [];
       let isEmpty = true;
       for await (const tree of reader.trees(Number(limit), mayBeSession)) {
-        const session = await readSession(reader, tree, project, files);
+        const session = await readSession(reader, tree, items, files);
         if (session === null) continue;
         sessions.push(session);
         isEmpty = false;
@@ -78,7 +81,7 @@ const mayBeSession = ({ root_run_id }: RunTree): boolean => /^run_[0-9a-f]{32}$/
 async function readSession(
   reader: LedgerReader,
   { root_run_id, runs }: RunTree,
-  project: string,
+  items: ItemsNow,
   files: CountFiles,
 ): Promise<SessionFacts | null> {
   const counter = new CoverageCounter();
@@ -99,7 +102,7 @@ async function readSession(
     state,
     subagents: others.map(({ run_id }) => run_id),
     coverage,
-    missing: [...unrecordedOf(client, coverage, files), ...missingOf(client, project)],
+    missing: [...unrecordedOf(client, coverage, files), ...(await missingOf(client, items))],
   };
 }
 
@@ -114,15 +117,36 @@ function unrecordedOf(
   return counted > 0 ? [`${counted} calls denied without a decision, which are not recorded`] : [];
 }
 
-/** What the repository has now is known for sessions of this project. */
-function missingOf({ name, project, uncompared }: ClientSession, here: string): readonly string[] {
+/** What clients run without a hook now, in one project. */
+class ItemsNow {
+  readonly project: string;
+  readonly #environment: Io['environment'];
+  readonly #found = new Map<Client, UnhookedItems>();
+
+  constructor(project: string, environment: Io['environment']) {
+    [this.project, this.#environment] = [project, environment];
+  }
+
+  async of(client: Client): Promise<UnhookedItems> {
+    const found = this.#found.get(client) ?? (await findItems(client, this.project, this.#environment));
+    this.#found.set(client, found);
+    return found;
+  }
+}
+
+/** What there is now is known for sessions of this project. */
+async function missingOf({ name, project, uncompared }: ClientSession, items: ItemsNow): Promise<readonly string[]> {
   const recorded = missingComparisonTexts(uncompared);
   const client = CLIENTS.find((one) => one === name);
-  if (client === undefined || ![here, realPath(here)].some((path) => toRecordedScopeValue(path) === project))
-    return [...recorded, REPOSITORY_SINCE];
-  const now = repositoryItems(client, here);
-  if (now.length === 0) return recorded;
-  return [...recorded.filter((text) => !isRepositoryText(text)), repositoryText(now.length, now.slice(0, NAMES_MAX))];
+  const isHere = [items.project, realPath(items.project)].some((path) => toRecordedScopeValue(path) === project);
+  if (client === undefined || !isHere) return [...recorded, REPOSITORY_SINCE];
+  const now = await items.of(client);
+  const counted = (['repository', 'user'] as const).filter((whose) => now[whose].length > 0);
+  return [
+    ...recorded.filter((text) => text !== FOLDERS_TEXT && !counted.some((whose) => isItemsText(whose, text))),
+    ...counted.map((whose) => itemsText(whose, now[whose].length, now[whose].slice(0, NAMES_MAX))),
+    ...(now.isComplete && !recorded.includes(FOLDERS_TEXT) ? [] : [FOLDERS_TEXT]),
+  ];
 }
 
 const NAMES_MAX = 3;

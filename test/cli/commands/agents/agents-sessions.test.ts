@@ -22,7 +22,8 @@ beforeEach(async () => {
 });
 afterEach(() => bench.close());
 
-const call = (...argv: string[]): Promise<Said> => turnpike(bench.folder, [...argv, '--home', bench.home]);
+const call = (...argv: string[]): Promise<Said> =>
+  turnpike(bench.folder, [...argv, '--home', bench.home], { environment: { HOME: bench.folder } });
 const SAFE = { version: '2.1.330', findings: [], uncompared: 'none' };
 let safe: ClientCheck;
 async function send(hook_event_name: string, more: JsonObject = {}): Promise<string> {
