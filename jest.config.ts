@@ -8,6 +8,7 @@ const suites = {
   testEnvironment: './jest.environment.mjs',
   roots: ['<rootDir>/test'],
   extensionsToTreatAsEsm: ['.ts'],
+  resolver: './jest.resolver.mjs',
   globalSetup: './jest.setup.mjs',
   globalTeardown: './jest.teardown.mjs',
   moduleNameMapper: {
