@@ -4,7 +4,8 @@
 import { expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { filesIn, importsOf, parse, ROOT, targetOf, textOf } from './sources.js';
+import ts from 'typescript';
+import { filesIn, ROOT, targetOf, textOf } from './sources.js';
 
 const TABLE = 'test/where-tested.json';
 /** How many suites the table names for a file without a namesake. */
@@ -25,7 +26,10 @@ const FILES = new Set([...SOURCES, ...TESTS]);
 
 const IMPORTS = new Map(
   [...FILES].map((path) => {
-    const targets = importsOf(parse(path)).map((name) => targetOf(path, name));
+    // Of so many files only what they import is wanted: nothing is parsed for it.
+    const targets = ts
+      .preProcessFile(textOf(path), true, false)
+      .importedFiles.map((one) => targetOf(path, one.fileName));
     return [path, targets.filter((target): target is string => target !== null && FILES.has(target))] as const;
   }),
 );
