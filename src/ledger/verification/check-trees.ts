@@ -68,6 +68,8 @@ export class TreeCheck {
    * when it ended. @throws LedgerError
    */
   async *finish(from: number, size: number): AsyncGenerator<TreeFinding> {
+    // Read first: what has ended in the list of its case has ended in the whole list too.
+    const ofCases = await this.#readCases();
     const listed = new Map<string, TreeSummary>();
     for await (const tree of this.#source.listed.trees()) {
       const { tree_id, log_index } = tree;
@@ -84,28 +86,54 @@ export class TreeCheck {
       else if (tree.ended === true && !summary.ended) yield createTreeFinding(tree_id, 'it has ended');
       else if (tree.ended === false && this.#ended.has(tree_id)) yield createTreeFinding(tree_id, 'it has not ended');
     }
-    yield* this.#checkCases();
+    yield* this.#checkCases(ofCases, listed);
   }
 
-  async *#checkCases(): AsyncGenerator<TreeFinding> {
+  /** The trees of each case in the log, and those that the store lists for it. */
+  async #readCases(): Promise<readonly ListedCase[]> {
     const cases = new Map<string, Set<string>>();
     for (const [tree_id, { case_id }] of this.#trees) {
       if (case_id === null) continue;
       cases.set(case_id, (cases.get(case_id) ?? new Set()).add(tree_id));
     }
-    for (const [case_id, tree_ids] of cases) {
-      const listed = await this.#source.listed.treesOf(case_id);
-      for (const { tree_id } of listed) {
+    const found: ListedCase[] = [];
+    for (const [case_id, tree_ids] of cases)
+      found.push({ case_id, tree_ids, listed: await this.#source.listed.treesOf(case_id) });
+    return found;
+  }
+
+  async *#checkCases(
+    cases: readonly ListedCase[],
+    whole: ReadonlyMap<string, TreeSummary>,
+  ): AsyncGenerator<TreeFinding> {
+    for (const { case_id, tree_ids, listed } of cases) {
+      for (const summary of listed) {
+        const { tree_id } = summary;
         // A tree that is not in the log yet was opened during the verification.
         const read = this.#trees.get(tree_id);
-        if (read !== undefined && !tree_ids.delete(tree_id))
-          yield createTreeFinding(tree_id, `it is not of case ${case_id}`);
+        if (read === undefined) continue;
+        if (!tree_ids.delete(tree_id)) yield createTreeFinding(tree_id, `it is not of case ${case_id}`);
+        else if (differs(summary, whole.get(tree_id), read))
+          yield createTreeFinding(tree_id, `case ${case_id} lists another place or end`);
       }
       for (const tree_id of tree_ids) {
         if (!(await this.#source.isArchived(tree_id))) yield createTreeFinding(tree_id, `it is of case ${case_id}`);
       }
     }
   }
+}
+
+interface ListedCase {
+  readonly case_id: string;
+  readonly tree_ids: Set<string>;
+  readonly listed: readonly TreeSummary[];
+}
+
+/** Whether the list of a case contradicts the log, although the whole list, which was read after it, does not. */
+function differs({ ended, log_index }: TreeSummary, whole: TreeSummary | undefined, read: LoggedTree): boolean {
+  if (whole === undefined || whole.log_index !== read.log_index || read.ended === null) return false;
+  if (log_index !== null && log_index !== read.log_index) return true;
+  return ended ? !whole.ended && !read.ended : whole.ended && read.ended;
 }
 
 const createTreeFinding = (tree_id: string, difference: string): TreeFinding => ({

@@ -102,6 +102,15 @@ test('S4-86: reports a tree that is listed at another place', async () => {
   expect(await problemsOf(listing(changed(living, { log_index: 2 }), () => same))).toEqual([['tree.listed', living]]);
 });
 
+test.each([
+  ['a live tree as ended', () => changed(living, { ended: true })],
+  ['an ended tree as live', () => changed(ended, { ended: false })],
+  ['a tree at another place', () => changed(living, { log_index: 2 })],
+])('S4-86: reports a case that lists %s, although the whole list is right', async (_what, list) => {
+  const found = await problemsOf(listing(same, () => list()));
+  expect(found.map(([rule]) => rule)).toEqual(['tree.listed']);
+});
+
 test('S4-86: the end of a tree whose entries are not integrated yet may be missing in the log', async () => {
   const listed = listing(
     (trees) => changed(living, { ended: true })(trees),
