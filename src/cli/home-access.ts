@@ -134,7 +134,7 @@ export async function openHomeAccess(
 ): Promise<HomeAccess> {
   const paths = homeOf(args, io);
   const { home } = paths;
-  const shared = findSharedHome(paths, args.text('store'));
+  const shared = findSharedHome(paths, args);
   const contract = findContractFolder(args, io);
   const progress = progressFor(args, io);
   const registrations: HomeLocation['registrations'] = (await configuredRegistrations(args, io)) ?? 'ledger';

@@ -216,7 +216,7 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
         return engine.hasFailed;
       },
       restart: () => engine.restart(),
-      ...createReadiness({ components, reader, keys, options }),
+      ...createReadiness({ components, reader, keys, anchor, options }),
       upstreams: upstreams.problems,
       ...policyAccessOf(components),
       control,

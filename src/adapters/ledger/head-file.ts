@@ -16,7 +16,8 @@ import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { sha256 } from '../../contract/hash.js';
 import { LedgerError } from '../../errors.js';
-import type { ExternalHead, ExternalHeadStore, HeadSeal, KeySource, LogHead } from '../../ports/ledger/ledger-store.js';
+import type { ExternalHead, HeadSeal, KeySource, LogHead } from '../../ports/ledger/ledger-store.js';
+import type { SignedHeadStore } from '../../ports/ledger/shared-store.js';
 import { errorCode } from '../system/error-code.js';
 import { readRegular } from '../files/open-file.js';
 import { tamperedError } from './store-errors.js';
@@ -36,10 +37,7 @@ type Head = Pick<LogHead, 'size' | 'root'>;
 type Slot = 0 | 1;
 
 /** A head file that can begin to sign its heads. */
-export interface HeadFile extends ExternalHeadStore {
-  /** Signs heads with this seal from now on; heads in the file may still be unsigned. */
-  sealWith(seal: HeadSeal): void;
-}
+export type HeadFile = SignedHeadStore;
 
 /** The head file at `path`, created by the first write. If a seal is given, all heads must be signed with it. */
 export const headFile = (path: string, seal: HeadSeal | null = null): HeadFile => new SlottedHeadFile(path, seal);

@@ -1,10 +1,11 @@
 // The head of a ledger that several workers write, kept where a worker with a new local state sees it (decision 0087):
-// each worker has one file in a folder that all of them mount. So a database that lost entries is refused by every
-// worker, and not only by those whose local state has the newer head.
+// each worker has one file in a folder that all of them mount, and where the service names another database, a row of a
+// table. So a database that lost entries is refused by every worker, and not only by those whose local state has the
+// newer head.
 //
 //   J1. Each file has one writer, so no write can replace a later head by an earlier one.
-//   J2. A head counts as written when both files have it.
-//   J3. The highest head of all files counts. A file that cannot be trusted is an error, not a missing head.
+//   J2. A head counts as written when both files have it. The table follows (postgres-head-table.ts).
+//   J3. The highest head of all places counts. A file that cannot be trusted is an error, not a missing head.
 
 import { createHash } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
@@ -18,31 +19,52 @@ import { headFile, type HeadFile } from './head-file.js';
 
 const NAME = /^[0-9a-f]{32}\.head$/;
 
-/** @param state the local state of this process, which identifies its file */
-export function keptHeads(local: HeadFile, folder: string, state: string, first: HeadSeal | null): HeadFile {
-  let seal = first;
-  const own = headFile(join(folder, nameOf(state)), seal);
+/** The head of the local state, and those of the other places: the highest counts, and each is written. */
+export function keptHeads(local: HeadFile, others: readonly HeadFile[]): HeadFile {
+  const all = [local, ...others];
+  const problems = all.map(({ problem }) => problem).filter((problem) => problem !== undefined);
   return {
-    read: async () => highest([await local.read(), ...(await readAll(folder, seal))]),
+    read: async () => highest(await Promise.all(all.map((one) => one.read()))),
     write: async (head) => {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
-      await Promise.all([local.write(head), own.write(head)]);
+      await Promise.all(all.map((one) => one.write(head)));
     },
     reopen: async () => {
-      await Promise.all([local.reopen(), own.reopen()]);
+      await Promise.all(all.map((one) => one.reopen()));
     },
     close: async () => {
-      await Promise.all([local.close(), own.close()]);
+      await Promise.all(all.map((one) => one.close()));
     },
     opens: (note) => local.opens?.(note) ?? null,
     keys: () => local.keys?.() ?? null,
+    ...(problems.length === 0 ? {} : { problem: () => firstOf(problems) }),
+    sealWith: (next) => {
+      for (const one of all) one.sealWith(next);
+    },
+    replaceSeal: (next) => {
+      for (const one of all) one.replaceSeal?.(next);
+    },
+  };
+}
+
+/** The files of all workers in a folder that they mount. @param worker names the one that this process writes */
+export function folderHeads(folder: string, worker: string, first: HeadSeal | null): HeadFile {
+  let seal = first;
+  const own = headFile(join(folder, `${worker}.head`), seal);
+  return {
+    read: async () => highest(await readAll(folder, seal)),
+    write: async (head) => {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      await own.write(head);
+    },
+    reopen: () => own.reopen(),
+    close: () => own.close(),
     sealWith: (next) => {
       seal = next;
-      for (const one of [local, own]) one.sealWith(next);
+      own.sealWith(next);
     },
     replaceSeal: (next) => {
       seal = next;
-      for (const one of [local, own]) one.replaceSeal?.(next);
+      own.replaceSeal?.(next);
     },
   };
 }
@@ -66,8 +88,12 @@ export async function putAsideHeads(
   return moved;
 }
 
-const nameOf = (state: string): string =>
-  `${createHash('sha256').update(`${hostname()}\n${state}`).digest('hex').slice(0, 32)}.head`;
+/** Names a worker by its machine and its local state. */
+export const headNameOf = (state: string): string =>
+  createHash('sha256').update(`${hostname()}\n${state}`).digest('hex').slice(0, 32);
+
+const firstOf = (problems: readonly (() => string | null)[]): string | null =>
+  problems.map((problem) => problem()).find((found) => found !== null) ?? null;
 
 const readAll = (folder: string, seal: HeadSeal | null): Promise<readonly (ExternalHead | null)[]> =>
   Promise.all(

@@ -233,3 +233,13 @@ function kindOf(row: Row): ArtifactKind {
   if (kind !== undefined) return kind;
   throw tamperedError(`stored content has no known kind: ${JSON.stringify(row['kind'])}`);
 }
+
+/** One after another: each may be large. */
+export async function inOrder(
+  numbers: readonly number[],
+  read: (no: number) => Promise<StoredArtifact>,
+): Promise<readonly StoredArtifact[]> {
+  const contents: StoredArtifact[] = [];
+  for (const number of numbers) contents.push(await read(number));
+  return contents;
+}

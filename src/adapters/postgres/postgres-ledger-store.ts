@@ -49,11 +49,12 @@ import {
   returnDuties,
   treeLengths,
 } from './workers/postgres-duties.js';
-import type { PostgresContents } from './postgres-contents.js';
+import { inOrder, type PostgresContents } from './postgres-contents.js';
 import { openContents } from './keys/postgres-key-proof.js';
 import { readMarks } from './postgres-marks.js';
 import { readLabelVersion } from './workers/postgres-labels.js';
 import { readQuotas } from './workers/postgres-quotas.js';
+import { openHeadTable, type PostgresHeadTable } from './workers/postgres-head-table.js';
 import { readRotations } from './workers/check-rotations.js';
 import { allowRotations, rotationGate } from './workers/postgres-rotation.js';
 import { createTables, openCopiedTables, openTables } from './postgres-tables.js';
@@ -74,6 +75,11 @@ export interface PostgresStoreOptions {
    * include the keys that decrypt them.
    */
   readonly caseKeysDir: string;
+  /**
+   * A database of another server, where each worker also stores its newest signed head: `postgres://user@host/database`.
+   * A worker without it sees heads only in its own key folder, so copies of that need it. Requires a key folder.
+   */
+  readonly heads?: string;
   /** Opens the ledger for reading only; another process may write. @default false */
   readonly readOnly?: boolean;
   /**
@@ -126,10 +132,12 @@ async function openStore(
   const place = { url, schema, readOnly, isCopySource: options.isCopySource ?? false, isAlone: alone };
   const pool = new ReaderPool(place);
   let rotations: KnownRotations;
+  let headTable: PostgresHeadTable | null = null;
   try {
     const client = await pool.connect();
     try {
       await checkServer(client, readOnly);
+      if (options.heads !== undefined) headTable = await openHeadTable(options.heads, client, readOnly);
       await prepare(client, schema);
       // The caller reads the key folder later.
       rotations = await readRotations(client);
@@ -139,9 +147,9 @@ async function openStore(
     if (!readOnly) await checkSessions(pool);
     const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
     const contents = await openContents(pool, keys, readOnly || place.isCopySource);
-    return new PostgresLedgerStore({ ...place, rotations }, pool, contents);
+    return new PostgresLedgerStore({ ...place, rotations }, pool, contents, headTable);
   } catch (cause) {
-    await pool.close();
+    await Promise.all([pool.close(), headTable?.close()]);
     throw asLedgerError(cause, `the ledger in schema ${schema} cannot be opened`);
   }
 }
@@ -157,8 +165,9 @@ class PostgresLedgerStore implements SharedLedgerStore {
   /** An `acquire` that has not ended. */
   #acquiring: Promise<unknown> = Promise.resolve();
 
-  constructor(place: PostgresPlace, pool: ReaderPool, contents: PostgresContents) {
+  constructor(place: PostgresPlace, pool: ReaderPool, contents: PostgresContents, headTable: PostgresHeadTable | null) {
     this.#place = place;
+    this.headTable = headTable;
     this.#pool = pool;
     this.#reader = new PostgresReader(pool);
     this.#contents = contents;
@@ -173,6 +182,7 @@ class PostgresLedgerStore implements SharedLedgerStore {
 
   readonly records = null;
   readonly caseKeys: CaseKeyTable;
+  readonly headTable: PostgresHeadTable | null;
 
   readonly snapshots: SnapshotCache = {
     load: (tree_id) => this.#contents.snapshot(tree_id),
@@ -361,7 +371,7 @@ class PostgresLedgerStore implements SharedLedgerStore {
     await this.#acquiring;
     const writer = this.#writer;
     this.#writer = null;
-    await Promise.all([writer?.close(), this.#announcements.close(), this.#pool.close()]);
+    await Promise.all([writer?.close(), this.#announcements.close(), this.#pool.close(), this.headTable?.close()]);
   }
 
   #requireWriter(): PostgresWriter {
@@ -379,14 +389,4 @@ class PostgresLedgerStore implements SharedLedgerStore {
   #answer<T>(value: T): Promise<T> {
     return this.#pool.closed ? Promise.reject(closedError()) : Promise.resolve(value);
   }
-}
-
-/** One after another: each may be large. */
-async function inOrder(
-  numbers: readonly number[],
-  read: (no: number) => Promise<StoredArtifact>,
-): Promise<readonly StoredArtifact[]> {
-  const contents: StoredArtifact[] = [];
-  for (const number of numbers) contents.push(await read(number));
-  return contents;
 }

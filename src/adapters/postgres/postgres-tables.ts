@@ -123,7 +123,8 @@ async function checkGuards(client: Queryable, schema: string): Promise<void> {
   throw tamperedError(`schema ${schema} lacks triggers that keep rows from being changed: restore them`);
 }
 
-async function inTransaction(client: Queryable, schema: string, work: () => Promise<void>): Promise<void> {
+/** Serialized with the migrations of the same schema. */
+export async function inTransaction(client: Queryable, schema: string, work: () => Promise<void>): Promise<void> {
   await client.query({ text: 'BEGIN' });
   try {
     await client.query({ text: LOCK, values: [schema] });

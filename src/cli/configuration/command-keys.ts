@@ -8,13 +8,20 @@ import type { CliCommand, CommandOption } from '../command.js';
 export const keyName = (option: string): string => option.replaceAll('-', '_');
 
 /** Options of several commands have one key at the top level. */
-export const SHARED_OPTIONS = ['home', 'contract', 'store', 'registrations'] as const;
+export const SHARED_OPTIONS = ['home', 'contract', 'store', 'heads', 'registrations'] as const;
 
 const STORE_KEY: ConfigurationKey = {
   section: null,
   name: 'store',
   type: { kind: 'text' },
   help: 'the PostgreSQL database of the ledger, for commands',
+};
+
+const HEADS_KEY: ConfigurationKey = {
+  section: null,
+  name: 'heads',
+  type: { kind: 'text' },
+  help: 'a PostgreSQL database of another server, where workers also store their newest heads, for commands',
 };
 
 const REGISTRATIONS_KEY: ConfigurationKey = {
@@ -30,6 +37,7 @@ const isShared = (option: string): boolean => SHARED_OPTIONS.some((name) => name
 export const configurationKeys = (commands: readonly CliCommand[]): readonly ConfigurationKey[] => [
   ...TURNPIKE_KEYS,
   STORE_KEY,
+  HEADS_KEY,
   REGISTRATIONS_KEY,
   ...commands.flatMap(commandKeys),
 ];

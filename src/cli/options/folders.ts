@@ -78,7 +78,7 @@ export async function withLedger<T>(
   work: (ledger: OpenLedger) => Promise<T>,
 ): Promise<T> {
   const home = homeOf(args, io);
-  const shared = findSharedHome(home, args.text('store'));
+  const shared = findSharedHome(home, args);
   const progress = progressFor(args, io);
   progress.begin({ label: READING, unit: 'entries', total: null });
   const opened = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
@@ -131,7 +131,7 @@ async function ledgerRegistrations(args: CommandArguments, io: Io): Promise<Regi
   try {
     // Without a progress bar: it is a part of what the command does.
     const home = homeOf(args, io);
-    const shared = findSharedHome(home, args.text('store'));
+    const shared = findSharedHome(home, args);
     const { store, anchor } = shared === null ? openHome(home, { readOnly: true }) : await openSharedReader(shared);
     try {
       return await registrationsInLedger(store);

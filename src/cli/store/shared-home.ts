@@ -7,12 +7,18 @@ import { keysOf } from '../../ledger/proof/key-history.js';
 import type { ClusterDirectory, Installation } from '../../ports/ledger/cluster.js';
 import type { SharedLedgerStore } from '../../ports/ledger/shared-store.js';
 import type { OverlaySource } from '../../ports/overlay-source.js';
-import { erasureSealOf, openSignable, type HomePaths, type HomeStores } from '../../runtime/home/home.js';
+import {
+  erasureSealOf,
+  openSharedHead,
+  openSignable,
+  type HomePaths,
+  type HomeStores,
+} from '../../runtime/home/home.js';
 import { hasUnfinishedRotation } from '../../runtime/home/keys/rotate-ledger-key.js';
 import { readLedgerVerifier } from '../../runtime/home/ledger-key.js';
 import { readStoreHome, readVolume, type StoreHome } from '../../runtime/home/store-home.js';
 import { withoutPassword } from '../../runtime/home/hide-passwords.js';
-import type { CommandOption } from '../command.js';
+import type { CommandArguments, CommandOption } from '../command.js';
 import { importWithPackage } from '../import-with-package.js';
 
 export const SCHEMA_DEFAULT = 'turnpike';
@@ -24,23 +30,34 @@ export const STORE_OPTION: CommandOption = {
   help: 'the PostgreSQL database of the ledger (default: the one that the home names)',
 };
 
+/** Where the workers also store their heads; like `STORE_OPTION`, it may have a password. */
+export const HEADS_OPTION: CommandOption = {
+  name: 'heads',
+  value: 'URL',
+  help: 'a database of another server, where workers also store their newest heads (default: none)',
+};
+
 /** A home whose ledger is in a database, and the URL to use now. */
 export interface SharedHome {
   readonly paths: HomePaths;
   readonly stored: StoreHome;
   /** May contain a password. */
   readonly url: string;
+  /** The database of heads; null: heads are only in files. */
+  readonly heads: string | null;
 }
 
 /**
- * @param url the option `--store`
+ * @param args the options `--store` and `--heads`
  * @returns null for a home with a ledger of its own
  * @throws UsageError if that is combined with `--store`
  */
-export function findSharedHome(paths: HomePaths, url: string | undefined): SharedHome | null {
+export function findSharedHome(paths: HomePaths, args: Pick<CommandArguments, 'text'>): SharedHome | null {
+  const [url, heads] = [args.text(STORE_OPTION.name), args.text(HEADS_OPTION.name)];
   if (url !== undefined) withoutPassword(url);
+  if (heads !== undefined) withoutPassword(heads, HEADS_OPTION.name);
   const stored = readStoreHome(paths.home);
-  if (stored !== null) return { paths, stored, url: url ?? stored.url };
+  if (stored !== null) return { paths, stored, url: url ?? stored.url, heads: heads ?? null };
   if (url === undefined) return null;
   throw usageError(
     `${paths.home} does not name a database: create a home with \`turnpike init --store URL --home DIR\``,
@@ -73,7 +90,8 @@ export async function openSharedStore(
     () => import('../../adapters/postgres/postgres-ledger-store.js'),
   );
   const { url, paths, stored } = shared;
-  const store = await openPostgresStore({ url, schema: stored.schema, caseKeysDir: paths.caseKeys, alone });
+  const place = { url, schema: stored.schema, caseKeysDir: paths.caseKeys };
+  const store = await openPostgresStore({ ...place, ...headsOf(shared), alone });
   try {
     // After the opening: the store refuses to join once the key was rotated since.
     await checkInstallation(shared);
@@ -83,6 +101,8 @@ export async function openSharedStore(
     throw error;
   }
 }
+
+const headsOf = ({ heads }: SharedHome) => (heads === null ? {} : { heads });
 
 /**
  * Whether a rotation of the key was interrupted, or is running in another process.
@@ -105,8 +125,14 @@ export async function hasOpenRotation(shared: SharedHome): Promise<boolean> {
   }
 }
 
-/** Opens the ledger and the head file of the home for reading. @throws as `openSharedStore` */
-export async function openSharedReader(shared: SharedHome): Promise<HomeStores> {
+/**
+ * Opens the ledger and the head file of the home for reading. @throws as `openSharedStore`
+ * @param allHeads also reads the heads of the other workers
+ */
+export async function openSharedReader(
+  shared: SharedHome,
+  { allHeads = false }: { readonly allHeads?: boolean } = {},
+): Promise<HomeStores> {
   const { openPostgresStore } = await importWithPackage(
     'pg',
     () => import('../../adapters/postgres/postgres-ledger-store.js'),
@@ -115,8 +141,10 @@ export async function openSharedReader(shared: SharedHome): Promise<HomeStores> 
   const { url, paths, stored } = shared;
   const erasureSeal = erasureSealOf(paths, { readOnly: true });
   const place = { url, schema: stored.schema, caseKeysDir: paths.caseKeys };
-  const store = await openPostgresStore({ ...place, readOnly: true, erasureSeal });
+  const heads = allHeads ? headsOf(shared) : {};
+  const store = await openPostgresStore({ ...place, ...heads, readOnly: true, erasureSeal });
   try {
+    if (allHeads) return { store, anchor: openSharedHead(store, paths, paths, { readOnly: true }).anchor };
     return { store, anchor: openSignable((seal) => headFile(paths.head, seal), paths, { readOnly: true }).anchor };
   } catch (error) {
     await store.close();

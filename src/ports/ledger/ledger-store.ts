@@ -210,6 +210,8 @@ export interface ExternalHeadStore {
   replaceSeal?(seal: HeadSeal): void;
   /** Durable when resolved. After a failed write, no write succeeds until `reopen`. */
   write(head: Pick<LogHead, 'size' | 'root'>): Promise<void>;
+  /** Why heads are not stored in every place now, as a constant text; null if they are. Absent: a write fails then. */
+  readonly problem?: () => string | null;
   /** Clears a failed write: the next write opens the file again. No write may be in flight. */
   reopen(): Promise<void>;
   /** Closes the file after the last write. */

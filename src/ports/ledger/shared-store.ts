@@ -2,7 +2,7 @@
 // tree must have, and the store refuses it alone if another worker was faster.
 
 import type { SandboxAmount } from '../../contract/run/effect.js';
-import type { LedgerStore, TreeAppend } from './ledger-store.js';
+import type { ExternalHead, ExternalHeadStore, HeadSeal, LedgerStore, TreeAppend } from './ledger-store.js';
 
 /** Work of one worker for a run outside of the ledger. The store knows who does it, until an append releases it. */
 export interface Duty {
@@ -168,8 +168,37 @@ export interface SharedLedgerStore extends LedgerStore {
    * @returns ends the subscription
    */
   subscribe?(listener: (trees: readonly GrownTree[]) => void): () => void;
+  /** Where the workers also keep their heads. Absent or null: only in files. */
+  readonly headTable?: HeadTable | null;
   /** Whether this worker has joined and is not over. */
   isPerforming(): Promise<boolean>;
+}
+
+/** An external head store that can begin to sign its heads. */
+export interface SignedHeadStore extends ExternalHeadStore {
+  /** Signs heads with this seal from now on; heads that were stored before may be unsigned. */
+  sealWith(seal: HeadSeal): void;
+}
+
+/** Where a worker stores its heads. */
+export interface HeadPlace {
+  /** The first key of the ledger, which names it; null before it has one. */
+  readonly ledger: () => string | null;
+  /** Names the worker. */
+  readonly worker: string;
+}
+
+/** The signed heads of the workers of shared ledgers, in a database that a failover of the ledger's does not set back. */
+export interface HeadTable {
+  /** Reads the highest head of all workers of a ledger, and raises that of one. */
+  open(place: HeadPlace, seal: HeadSeal | null): SignedHeadStore;
+  /** Puts aside the heads that the ledger does not contain, as evidence. @returns where each of them is */
+  putAside(
+    ledger: string,
+    end: string,
+    seal: HeadSeal,
+    isContained: (head: ExternalHead) => Promise<boolean>,
+  ): Promise<readonly string[]>;
 }
 
 /** Whether several workers can write the ledger. */

@@ -8,10 +8,10 @@ const PROTOCOLS = ['postgres:', 'postgresql:'];
  * The URL without its password, as it may be stored and shown.
  * @throws UsageError for a URL that is not one of PostgreSQL; the message does not repeat it
  */
-export function withoutPassword(url: string): string {
+export function withoutPassword(url: string, option = 'store'): string {
   const parsed = URL.canParse(url) ? new URL(url) : null;
   if (parsed === null || !PROTOCOLS.includes(parsed.protocol)) {
-    throw usageError('--store takes a URL such as postgres://user@host:5432/database');
+    throw usageError(`--${option} takes a URL such as postgres://user@host:5432/database`);
   }
   parsed.password = '';
   parsed.searchParams.delete('password');

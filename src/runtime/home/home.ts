@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
-import { keptHeads } from '../../adapters/ledger/kept-heads.js';
+import { folderHeads, headNameOf, keptHeads } from '../../adapters/ledger/kept-heads.js';
 import { createSqliteStore, openSqliteStore } from '../../adapters/sqlite/sqlite-ledger-store.js';
 import { usageError } from '../../errors.js';
 import {
@@ -18,6 +18,8 @@ import {
 } from './ledger-key.js';
 import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
 import type { ErasureSeal, ExternalHeadStore, HeadSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import { isShared, type HeadTable } from '../../ports/ledger/shared-store.js';
+import { keysOf } from '../../ledger/proof/key-history.js';
 import { refuseCopied, refuseUnfinishedCopy } from './copy/copy-marker.js';
 import { homePaths, type HomePaths, type KeyFolder, type LedgerFiles, type LocalState } from './home-paths.js';
 import { ignoreInGit, isIgnoringAll } from './tracked-keys.js';
@@ -129,11 +131,46 @@ export const openHead = (
 ): SignableHead => openSignable((seal) => headFile(head, seal), keys, { readOnly });
 
 /** Opens the head of a shared ledger: that of the local state, and those of the other workers. */
-export const openSharedHead = (
+export function openSharedHead(
+  store: LedgerStore,
   { head, state }: Pick<LocalState, 'head' | 'state'>,
   keys: Pick<KeyFolder, 'ledgerKey' | 'heads'>,
   { readOnly }: { readonly readOnly: boolean },
-): SignableHead => openSignable((seal) => keptHeads(headFile(head, seal), keys.heads, state, seal), keys, { readOnly });
+): SignableHead {
+  const worker = headNameOf(state);
+  return openSignable(
+    (seal) =>
+      keptHeads(headFile(head, seal), [
+        folderHeads(keys.heads, worker, seal),
+        ...tableHeads(store, keys, worker, seal),
+      ]),
+    keys,
+    { readOnly },
+  );
+}
+
+/** The heads in the other database that the store was opened with. */
+export function tableHeads(
+  store: LedgerStore,
+  keys: Pick<KeyFolder, 'ledgerKey'>,
+  worker: string,
+  seal: HeadSeal | null,
+): readonly HeadFile[] {
+  const table = headTableOf(store);
+  if (table === null) return [];
+  let ledger: string | null = null;
+  return [table.open({ ledger: () => (ledger ??= firstKeyOf(keys)), worker }, seal)];
+}
+
+/** Null for a store without one. */
+export const headTableOf = (store: LedgerStore): HeadTable | null =>
+  isShared(store) ? (store.headTable ?? null) : null;
+
+/** The first key of a ledger, which names it in every rotation; null without a key. */
+export function firstKeyOf({ ledgerKey }: Pick<KeyFolder, 'ledgerKey'>): string | null {
+  const verifier = readLedgerVerifier(ledgerKey);
+  return verifier === null ? null : (keysOf(verifier).at(-1)?.vkey ?? null);
+}
 
 export interface SignableHead {
   readonly anchor: HeadFile;

@@ -7,11 +7,21 @@ import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
 import { memoryHeadStore, signedMemoryHeadStore } from '../../adapters/memory/memory-head-store.js';
 import { lockFolder } from '../../adapters/sqlite/writer-lock.js';
 import { usageError } from '../../errors.js';
-import type { ExternalHeadStore, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import { headNameOf, keptHeads } from '../../adapters/ledger/kept-heads.js';
+import type { ExternalHeadStore, HeadSeal, LedgerStore, LogHead } from '../../ports/ledger/ledger-store.js';
 import { refuseUnfinishedCopy } from './copy/copy-marker.js';
 import { keyFolder, localState, type KeyFolder, type LocalState } from './home-paths.js';
 import { isShared } from '../../ports/ledger/shared-store.js';
-import { erasureSealOf, makeFolder, openSharedHead, openSignable, signHeads, type HomeStores } from './home.js';
+import {
+  erasureSealOf,
+  headTableOf,
+  makeFolder,
+  openSharedHead,
+  openSignable,
+  signHeads,
+  tableHeads,
+  type HomeStores,
+} from './home.js';
 import type { StorageEnvironment, TurnpikeOptions } from '../turnpike-options.js';
 
 type StoreFolders = Pick<TurnpikeOptions, 'keys' | 'state' | 'sandbox'>;
@@ -44,16 +54,22 @@ export async function openStorageEnvironment(store: LedgerStore, options: StoreF
 /** The head is in the file of the local state, otherwise in memory. With a key folder it is signed. */
 async function openStores(store: LedgerStore, keys: KeyFolder | null, state: LocalState | null): Promise<HomeStores> {
   const head = await store.head();
+  if (keys === null && headTableOf(store) !== null)
+    throw usageError('the database of heads needs the key folder of the ledger, because its heads are signed: name it');
   if (keys === null)
     return { store, anchor: state === null ? memoryHeadStore(head) : unsignedAnchor(headFile(state.head)) };
   const { anchor, signed } =
     state === null
-      ? openSignable((seal) => signedMemoryHeadStore(head, seal), keys, { readOnly: false })
+      ? openSignable((seal) => memoryHeads(store, head, keys, seal), keys, { readOnly: false })
       : isShared(store)
-        ? openSharedHead(state, keys, { readOnly: false })
+        ? openSharedHead(store, state, keys, { readOnly: false })
         : openSignable((seal) => headFile(state.head, seal), keys, { readOnly: false });
   return signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(keys, store, anchor) };
 }
+
+/** Without a local state, only the other database knows more than the ledger. */
+const memoryHeads = (store: LedgerStore, head: LogHead, keys: KeyFolder, seal: HeadSeal | null): HeadFile =>
+  keptHeads(signedMemoryHeadStore(head, seal), tableHeads(store, keys, headNameOf(keys.keys), seal));
 
 /**
  * Without a key no note can be verified, so none is read. The ledger may have archives from a time when it had a key.

@@ -2,6 +2,7 @@
 
 import type { EngineCondition } from '../../engine/tree-engine.js';
 import type { KeyFolder } from '../home/home-paths.js';
+import type { ExternalHeadStore } from '../../ports/ledger/ledger-store.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 import type { TurnpikeOptions } from '../turnpike-options.js';
 import type { TurnpikeComponents } from '../wire.js';
@@ -22,10 +23,11 @@ interface ReadinessParts {
   readonly components: TurnpikeComponents;
   readonly reader: LedgerReader;
   readonly keys: KeyFolder | null;
+  readonly anchor: Pick<ExternalHeadStore, 'problem'>;
   readonly options: Pick<TurnpikeOptions, 'restarts'>;
 }
 
-export function createReadiness({ components, reader, keys, options }: ReadinessParts): {
+export function createReadiness({ components, reader, keys, anchor, options }: ReadinessParts): {
   readonly readiness: Readiness;
   readonly vitals: LedgerVitals;
 } {
@@ -44,6 +46,8 @@ export function createReadiness({ components, reader, keys, options }: Readiness
       log,
     }),
   );
+  const { problem } = anchor;
+  if (problem !== undefined) readiness.add({ name: 'heads', run: problem });
   const vitals = {
     condition,
     freeBytes: () => storage.freeBytes(),

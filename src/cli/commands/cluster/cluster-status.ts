@@ -21,7 +21,7 @@ export const clusterStatus: CliCommand = {
   ],
   async run(args, io) {
     const paths = homeOf(args, io);
-    const shared = findSharedHome(paths, args.text('store'));
+    const shared = findSharedHome(paths, args);
     if (shared === null) {
       throw usageError(`${paths.home} does not name a database: create a home with \`turnpike init --store URL\``);
     }

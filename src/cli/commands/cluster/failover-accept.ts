@@ -8,7 +8,7 @@ import { commandUsageError } from '../../arguments.js';
 import { NO_OPERANDS, type CliCommand } from '../../command.js';
 import { findContractFolder, homeOf } from '../../options/folders.js';
 import { OPERATOR_OPTIONS, parseOperator } from '../../options/person-options.js';
-import { findSharedHome, openSharedStore, STORE_OPTION } from '../../store/shared-home.js';
+import { findSharedHome, openSharedStore, HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
 /** `turnpike failover accept`: goes on with a shared ledger that has lost entries. */
@@ -21,6 +21,7 @@ export const failoverAccept: CliCommand = {
     ...OPERATOR_OPTIONS.filter(({ name }) => name !== 'approved'),
     { name: 'yes', help: 'confirm: the lost entries are not in any other copy of the database' },
     STORE_OPTION,
+    HEADS_OPTION,
   ],
   notes: [
     'For a database that is behind the heads of its workers, after an asynchronous standby took over. Stop all workers,',
@@ -34,7 +35,7 @@ export const failoverAccept: CliCommand = {
     if (!args.flag('yes'))
       throw commandUsageError(failoverAccept, 'the ledger goes on without the lost entries: confirm with --yes');
     const paths = homeOf(args, io);
-    const shared = findSharedHome(paths, args.text('store'));
+    const shared = findSharedHome(paths, args);
     if (shared === null) throw usageError(`${paths.home} does not name a database: only that can fail over`);
     const policies = policySource(findContractFolder(args, io).path);
     const lock = lockFolder(paths.state);

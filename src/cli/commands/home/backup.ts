@@ -35,7 +35,7 @@ export const backup: CliCommand = {
 
 async function run(args: CommandArguments, io: Io): Promise<ExitCode> {
   const paths = homeOf(args, io);
-  const shared = findSharedHome(paths, args.text('store'));
+  const shared = findSharedHome(paths, args);
   const contract = findContractFolder(args, io);
   const report = await backupHome({
     from: { paths, postgres: shared === null ? null : { url: shared.url, schema: shared.stored.schema } },

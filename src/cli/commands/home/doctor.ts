@@ -28,6 +28,7 @@ import {
   findSharedHome,
   openCluster,
   openSharedReader,
+  HEADS_OPTION,
   STORE_OPTION,
   type SharedHome,
 } from '../../store/shared-home.js';
@@ -39,7 +40,7 @@ export const doctor: CliCommand = {
   access: 'none',
   summary: 'Examine the installation: versions, keys, permissions, disk, clock, settings, unfinished effects',
   operands: NO_OPERANDS,
-  options: [STORE_OPTION],
+  options: [STORE_OPTION, HEADS_OPTION],
   notes: [
     'Reads only, and works while a service uses the home directory. Exits 0 if nothing is wrong, 1 if there is a',
     'problem, and 4 if nothing is wrong but something could not be examined. Reads the newest 256 run trees for unknown',
@@ -68,7 +69,7 @@ const exitCodeOf = (levels: readonly DoctorLevel[]): ExitCode =>
 
 async function examine(args: CommandArguments, io: Io): Promise<readonly DoctorFinding[]> {
   const paths = homeOf(args, io);
-  const shared = findSharedHome(paths, args.text('store'));
+  const shared = findSharedHome(paths, args);
   return [
     ...examineMachine(readPackageVersion()),
     ...examinePermissions(paths),
@@ -93,7 +94,8 @@ async function examineStore(
   try {
     found.push(await examineFormat(paths, shared));
     // Not like other readers: those may create a cache of replay points.
-    const opened = shared === null ? openHome(paths, { readOnly: true }) : await openSharedReader(shared);
+    const opened =
+      shared === null ? openHome(paths, { readOnly: true }) : await openSharedReader(shared, { allHeads: true });
     const { anchor } = opened;
     const store = countReads(opened.store, progress, { label: null });
     try {

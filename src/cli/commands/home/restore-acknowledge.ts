@@ -19,7 +19,13 @@ import { executeGoverned, type Operator } from '../../../runtime/operator/operat
 import { PolicyCache } from '../../../runtime/policy-cache.js';
 import { configuredRegistrations, findContractFolder, homeOf } from '../../options/folders.js';
 import { OPERATOR_OPTIONS, parseOperator } from '../../options/person-options.js';
-import { findSharedHome, openSharedStore, STORE_OPTION, type SharedHome } from '../../store/shared-home.js';
+import {
+  findSharedHome,
+  openSharedStore,
+  HEADS_OPTION,
+  STORE_OPTION,
+  type SharedHome,
+} from '../../store/shared-home.js';
 import { commandUsageError } from '../../arguments.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
@@ -35,6 +41,7 @@ export const restoreAcknowledge: CliCommand = {
     { name: 'approval', value: 'DIGEST', multiple: true, help: 'confirm a restored approval: it may be used' },
     { name: 'counter', value: 'NAME', multiple: true, help: 'confirm a restored counter: what it allows may happen' },
     STORE_OPTION,
+    HEADS_OPTION,
   ],
   notes: [
     'First find out what happened after the backup: in the systems that tools and records reach, and in the sandbox. A',
@@ -49,7 +56,7 @@ export const restoreAcknowledge: CliCommand = {
       throw commandUsageError(restoreAcknowledge, 'effects can happen a second time after this: confirm with --yes');
     const confirmed = { approvals: [...args.list('approval')], counters: [...args.list('counter')] };
     const paths = homeOf(args, io);
-    const shared = findSharedHome(paths, args.text('store'));
+    const shared = findSharedHome(paths, args);
     const ledger = await openLedger(paths, shared);
     const engine = openEngine(ledger.store, ledger.anchor, io.log);
     try {

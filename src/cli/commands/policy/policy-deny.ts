@@ -79,7 +79,7 @@ export const policyDeny: CliCommand = {
       throw commandUsageError(policyDeny, '--list and --repair cannot be combined');
     if (args.flag('list')) return listRules(files, args, io);
     const rule = adds ? createRule(matchers, reason) : null;
-    const shared = findSharedHome(paths, args.text('store'));
+    const shared = findSharedHome(paths, args);
     // Opened before the rule is written: without the database, no worker can say that it applies the rule.
     const cluster = shared === null ? null : await openCluster(shared);
     try {

@@ -16,7 +16,7 @@ import { IDENTITY_OPTIONS, parseIdentity } from '../../options/identity-options.
 import type { LocalWorker } from '../../store/open-worker.js';
 import { parseTlsOptions, TLS_OPTIONS } from '../../options/tls-options.js';
 import { TELEMETRY_OPTIONS } from '../../options/telemetry.js';
-import { STORE_OPTION } from '../../store/shared-home.js';
+import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
 import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
 import { NEW_RUNS_OPTION } from '../../options/new-runs.js';
 import { withHomeAccess } from '../../home-access.js';
@@ -63,6 +63,7 @@ export const serve: CliCommand = {
     ...TLS_OPTIONS,
     ...IDENTITY_OPTIONS,
     STORE_OPTION,
+    HEADS_OPTION,
     WAIT_OPTION,
     {
       name: 'advertise',

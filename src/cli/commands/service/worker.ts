@@ -10,7 +10,7 @@ import {
   type ServiceLife,
 } from '../../options/service-options.js';
 import { TELEMETRY_OPTIONS } from '../../options/telemetry.js';
-import { STORE_OPTION } from '../../store/shared-home.js';
+import { HEADS_OPTION, STORE_OPTION } from '../../store/shared-home.js';
 import { parseWait, WAIT_OPTION } from '../../store/wait-for-database.js';
 import { systemClock } from '../../../adapters/system/system-clock.js';
 
@@ -21,7 +21,7 @@ export const worker: CliCommand = {
   section: 'worker',
   summary: 'Run a worker of a shared ledger without an HTTP service',
   operands: NO_OPERANDS,
-  options: [STORE_OPTION, WAIT_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION, ...TELEMETRY_OPTIONS],
+  options: [STORE_OPTION, HEADS_OPTION, WAIT_OPTION, ADMIN_OPTION, LEDGER_FAILURE_OPTION, ...TELEMETRY_OPTIONS],
   notes: [
     'The worker fires timers, settles the effects of workers that are gone, and integrates commits into the log, until',
     'it receives SIGTERM. After the loss of the database it joins again by itself. Needs a home directory of',

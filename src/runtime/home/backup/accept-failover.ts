@@ -19,7 +19,7 @@ import type { HeadSeal, LedgerStore, LogHead } from '../../../ports/ledger/ledge
 import type { Log } from '../../../ports/log.js';
 import type { PolicySource } from '../../../ports/policy-source.js';
 import type { HomePaths } from '../home-paths.js';
-import { openSharedHead } from '../home.js';
+import { firstKeyOf, headTableOf, openSharedHead } from '../home.js';
 import { createHeadSeal, readHomeHistory, readLedgerSigner } from '../ledger-key.js';
 import { executeGoverned, type Operator } from '../../operator/operator-acts.js';
 import {
@@ -48,7 +48,7 @@ export interface AcceptFailoverOptions {
 export interface AcceptedFailover extends RecordedFailover {
   /** False if an earlier call has recorded the loss: this one only let this worker continue. */
   readonly isNew: boolean;
-  /** The files with heads of the lost log. */
+  /** The rows and files with heads of the lost log. */
   readonly evidence: readonly string[];
 }
 
@@ -57,7 +57,7 @@ export async function acceptFailover(options: AcceptFailoverOptions): Promise<Ac
   const { store, paths } = options;
   const signer = readLedgerSigner(paths.ledgerKey);
   if (signer === null) throw usageError(`${paths.keys} has no ledger key: mount the key folder of the ledger`);
-  const { anchor } = openSharedHead(paths, paths, { readOnly: false });
+  const { anchor } = openSharedHead(store, paths, paths, { readOnly: false });
   const kept = await anchor.read();
   await anchor.close();
   // The key history vouches for a head too: the last one before each rotation of the key.
@@ -71,7 +71,7 @@ export async function acceptFailover(options: AcceptFailoverOptions): Promise<Ac
   const recorded = known ?? (await record(options, { size: lost.size, root: lost.root }));
   const evidence = await putAside(options, `lost-${recorded.lineage}`, createHeadSeal(signer, paths.ledgerKey));
   const { size, root } = await store.head();
-  const next = openSharedHead(paths, paths, { readOnly: false }).anchor;
+  const next = openSharedHead(store, paths, paths, { readOnly: false }).anchor;
   await next.write({ size, root });
   await next.close();
   return { ...recorded, isNew: known === null, evidence };
@@ -133,11 +133,14 @@ async function decideLoss(
 
 /** Y2. */
 async function putAside(
-  { store, paths: { head, heads, state } }: AcceptFailoverOptions,
+  { store, paths }: AcceptFailoverOptions,
   end: string,
   seal: HeadSeal,
 ): Promise<readonly string[]> {
-  const moved = [...(await putAsideHeads(heads, end, seal, (one) => contains(store, one)))];
+  const { head, heads, state } = paths;
+  const isContained = (one: Head): Promise<boolean> => contains(store, one);
+  const rows = await headTableOf(store)?.putAside(firstKeyOf(paths) ?? '', end, seal, isContained);
+  const moved = [...(rows ?? []), ...(await putAsideHeads(heads, end, seal, isContained))];
   const own = await headFile(head, seal).read();
   if (own !== null && !(await contains(store, own))) {
     await rename(head, `${head}.${end}`);
