@@ -76,8 +76,8 @@ export interface PostgresStoreOptions {
    */
   readonly caseKeysDir: string;
   /**
-   * A database of another server, where each worker also stores its newest signed head: `postgres://user@host/database`.
-   * A worker without it sees heads only in its own key folder, so copies of that need it. Requires a key folder.
+   * A database of another server, e.g. `postgres://user@host/database`, where each worker also stores its newest signed
+   * head. A worker without it sees heads only in its own key folder, so copies of that need it. Requires a key folder.
    */
   readonly heads?: string;
   /** Opens the ledger for reading only; another process may write. @default false */

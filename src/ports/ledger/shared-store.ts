@@ -188,7 +188,7 @@ export interface HeadPlace {
   readonly worker: string;
 }
 
-/** The signed heads of the workers of shared ledgers, in a database that a failover of the ledger's does not set back. */
+/** The signed heads of the workers of shared ledgers, in a database that no failover of the ledger's sets back. */
 export interface HeadTable {
   /** Reads the highest head of all workers of a ledger, and raises that of one. */
   open(place: HeadPlace, seal: HeadSeal | null): SignedHeadStore;

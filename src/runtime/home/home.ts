@@ -149,8 +149,16 @@ export function openSharedHead(
   );
 }
 
+/** Without a local state, only the other database knows more than the ledger. */
+export const addTableHeads = (
+  store: LedgerStore,
+  keys: Pick<KeyFolder, 'keys' | 'ledgerKey'>,
+  memory: HeadFile,
+  seal: HeadSeal | null,
+): HeadFile => keptHeads(memory, tableHeads(store, keys, headNameOf(keys.keys), seal));
+
 /** The heads in the other database that the store was opened with. */
-export function tableHeads(
+function tableHeads(
   store: LedgerStore,
   keys: Pick<KeyFolder, 'ledgerKey'>,
   worker: string,

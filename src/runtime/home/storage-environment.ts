@@ -7,19 +7,18 @@ import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
 import { memoryHeadStore, signedMemoryHeadStore } from '../../adapters/memory/memory-head-store.js';
 import { lockFolder } from '../../adapters/sqlite/writer-lock.js';
 import { usageError } from '../../errors.js';
-import { headNameOf, keptHeads } from '../../adapters/ledger/kept-heads.js';
-import type { ExternalHeadStore, HeadSeal, LedgerStore, LogHead } from '../../ports/ledger/ledger-store.js';
+import type { ExternalHeadStore, LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { refuseUnfinishedCopy } from './copy/copy-marker.js';
 import { keyFolder, localState, type KeyFolder, type LocalState } from './home-paths.js';
 import { isShared } from '../../ports/ledger/shared-store.js';
 import {
+  addTableHeads,
   erasureSealOf,
   headTableOf,
   makeFolder,
   openSharedHead,
   openSignable,
   signHeads,
-  tableHeads,
   type HomeStores,
 } from './home.js';
 import type { StorageEnvironment, TurnpikeOptions } from '../turnpike-options.js';
@@ -60,16 +59,12 @@ async function openStores(store: LedgerStore, keys: KeyFolder | null, state: Loc
     return { store, anchor: state === null ? memoryHeadStore(head) : unsignedAnchor(headFile(state.head)) };
   const { anchor, signed } =
     state === null
-      ? openSignable((seal) => memoryHeads(store, head, keys, seal), keys, { readOnly: false })
+      ? openSignable((seal) => addTableHeads(store, keys, signedMemoryHeadStore(head, seal), seal), keys, { readOnly: false })
       : isShared(store)
         ? openSharedHead(store, state, keys, { readOnly: false })
         : openSignable((seal) => headFile(state.head, seal), keys, { readOnly: false });
   return signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(keys, store, anchor) };
 }
-
-/** Without a local state, only the other database knows more than the ledger. */
-const memoryHeads = (store: LedgerStore, head: LogHead, keys: KeyFolder, seal: HeadSeal | null): HeadFile =>
-  keptHeads(signedMemoryHeadStore(head, seal), tableHeads(store, keys, headNameOf(keys.keys), seal));
 
 /**
  * Without a key no note can be verified, so none is read. The ledger may have archives from a time when it had a key.

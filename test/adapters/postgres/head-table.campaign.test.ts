@@ -83,6 +83,23 @@ const headAt = (size: number) => ({ size, root: sha256(String(size)) });
     await table.close();
   });
 
+  test('after the first worker, a user who may only use the table is enough', async () => {
+    await execute(
+      url,
+      `CREATE ROLE user_of_heads LOGIN; GRANT USAGE ON SCHEMA turnpike_heads TO user_of_heads;
+       GRANT SELECT, INSERT, UPDATE ON turnpike_heads.heads TO user_of_heads`,
+    );
+    const narrow = new URL(url);
+    narrow.username = 'user_of_heads';
+    const table = await openHeadTable(narrow.href, client, false);
+    const heads = table.open({ ledger: () => LEDGER, worker: 'a' }, seal);
+    await heads.write(headAt(7));
+    await heads.close();
+    expect(await heads.read()).toMatchObject(headAt(7));
+    await empty();
+    await table.close();
+  });
+
   test('puts aside exactly the heads that the ledger does not contain, over several pages', async () => {
     const table = await open();
     for (let n = 0; n < 250; n += 1) await table.raise(LEDGER, `w${n}`, 1 + n, seal.seal(headAt(1 + n)));

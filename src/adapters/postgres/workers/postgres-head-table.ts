@@ -1,10 +1,10 @@
-// The newest signed head of each worker, in a table of another database than the ledger's (decision 0087): a failover of
-// the ledger's server does not set it back, and workers with copies of the key folder see each other's heads in it.
+// The newest signed head of each worker, in a table of another database than the ledger's (decision 0087): a failover
+// of the ledger's server does not set it back, and workers with copies of the key folder see each other's heads in it.
 //
 //   L1. One row for each worker and ledger, which a write only raises. A trigger refuses an older head.
 //   L2. The highest row counts. One that the key of the ledger has not signed is an error, not a missing head.
-//   L3. A worker that joins, and one that restarts, reads the table or is refused. One that runs does not wait for it: at
-//       most one write is in flight, of the newest head, and a failed one is repeated. Until it succeeds, `problem`
+//   L3. A worker that joins, and one that restarts, reads the table or is refused. One that runs does not wait for it:
+//       at most one write is in flight, of the newest head, and a failed one is repeated. Until it succeeds, `problem`
 //       says so.
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -16,7 +16,7 @@ import { checkServer } from '../check-server.js';
 import { ReaderPool, type Queryable, type Row } from '../postgres-connection.js';
 import { inTransaction } from '../postgres-tables.js';
 
-/** Of its own, so that the database may have a ledger too. All statements name it: a pooler may lose the search path. */
+/** Of its own, so that the database may have a ledger too. Statements name it: a pooler may lose the search path. */
 const SCHEMA = 'turnpike_heads';
 /** Minimum time between the starts of two writes, in ms. */
 const PAUSE_MS = 20;
