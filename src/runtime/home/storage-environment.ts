@@ -59,7 +59,9 @@ async function openStores(store: LedgerStore, keys: KeyFolder | null, state: Loc
     return { store, anchor: state === null ? memoryHeadStore(head) : unsignedAnchor(headFile(state.head)) };
   const { anchor, signed } =
     state === null
-      ? openSignable((seal) => addTableHeads(store, keys, signedMemoryHeadStore(head, seal), seal), keys, { readOnly: false })
+      ? openSignable((seal) => addTableHeads(store, keys, signedMemoryHeadStore(head, seal), seal), keys, {
+          readOnly: false,
+        })
       : isShared(store)
         ? openSharedHead(store, state, keys, { readOnly: false })
         : openSignable((seal) => headFile(state.head, seal), keys, { readOnly: false });
