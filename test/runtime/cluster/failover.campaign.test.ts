@@ -107,8 +107,8 @@ const installed = programs() !== null;
       while (other !== null && ((await execute(other.url, rows))[0] as { readonly size: number }).size < size)
         await sleep(20);
       const { checks } = await first.readiness.report();
-    expect(checks.filter(({ name }) => name === 'heads')).toEqual(hasTable ? [{ name: 'heads', reason: null }] : []);
-    await primary?.crash();
+      expect(checks.filter(({ name }) => name === 'heads')).toEqual(hasTable ? [{ name: 'heads', reason: null }] : []);
+      await primary?.crash();
       // More may have been integrated meanwhile.
       const before = (await first.ledger.anchored())!;
       await first.close().catch(() => undefined);
