@@ -10,6 +10,7 @@ import { jsonLines, turnpike } from '../cli/fake-io.js';
 import { Bench } from '../fixtures/bench.js';
 import { codingEdit } from '../fixtures/coding-policy.js';
 import { shellCall } from '../fixtures/hooks/call-event.js';
+import { HttpBench } from '../service/http/http-harness.js';
 import { HookClient, isAllowed, type HookEnd } from '../fixtures/hooks/hook-client.js';
 
 let bench: Bench;
@@ -114,6 +115,102 @@ describe.each(CLIENTS)('0088: what the hook of %s denies without a decision is c
     ]);
     const read = DIALECTS[client].readEvent(JSON.parse(call) as never);
     expect(read?.session).toBe('session 1');
+  });
+});
+
+/** One request over HTTP whose call its client denies: nothing is recorded. */
+interface HttpDenial {
+  readonly change?: (text: string) => string;
+  readonly query?: string;
+  readonly type?: string;
+  readonly by?: 'none' | 'other case' | 'no right';
+  readonly status: number;
+}
+const HTTP_DENIALS: Readonly<Record<string, HttpDenial>> = {
+  'no JSON': { change: (text) => `${text}}`, status: 200 },
+  'a repeated member': { change: (text) => `${text.slice(0, -1)},"cwd":"/","cwd":"/"}`, status: 200 },
+  'an input of another form': { change: (text) => text.replace(/"git status"/, '7'), status: 200 },
+  'another project': { query: '?project=/&case=project-1', status: 200 },
+};
+const UNNAMED_DENIALS: Readonly<Record<string, HttpDenial>> = {
+  'no session': { change: (text) => text.replaceAll(/"(?:session_id|conversation_id|taskId)"/g, '"x"'), status: 200 },
+  'too long': { change: (text) => text.replace('git status', 'x'.repeat(4_200_000)), status: 413 },
+  'another type': { type: 'text/plain', status: 415 },
+  'no project': { query: '', status: 422 },
+  'no token': { by: 'none', status: 401 },
+  'the token of another case': { by: 'other case', status: 403 },
+  'a token without the right': { by: 'no right', status: 403 },
+};
+
+describe.each(CLIENTS)('0088: what a service denies to %s over HTTP without a record is counted', (client: Client) => {
+  let own: Bench;
+  let http: HttpBench;
+  let agent: HookClient;
+  let tokens: Readonly<Record<string, string>>;
+  beforeAll(async () => {
+    own = await Bench.open(OPTIONS);
+    agent = new HookClient(client, own.home);
+    const environment = agent.machine.environment;
+    http = await HttpBench.on(own, { hookCounts: { home: own.home, environment } });
+    const caller = { actor: client, role: 'CODING_AGENT' };
+    tokens = {
+      own: http.token(caller),
+      none: 'none',
+      'other case': http.token({ ...caller, case: 'project-2' }),
+      'no right': http.token({ ...caller, rights: ['observe'] }),
+    };
+  });
+  afterAll(() => http.close());
+  const sessions = async (...more: string[]): Promise<string> => {
+    const { machine } = agent;
+    const { stdout } = await turnpike(machine.project, ['agents', 'sessions', '--home', own.home, ...more], {
+      environment: { ...machine.environment } as Record<string, string>,
+    });
+    return stdout;
+  };
+  async function post(session: string, { change, query, type, by = 'own' as never }: Partial<HttpDenial>, id = 'two') {
+    const text = JSON.stringify(agent.event(shellCall(client, 'git status'), session, id));
+    const project = `?project=${encodeURIComponent(agent.machine.project)}&case=project-1`;
+    const response = await http.ask(`/hooks/${client}${query ?? project}`, tokens[by] ?? '', {
+      body: change === undefined ? text : change(text),
+      headers: { 'content-type': type ?? 'application/json' },
+    });
+    const out = await response.text();
+    return { status: response.status, isAllowed: isAllowed({ code: response.status === 200 ? 0 : 2, out, err: '' }) };
+  }
+  async function open(session: string): Promise<void> {
+    const call = agent.event(shellCall(client, 'echo one'), session, 'one');
+    expect(isAllowed(await agent.send(call))).toBe(true);
+    await agent.report(call);
+  }
+
+  test.each(Object.entries(HTTP_DENIALS))('%s', async (name, denial) => {
+    const session = `${client}-http-${name.replaceAll(' ', '-')}`;
+    await open(session);
+    expect(await post(session, denial)).toEqual({ status: denial.status, isAllowed: false });
+    const before = await sessions('--limit', '1');
+    expect(before).toContain('not compared: 1 calls denied without a decision, which are not recorded');
+    expect(await post(session, {}, 'three')).toEqual({ status: 200, isAllowed: true });
+    const after = await sessions('--limit', '1');
+    expect(after).toContain('gaps: 1 denied without a decision');
+    expect(`${before}${after}`).not.toContain('no gaps');
+  });
+
+  test('a session whose client was not checked', async () => {
+    expect(await post(`${client}-never`, {})).toEqual({ status: 200, isAllowed: false });
+    expect(await sessions()).toContain(`${client}: 1 calls of other sessions were denied`);
+  });
+
+  test.each(Object.entries(UNNAMED_DENIALS))('%s, which names no session that is known', async (name, denial) => {
+    const session = `${client}-unnamed-${name.replaceAll(' ', '-')}`;
+    const unnamed = async () => Number(/(\d+) calls denied .* which name no session/.exec(await sessions())?.[1] ?? 0);
+    await open(session);
+    const before = await unnamed();
+    expect(await post(session, denial)).toEqual({ status: denial.status, isAllowed: false });
+    const limit = Date.now() + 10_000;
+    while ((await unnamed()) === before && Date.now() < limit) await new Promise(setImmediate);
+    expect(await unnamed()).toBe(before + 1);
+    expect(await sessions()).not.toContain('no gaps');
   });
 });
 

@@ -10,7 +10,7 @@ import { isJsonObject } from '../../contract/json.js';
 import { readJson } from '../../contract/json/read-json.js';
 import { CLIENTS, type Client, type UndecidedReason } from '../../hooks/hook-event.js';
 import { isCallIn, sessionIn, totalOf, type UndecidedCounts } from '../../hooks/undecided-calls.js';
-import { CountFiles } from './count-files.js';
+import { CountFiles } from '../../runtime/hooks/count-files.js';
 import { hookArguments, type HookArguments } from './hook-arguments.js';
 
 /** The longest event of a client, in bytes. */

@@ -8,6 +8,7 @@ const TEXTS = {
   trust: 'its client ignores the hook in a folder that is not trusted',
   repository: 'of the repository run without a hook',
   user: 'of the user run without a hook',
+  http: 'what its client asks over HTTP while the service is away is not counted',
   folders: 'not all folders of the project were looked at',
 } as const;
 type MissingComparisonCode = keyof typeof TEXTS;

@@ -54,6 +54,12 @@ const EVENTS = [
   ['SessionEnd', 'end_unreported', 'a session stays open until its idle time ends'],
 ] as const;
 
+const HTTP_UNCOUNTED = note(
+  'claude.http_uncounted',
+  'Its hook uses HTTP: calls that it denies while the service is away are counted nowhere.',
+  'Install the hook as a command, which counts them, where nothing keeps you from it.',
+);
+
 export function judgeClaudeCode(facts: ClientFacts): readonly ClientFinding[] {
   const files = facts.files.filter(({ kind }) => kind === 'settings');
   const { settings, findings } = readSettings(facts, files, readJsonObject);
@@ -80,10 +86,12 @@ function judgeGate(settings: readonly ReadSettings[]): readonly ClientFinding[] 
     ({ file, settings: found }) => file.level === 'managed' && found['allowManagedHooksOnly'] === true,
   );
   const counting = settings.filter(({ file }) => !managedOnly || file.level === 'managed');
-  const problems = bestOf(ownHandlers('claude-code', counting, 'PreToolUse'), problemsOf);
+  const own = ownHandlers('claude-code', counting, 'PreToolUse');
+  const problems = bestOf(own, problemsOf);
   return [
     ...disabled(settings),
     ...(problems ?? [hookMissing('claude-code', 'PreToolUse')]),
+    ...(own.some(({ handler }) => handler['type'] === 'http') ? [HTTP_UNCOUNTED] : []),
     ...missingEvents('claude-code', counting, EVENTS),
     ...otherHooks('claude-code', settings, 'PreToolUse'),
   ];

@@ -37,6 +37,8 @@ function reasonOf(id: string, { repository, user }: InspectedClient): readonly M
       return [{ code: 'repository', count: repository.length }];
     case 'user_items':
       return [{ code: 'user', count: user.length }];
+    case 'http_uncounted':
+      return [{ code: 'http' }];
     case 'folders':
       return [{ code: 'folders' }];
     default:

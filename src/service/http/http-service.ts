@@ -4,6 +4,7 @@ import type { Right } from '../../contract/token.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Log } from '../../ports/log.js';
 import type { Principal, TokenBook } from '../../ports/token-book.js';
+import type { CountFiles } from '../../runtime/hooks/count-files.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import type { IdentityService } from '../identity/identity-service.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
@@ -55,6 +56,8 @@ export interface HttpService extends InspectionService {
   readonly access: RunAccess;
   readonly version: string;
   readonly clock: Clock;
+  /** Where events of coding agents are counted that are denied without a record. Absent: they are not counted. */
+  readonly hookCounts?: Pick<CountFiles, 'read' | 'add' | 'remove'>;
 }
 
 export const hasOneOf = ({ rights }: Principal, required: readonly Right[]): boolean =>

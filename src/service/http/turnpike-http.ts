@@ -14,6 +14,7 @@ import type { ClusterDirectory } from '../../ports/ledger/cluster.js';
 import type { Log } from '../../ports/log.js';
 import type { Principal, TokenBook } from '../../ports/token-book.js';
 import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
+import { CountFiles } from '../../runtime/hooks/count-files.js';
 import { addDatabaseCheck } from '../../runtime/readiness/database-check.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import { AdmissionController } from '../admission/admission-controller.js';
@@ -30,6 +31,7 @@ import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
 import { readPackageVersion } from '../package-version.js';
 import { createRefusal } from '../problems.js';
 import { admitWithRequestId } from './echo-request-id.js';
+import { countHookDenial } from './hook-denials.js';
 import { httpPlugin, type AdmitRequest } from './http-plugin.js';
 import type { MonitoredProcess } from './admin/admin-handler.js';
 import { createLoginHandler, isLoginPath, isLoginReturn, LOGIN_PATH } from './login-handler.js';
@@ -86,6 +88,14 @@ export interface TurnpikeHttpOptions {
   readonly unsafeShared?: boolean;
   /** Where the metrics of the service are registered, and collected for its route. Default: a registry of its own. */
   readonly telemetry?: MetricRegistry;
+  /**
+   * The home directory that hooks of coding agents name, and the variables by which their folder of counts is found.
+   * There the service counts the events that it denies without a record. Default: they are not counted.
+   */
+  readonly hookCounts?: {
+    readonly home: string;
+    readonly environment: Readonly<Record<string, string | undefined>>;
+  };
   readonly clock?: Clock;
   readonly log?: Log;
 }
@@ -132,9 +142,16 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
     path === MCP_PATH ? { name: 'mcp', handle: serveMcp } : findLogin(path);
   const { metrics, log } = service;
   const own = createHandler({ guard, page, admission, addressOf, routes: ROUTES, metrics, log, plugin, findMounted });
+  const admitMatched = admitWithRequestId(matchedEntrance({ guard, admission, addressOf }));
   return {
-    plugin: plugin(admitWithRequestId(matchedEntrance({ guard, admission, addressOf }))),
-    handler: own.handle,
+    plugin: plugin((request, response, route) => {
+      countHookDenial(request, response, service.hookCounts);
+      return admitMatched(request, response, route);
+    }),
+    handler: (request, response) => {
+      countHookDenial(request, response, service.hookCounts);
+      return own.handle(request, response);
+    },
     monitoring: { readiness: options.turnpike.readiness, metrics },
     endStreams: () => service.streams.close(),
     async close() {
@@ -167,7 +184,7 @@ function createService(
   { turnpike, tokens, ...options }: TurnpikeHttpOptions,
   admission: AdmissionController,
 ): HttpService {
-  const { agent = {}, sessions = {}, clock = systemClock(), log = winstonLog('warn') } = options;
+  const { agent = {}, sessions = {}, hookCounts, clock = systemClock(), log = winstonLog('warn') } = options;
   const own = (): InspectorSource => homeInspectorSource(turnpike.ledger, turnpike.home ?? turnpike.keys);
   const inspector = options.inspector === undefined ? own() : options.inspector;
   const size = (): Promise<number> => turnpike.ledger.size();
@@ -178,6 +195,7 @@ function createService(
   return {
     turnpike,
     tokens,
+    ...(hookCounts === undefined ? {} : { hookCounts: new CountFiles(hookCounts.home, hookCounts.environment) }),
     ...(identity === null ? {} : { identity }),
     inspector,
     audit: options.audit ?? ledgerAudit(turnpike, inspector),

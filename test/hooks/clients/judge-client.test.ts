@@ -8,6 +8,8 @@ import { isAtLeast, PREFIXES } from '../../../src/hooks/clients/findings.js';
 import type { InstallTarget } from '../../../src/hooks/clients/install/editors-for.js';
 import { CLIENTS, type Client } from '../../../src/hooks/hook-event.js';
 import { applyInstall, planInstall } from '../../../src/runtime/clients/install-client.js';
+import { missingComparisonTexts } from '../../../src/contract/inspection/missing-comparisons.js';
+import { checkClient } from '../../../src/runtime/hooks/check-client.js';
 import { inspectClient } from '../../../src/runtime/clients/inspect-client.js';
 import { ClientMachine, MEASURED } from '../../fixtures/client-machine.js';
 import { trustHooks } from '../../fixtures/hooks/hook-client.js';
@@ -311,4 +313,14 @@ test('versions are compared by their numbers, and a pre-release is older than it
   expect(['2.1.294', '2.1.295-rc.1', '1.9.9', '2.1', '', 'x'].map((one) => isAtLeast(one, '2.1.295'))).not.toContain(
     true,
   );
+});
+
+test('0088: a hook over HTTP is safe, and what it denies while the service is away is not counted', async () => {
+  const machine = installed('claude-code', 'gate', () => ({ http: { url: 'http://127.0.0.1:1', tokenVariable: 'T' } }));
+  const { project, environment } = machine;
+  const { findings } = await inspectClient('claude-code', { project, profile: 'gate', environment });
+  expect(findings).toMatchObject([{ id: 'claude.http_uncounted', severity: 'note' }]);
+  const report = { version: '2.1.330', findings: [], environment: { HOME: machine.home } };
+  expect((await checkClient('claude-code', project, report)).uncompared).toBe('http');
+  expect(missingComparisonTexts('http').join()).toContain('over HTTP');
 });

@@ -5,6 +5,7 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../../src/contract/json.js';
+import { CountFiles } from '../../../src/runtime/hooks/count-files.js';
 import { Bench } from '../../fixtures/bench.js';
 import { codingEdit } from '../../fixtures/coding-policy.js';
 import { HookClient } from '../../fixtures/hooks/hook-client.js';
@@ -108,6 +109,24 @@ describe('0064: HTTP', () => {
 
   test('denies what cannot be read', async () => {
     expect(await decisionOf(await post('{not json'))).toMatch(/^200 deny/);
+  });
+
+  test('0088: counts what it denies without a record, by session if one is known', async () => {
+    const { bench } = http;
+    const environment = { HOME: bench.folder, XDG_DATA_HOME: join(bench.folder, 'data') };
+    await http.server.close();
+    http = await HttpBench.on(bench, { hookCounts: { home: bench.home, environment } });
+    token = http.token({ actor: 'claude-one', role: 'CODING_AGENT' });
+    const counts = new CountFiles(bench.home, environment);
+    await post(event('PreToolUse'));
+    await post(`${JSON.stringify(event('PreToolUse'))}}`);
+    await post(event('PostToolUse'));
+    expect(counts.read('claude-code', 'session-1')).toEqual({ refused: 1, unreadable: 1 });
+    await post(event('PreToolUse'), '?project=/work&case=project-1', 'none');
+    await post(event('PreToolUse'), '');
+    // A response arrives before the server knows that it has ended.
+    await http.server.close();
+    expect(counts.read('claude-code', null)).toEqual({ refused: 1, unreadable: 1 });
   });
 
   test('refuses a request without a token, without a project, for another case, or for an unknown client', async () => {

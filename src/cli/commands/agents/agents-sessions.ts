@@ -18,7 +18,7 @@ import type { RunTree } from '../../../runtime/ledger/run-tree.js';
 import { commandUsageError } from '../../arguments.js';
 import type { CliCommand, ExitCode } from '../../command.js';
 import type { Io } from '../../io.js';
-import { CountFiles } from '../../hook/count-files.js';
+import { CountFiles } from '../../../runtime/hooks/count-files.js';
 import { PROJECT_OPTION, projectOf } from '../../options/client-options.js';
 import { homeOf, withLedger } from '../../options/folders.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
@@ -106,15 +106,20 @@ async function readSession(
   };
 }
 
-/** Calls that the hook has counted, and no later event has reported. */
+/** Calls that were counted, and no later event has reported; those that name no session may be of any. */
 function unrecordedOf(
   { name, session }: ClientSession,
   coverage: CallCoverage | null,
   files: CountFiles,
 ): readonly string[] {
   const client = CLIENTS.find((one) => one === name);
-  const counted = client === undefined ? 0 : totalOf(files.read(client, session)) - (coverage?.undecided ?? 0);
-  return counted > 0 ? [`${counted} calls denied without a decision, which are not recorded`] : [];
+  if (client === undefined) return [];
+  const counted = totalOf(files.read(client, session)) - (coverage?.undecided ?? 0);
+  const unnamed = totalOf(files.read(client, null));
+  return [
+    ...(counted > 0 ? [`${counted} calls denied without a decision, which are not recorded`] : []),
+    ...(unnamed > 0 ? [`${unnamed} calls denied without a decision, which name no session`] : []),
+  ];
 }
 
 /** What clients run without a hook now, in one project. */

@@ -188,6 +188,7 @@ async function serveHome(
       : { cluster: worker.cluster, withoutVolume: worker.volume_id === null, unsafeShared: worker.unsafeShared }),
     ...(life.admin === null ? {} : { admin: life.admin }),
     ...(life.telemetry === null ? {} : { telemetry: life.telemetry }),
+    hookCounts: { home: homeOf(args, io).home, environment: io.environment },
     log: io.log,
   });
   worker?.serveAt(args.text('advertise') ?? server.url);

@@ -3,6 +3,7 @@
 import Type from 'typebox';
 import { CaseId, closed, Identifier, OneOf } from '../../../contract/shapes.js';
 import { CLIENTS } from '../../../hooks/hook-event.js';
+import { isCallIn, sessionIn, totalOf } from '../../../hooks/undecided-calls.js';
 import { DIALECTS } from '../../../hooks/dialects.js';
 import { parseHookEvent } from '../../../runtime/hooks/hook-question.js';
 import { UNCHECKED_REASON } from '../../../runtime/hooks/hook-reasons.js';
@@ -23,17 +24,19 @@ const HookQuery = Type.Object(
 );
 const AnyObject = Type.Record(Type.String(), Type.Unknown());
 
+const HOOK_PATH = '/api/v1/hooks/{client}';
+
 export const HOOK_ROUTES: readonly Route[] = [
   route({
     method: 'POST',
-    path: '/api/v1/hooks/{client}',
+    path: HOOK_PATH,
     summary: 'Answer one event of a coding agent, in the form of its client: a call that is not allowed is denied',
     rights: ['act'],
     params: HookParams,
     query: HookQuery,
     body: BinaryBody,
     responses: { 200: jsonResponse('The answer in the form of the client; an empty object for none.', AnyObject) },
-    async handle({ principal, params: { client }, query, body }, { turnpike }) {
+    async handle({ principal, params: { client }, query, body }, { turnpike, hookCounts }) {
       const { hooks } = turnpike;
       if (hooks === null) throw new RefusalError('NOT_FOUND');
       const case_id = query.case ?? principal.case ?? undefined;
@@ -46,11 +49,18 @@ export const HOOK_ROUTES: readonly Route[] = [
         ...(case_id === undefined ? {} : { case: case_id }),
         project: query.project,
       };
-      const event = parseHookEvent(Buffer.from(body).toString('utf8'));
-      const result = await hooks.answer(client, event, caller);
+      const text = Buffer.from(body).toString('utf8');
+      const event = parseHookEvent(text);
+      const session = sessionIn(client, text);
+      const counts = session === null ? undefined : hookCounts?.read(client, session);
+      const undecided = counts === undefined || totalOf(counts) === 0 ? undefined : counts;
+      const result = await hooks.answer(client, event, caller, undefined, undecided);
+      const denied = result.unchecked === true ? 'refused' : result.undecided;
+      if (denied !== undefined && isCallIn(text)) hookCounts?.add(client, session, denied);
       const dialect = DIALECTS[client];
-      const reply = result.unchecked === true ? dialect.writeFailure(UNCHECKED_REASON, event) : result.reply;
-      return { json: reply.body ?? {} };
+      if (result.unchecked === true) return { json: dialect.writeFailure(UNCHECKED_REASON, event).body ?? {} };
+      if (result.noted === true) hookCounts?.remove(client, session);
+      return { json: result.reply.body ?? {} };
     },
   }),
 ];

@@ -1,4 +1,5 @@
-// Where the hook program counts what it denies without a decision, and where `turnpike agents sessions` reads it.
+// Where the hook program counts what it denies without a decision, and a service what it denies over HTTP without a
+// record. `turnpike agents sessions` reads it.
 
 import { homedir } from 'node:os';
 import { join } from 'node:path';
