@@ -5,6 +5,7 @@
 import { systemClock } from '../../../adapters/system/system-clock.js';
 import { winstonLog } from '../../../adapters/system/winston-log.js';
 import { listenHttp } from '../../../adapters/network/http-listener.js';
+import type { Clock } from '../../../ports/clock.js';
 import type { Log } from '../../../ports/log.js';
 import { hostForUrl } from '../../mcp/serve-http.js';
 import { AdminHandler, type MonitoredProcess } from './admin-handler.js';
@@ -42,8 +43,11 @@ const CLOSE_MS = 1_000;
  * Listens before the process is ready, so that a slow start is seen as one.
  * @throws UsageError if the address cannot be listened on
  */
-export async function serveAdmin({ host, port, log = winstonLog('warn') }: AdminOptions): Promise<AdminServer> {
-  const handler = new AdminHandler(systemClock(), log);
+export async function serveAdmin(
+  { host, port, log = winstonLog('warn') }: AdminOptions,
+  clock: Clock = systemClock(),
+): Promise<AdminServer> {
+  const handler = new AdminHandler(clock, log);
   const listener = await listenHttp({
     host,
     port,

@@ -2,23 +2,31 @@
 
 import { connect } from 'node:net';
 import { request } from 'node:http';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { serveAdmin, type AdminServer } from '../../../../src/service/http/admin/serve-admin.js';
 import { winstonLog } from '../../../../src/adapters/system/winston-log.js';
+import { ManualClock } from '../../../fixtures/manual-clock.js';
 import { makeCertificate, withOpenssl } from '../../../fixtures/certificate.js';
 import { tempFolder } from '../../../fixtures/temp-folder.js';
 import { HttpBench } from '../http-harness.js';
 
+/** It counts how long an answer is used again. */
+const clock = new ManualClock();
+const REUSE_MS = 200;
+
 let http: HttpBench;
 let admin: AdminServer;
 beforeAll(async () => {
-  admin = await serveAdmin({ host: '127.0.0.1', port: 0, log: winstonLog('silent') });
+  admin = await serveAdmin({ host: '127.0.0.1', port: 0, log: winstonLog('silent') }, clock);
   http = await HttpBench.open({}, { admin });
 });
 afterAll(async () => {
   await http.close();
   await admin.close();
 });
+
+/** No test gets the answer of an earlier one. */
+beforeEach(() => clock.advance(REUSE_MS));
 
 interface Answer {
   readonly status: number;
@@ -61,13 +69,16 @@ test('lists the checks as Kubernetes does', async () => {
 
 test('a failed check is listed with its constant reason, and the status is 503', async () => {
   const remove = http.bench.turnpike.readiness.add({ name: 'identity', run: () => 'the issuer does not answer' });
-  await new Promise((done) => setTimeout(done, 250));
   const { status, text } = await ask('/readyz');
   remove();
   expect(status).toBe(503);
   expect(text).toMatch(
     /^\[\+\]startup ok\n[^]*\[-\]identity failed: the issuer does not answer\nreadyz check failed\n$/,
   );
+  clock.advance(REUSE_MS - 1);
+  expect(await ask('/readyz')).toMatchObject({ status: 503 });
+  clock.advance(1);
+  expect(await ask('/readyz')).toMatchObject({ status: 200 });
   // Health is the same report, for clients with a token.
   const token = http.token();
   const remove2 = http.bench.turnpike.readiness.add({ name: 'identity', run: () => 'the issuer does not answer' });
