@@ -112,6 +112,19 @@ const headAt = (size: number) => ({ size, root: sha256(String(size)) });
     await table.close();
   });
 
+  test('puts a row of the lost log aside again, if a worker wrote it after the acceptance', async () => {
+    const table = await open();
+    const names: (readonly string[])[] = [];
+    for (let n = 0; n < 3; n += 1) {
+      await table.raise(LEDGER, 'a', 9, seal.seal(headAt(9)));
+      names.push(await table.putAside(LEDGER, 'lost-1', seal, () => Promise.resolve(false)));
+    }
+    expect(names).toEqual(['', '.1', '.2'].map((end) => [`row a.lost-1${end} of turnpike_heads.heads`]));
+    expect(await execute(url, ROWS)).toHaveLength(3);
+    await empty();
+    await table.close();
+  });
+
   test('refuses the server of the ledger under each of its names, also for another database', async () => {
     const place = ledgerPlace(server?.url ?? '');
     await execute(server?.url ?? '', 'CREATE DATABASE second');

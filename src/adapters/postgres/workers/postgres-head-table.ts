@@ -53,7 +53,11 @@ const ABOVE = `SELECT worker, size, note FROM ${SCHEMA}.heads WHERE ledger = $1 
   AND (size, worker) > ($2, $3) ORDER BY size, worker LIMIT ${PAGE_ROWS}`;
 const RAISE = `INSERT INTO ${SCHEMA}.heads AS h (ledger, worker, size, note) VALUES ($1, $2, $3, $4)
   ON CONFLICT (ledger, worker) DO UPDATE SET size = excluded.size, note = excluded.note WHERE h.size < excluded.size`;
-const PUT_ASIDE = `UPDATE ${SCHEMA}.heads SET worker = worker || $2 WHERE ledger = $1 AND worker = ANY ($3::text[])`;
+// A worker of the lost log may have written its row again since it was put aside.
+const PUT_ASIDE = `UPDATE ${SCHEMA}.heads AS h SET worker = worker || $2 ||
+  (SELECT CASE count(*) WHEN 0 THEN '' ELSE '.' || count(*) END FROM ${SCHEMA}.heads AS o
+    WHERE o.ledger = h.ledger AND starts_with(o.worker, h.worker || $2))
+  WHERE ledger = $1 AND worker = ANY ($3::text[]) RETURNING worker`;
 
 /**
  * Opens the table, and makes it if it is missing; a reader does not.
@@ -125,8 +129,8 @@ export class PostgresHeadTable implements HeadTable {
       after = [last['size'] ?? '', last['worker'] ?? ''];
     }
     // All at once: a head of the lost log that stayed would stop all workers.
-    await this.#send(PUT_ASIDE, [ledger, `.${end}`, lost]);
-    return lost.map((worker) => `row ${worker}.${end} of ${SCHEMA}.heads`);
+    const rows = await this.#send(PUT_ASIDE, [ledger, `.${end}`, lost]);
+    return rows.map((row) => `row ${row['worker'] ?? ''} of ${SCHEMA}.heads`);
   }
 
   async highest(ledger: string, seal: HeadSeal): Promise<ExternalHead | null> {
