@@ -12,6 +12,8 @@ import { keepCompiled } from './jest.compiled.mjs';
 const REPLACED = ['ArrayBuffer', 'Uint8Array', 'global'];
 
 const { AsyncLocalStorage } = asyncHooks;
+/** Later versions than Node 20 do not let it be replaced. */
+const IS_REPLACEABLE = Object.getOwnPropertyDescriptor(asyncHooks, 'AsyncLocalStorage').writable === true;
 keepCompiled();
 
 /**
@@ -50,12 +52,12 @@ export default class PlainEnvironment extends TestEnvironment {
     global.tempFolders = this.#folders;
     // The files that jest.setup.mjs makes load shared packages with it.
     global.requireOutside = createRequire(import.meta.url);
-    asyncHooks.AsyncLocalStorage = OneTestAtATime;
+    if (IS_REPLACEABLE) asyncHooks.AsyncLocalStorage = OneTestAtATime;
   }
 
   handleTestEvent({ name }) {
     // jest has made its own by now.
-    if (name === 'setup') asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
+    if (IS_REPLACEABLE && name === 'setup') asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
   }
 
   async teardown() {
