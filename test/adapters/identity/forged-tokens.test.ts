@@ -75,7 +75,7 @@ const HEADERS: Readonly<Record<string, () => Promise<string>>> = {
   'the algorithm with a blank': () => sign({ header: head({ alg: 'ES256 ' }) }),
   'the algorithm in a list': () => sign({ header: head({ alg: ['ES256'] }) }),
   'another curve': () => sign({ header: head({ alg: 'ES384' }) }),
-  'a curve that nobody asked for': () => sign({ header: head({ alg: 'ES256K' }) }),
+  'a signature algorithm with an unsupported curve': () => sign({ header: head({ alg: 'ES256K' }) }),
   'alg nOnE': () => sign({ header: head({ alg: 'nOnE' }) }),
   'alg of an empty text': () => sign({ header: head({ alg: '' }) }),
   'no algorithm': () => sign({ header: head({ alg: undefined }) }),

@@ -173,6 +173,6 @@ const headAt = (size: number) => ({ size, root: sha256(String(size)) });
 
 function newSeal(): HeadSeal {
   const signer = noteSigner(generateLedgerKey());
-  if (signer === null) throw new Error('a generated key that is none');
+  if (signer === null) throw new Error('the generated key cannot sign');
   return createHeadSeal(signer);
 }
