@@ -62,10 +62,12 @@ test('every example that a document shows is the file itself', () => {
     })),
   );
   expect(blocks.map(({ file }) => file)).toEqual([
-    'docs/examples/ten-lines.mjs',
+    'docs/examples/refund.mjs',
+    'docs/examples/refund.txt',
     'docs/examples/command.txt',
     'docs/examples/http-server.mjs',
     'docs/examples/inspect-live.mjs',
+    'docs/examples/ten-lines.mjs',
   ]);
   for (const { path, file, text } of blocks) expect({ path, text }).toEqual({ path, text: textOf(file) });
 });

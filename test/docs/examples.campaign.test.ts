@@ -104,6 +104,18 @@ test(
 );
 
 test(
+  'refund.mjs, which the README shows, holds a refund until its approval, pays once, and prints what the README says',
+  async () => {
+    const at = installed(join(folder, 'refund'));
+    const turnpike = join(at, 'node_modules/turnpike/dist/src/cli/main.js');
+    expect(await run(turnpike, ['init', '--template', 'support'], at)).toMatchObject({ status: 0 });
+    const { status, stdout, stderr } = await run(put('refund.mjs', at), [], at);
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: textOf('docs/examples/refund.txt'), stderr: '' });
+  },
+  MS_MAX,
+);
+
+test(
   'S4-14 S4-71 S4-75 service.mjs calls a tool, keeps a record, promotes with an approval and exports',
   async () => {
     const at = installed(join(folder, 'with-tools'));

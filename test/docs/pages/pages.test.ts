@@ -29,20 +29,21 @@ describe('pages', () => {
     expect(lengths([...GUIDES, ...SOURCE_GUIDES], 150, 500)).toEqual([]);
   });
 
-  test('every row of the README on what to do leads to a guide, and to every guide one row', () => {
-    const tables = [...textOf('README.md').matchAll(/\| I want to \| .* \|\n\|---\|---\|\n((?:\|.*\n)+)/g)];
-    const rows = tables.flatMap(([, table = '']) => table.trimEnd().split('\n'));
-    const linked = rows.map(
-      (row) => /^\| \[[^\]]+\]\((docs\/(?:how-to\/|contributing\.md#)[^)]+)\)/.exec(row)?.[1] ?? row,
-    );
-    const guides = linked.filter((path) => !path.startsWith('docs/contributing.md#'));
-    expect([...guides].sort()).toEqual([...GUIDES, ...SOURCE_GUIDES].sort());
-    expect(tables.length).toBe(2);
+  test('every row of the tables on what to do leads to a guide, and to every guide one row', () => {
+    const linkedFrom = (page: string): readonly string[] => {
+      const [, table = ''] = /\| I want to \| .* \|\n\|---\|---\|\n((?:\|.*\n)+)/.exec(textOf(page)) ?? [];
+      const rows = table.trimEnd().split('\n');
+      return rows.map((row) => /^\| \[[^\]]+\]\(((?:how-to\/|#)[^)]+)\)/.exec(row)?.[1] ?? row);
+    };
+    const guides = linkedFrom('docs/contributing.md').filter((path) => !path.startsWith('#'));
+    const inDocs = (path: string): string => `docs/${path}`;
+    expect(linkedFrom('docs/README.md').map(inDocs).sort()).toEqual([...GUIDES].sort());
+    expect(guides.map(inDocs).sort()).toEqual([...SOURCE_GUIDES].sort());
   });
 
-  test('the README names four kinds of user, with the first hour of each and the suite that follows it', () => {
-    const rows = tableOf('README.md', 'first-hours');
-    const pages = rows.map(([, page = '']) => /\]\((.+)\)/.exec(page)?.[1] ?? page);
+  test('the list of pages names four kinds of user, with the first hour of each and the suite that follows it', () => {
+    const rows = tableOf('docs/README.md', 'first-hours');
+    const pages = rows.map(([, page = '']) => `docs/${/\]\((.+)\)/.exec(page)?.[1] ?? page}`);
     expect(pages).toEqual(['service-developer', 'operator', 'coding-agent', 'auditor'].map(tutorial));
     expect(TUTORIALS).toEqual(expect.arrayContaining(pages));
     const suites = rows.flatMap(([, , suite = '']) => suite.match(/test\/[\w./-]+/g) ?? []);
