@@ -5,7 +5,7 @@ const refund = defineTool({
   name: 'orders.refund',
   input: object({ order: { type: 'string' }, cents: { type: 'integer' } }),
   output: object({ paid: { type: 'integer' } }),
-  idempotent: false,
+  idempotent: false, // a second payment would be a second payment: never repeat it
   run: ({ order, cents }) => {
     console.log(`the bank pays ${cents} cents back for order ${order}`);
     return { paid: cents };
@@ -14,8 +14,8 @@ const refund = defineTool({
 const turnpike = await openTurnpike({ home: '.turnpike', contract: 'contract', tools: [refund] });
 const agent = await turnpike.startAgent({ role: 'SUPPORT_AGENT', lane: 'REFUNDS', case: 'customer-7' });
 const call = { action: 'CALL_TOOL', args: { tool: 'orders.refund', input: { order: 'A-17', cents: 1250 } } };
-const wish = { schema_version: '1.0.0', reasoning: 'It arrived broken.', ...call }; // as a model writes it
-const ask = () => agent.submit(JSON.stringify({ id: crypto.randomUUID(), ...wish }));
+const request = { schema_version: '1.0.0', reasoning: 'It arrived broken.', ...call }; // a model writes this
+const ask = () => agent.submit(JSON.stringify({ id: crypto.randomUUID(), ...request }));
 
 console.log('first time:', (await ask()).error.message);
 for await (const { run_id, digest } of turnpike.ledger.approvals(new Date().toISOString()))

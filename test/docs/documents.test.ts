@@ -64,6 +64,7 @@ test('every example that a document shows is the file itself', () => {
   expect(blocks.map(({ file }) => file)).toEqual([
     'docs/examples/refund.mjs',
     'docs/examples/refund.txt',
+    'docs/examples/refund.yaml',
     'docs/examples/command.txt',
     'docs/examples/http-server.mjs',
     'docs/examples/inspect-live.mjs',

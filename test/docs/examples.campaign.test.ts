@@ -115,6 +115,14 @@ test(
   MS_MAX,
 );
 
+test('refund.yaml is what the policy of that template says', () => {
+  const lines = (path: string): readonly string[] => textOf(path).split('\n');
+  const files = ['lanes', 'actions'].flatMap((name) => lines(`policies/templates/support/policy/${name}.yaml`));
+  const shown = lines('docs/examples/refund.yaml').filter((line) => line !== '' && !line.startsWith('#'));
+  expect(shown.length).toBeGreaterThan(5);
+  expect(shown.filter((line) => !files.includes(line))).toEqual([]);
+});
+
 test(
   'S4-14 S4-71 S4-75 service.mjs calls a tool, keeps a record, promotes with an approval and exports',
   async () => {
