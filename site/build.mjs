@@ -7,9 +7,11 @@ import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { Application } from 'typedoc';
 import { undocumented } from './documented.mjs';
+import { filesBelow, ROOT } from './files.mjs';
 import { deadLinks } from './links.mjs';
-import { filesBelow, ROOT, stagePages, START } from './pages.mjs';
-import { completePages, openParts, readHeadingCode, SiteRouter, SiteTheme } from './theme.mjs';
+import { START } from './order.mjs';
+import { stagePages } from './pages.mjs';
+import { addNeighbours, completePages, openParts, readHeadingCode, SiteRouter, SiteTheme } from './theme.mjs';
 
 const OUT = join(ROOT, 'dist/docs');
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
@@ -75,6 +77,7 @@ app.renderer.defineTheme('site', SiteTheme);
 app.options.setValue('router', 'site');
 app.options.setValue('theme', 'site');
 openParts(app.renderer);
+addNeighbours(app.renderer);
 
 const project = await app.convert();
 if (project === undefined) throw new Error('docs: typedoc could not read the sources');

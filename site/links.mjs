@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
-import { filesBelow } from './pages.mjs';
+import { filesBelow } from './files.mjs';
 
 const TARGET = /<(?:a|img|link|script)\s[^>]*?(?:href|src)="([^"]*)"/g;
 const EXTERNAL = /^(?:[a-z]+:|\/\/)/;

@@ -3,7 +3,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DefaultTheme, DefaultThemeRenderContext, JSX, StructureRouter } from 'typedoc';
-import { API_PART, filesBelow, OPEN_PARTS, parts } from './pages.mjs';
+import { filesBelow } from './files.mjs';
+import { API_PART, OPEN_PARTS, partOf, parts, readingOrder } from './order.mjs';
 
 const API = 'TypeScript API';
 
@@ -20,7 +21,7 @@ class SiteContext extends DefaultThemeRenderContext {
   breadcrumbs = (reflection) => {
     const entryPoint = reflection.parent?.isProject() === false ? reflection.parent : null;
     const items = reflection.isDocument()
-      ? [parts().find(({ paths }) => paths.includes(reflection.frontmatter.path))?.title]
+      ? [partOf(reflection.frontmatter.path)]
       : [API, entryPoint && JSX.createElement('a', { href: this.urlTo(entryPoint) }, entryPoint.name)];
     const list = items.filter(Boolean).map((item) => JSX.createElement('li', null, item));
     return JSX.createElement('ul', { class: 'tsd-breadcrumb', 'aria-label': 'Breadcrumb' }, list);
@@ -32,15 +33,22 @@ export class SiteTheme extends DefaultTheme {
   ContextClass = SiteContext;
 
   buildNavigation(project) {
-    const documents = new Map((project.documents ?? []).map((each) => [each.frontmatter.path, each]));
+    const documents = documentsOf(project);
     const toLink = (reflection) => ({ text: reflection.name, path: this.router.getFullUrl(reflection) });
-    const modules = (project.children ?? []).map(toLink);
-    return parts().map(({ title, paths }) => {
-      const pages = paths.map((path) => toLink(documents.get(path)));
-      return { text: title, children: title === API_PART ? [...pages, { text: API, children: modules }] : pages };
-    });
+    const toLinks = (paths) => paths.map((path) => toLink(documents.get(path)));
+    const modules = { text: API, children: (project.children ?? []).map(toLink) };
+    return parts().map(({ title, paths, group }) => ({
+      text: title,
+      children: [
+        ...toLinks(paths),
+        ...(group ? [{ text: group.title, children: toLinks(group.paths) }] : []),
+        ...(title === API_PART ? [modules] : []),
+      ],
+    }));
   }
 }
+
+const documentsOf = (project) => new Map((project.documents ?? []).map((each) => [each.frontmatter.path, each]));
 
 /** On the first visit some parts of the sidebar are open. The key is that of typedoc's own script. */
 const OPENING = `for (const part of ${JSON.stringify(OPEN_PARTS)}) {
@@ -74,6 +82,24 @@ export function readHeadingCode(parser) {
 export function openParts(renderer) {
   const script = JSX.createElement('script', null, JSX.createElement(JSX.Raw, { html: OPENING }));
   renderer.hooks.on('head.end', () => script);
+}
+
+/** Adds links to the previous and the next page, in reading order, at the foot of each page. */
+export function addNeighbours(renderer) {
+  const order = readingOrder();
+  renderer.hooks.on('content.end', (context) => {
+    const { model, project } = context.page;
+    if (!model.isDocument()) return JSX.createElement(JSX.Fragment, null);
+    const documents = documentsOf(project);
+    const place = order.indexOf(model.frontmatter.path);
+    const toLink = (rel, label, path) => {
+      const page = documents.get(path);
+      const words = page && [JSX.createElement('span', null, label), page.name];
+      return page && JSX.createElement('a', { rel, href: context.urlTo(page) }, words);
+    };
+    const links = [toLink('prev', 'Previous', order[place - 1]), toLink('next', 'Next', order[place + 1])];
+    return JSX.createElement('nav', { class: 'site-neighbours', 'aria-label': 'Reading order' }, links);
+  });
 }
 
 /** Changes the built pages where the theme cannot: diagrams go into the page, so that the theme colours them. */
