@@ -57,6 +57,7 @@ const PARTS = [
     title: 'Topics',
     pages: below(
       'docs',
+      'command',
       'services',
       'agents',
       'mcp',
@@ -81,6 +82,7 @@ const PARTS = [
   {
     title: 'Reference',
     pages: [
+      'docs/README.md',
       'docs/glossary.md',
       ...below('docs/reference', 'commands', 'configuration', 'policy-files', 'http-api'),
       ...below('docs', 'errors', 'coding-agents-tested', 'performance'),
