@@ -1,10 +1,13 @@
-// The check of the built site: every link inside it leads to a file and, where it names one, to an anchor.
+// The check of the built site: every link and picture inside it leads to a file and, where it names one, to an anchor.
 
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { filesBelow } from './files.mjs';
 
-const TARGET = /<(?:a|img|link|script)\s[^>]*?(?:href|src)="([^"]*)"/g;
+const TAG = /<(?:a|img|source|link|script)\s[^>]*>/g;
+const TARGET = /\s(?:href|src|srcset)="([^"]*)"/g;
+/** One of several images of `srcset`, with its size. */
+const CANDIDATE = /^\s*(\S+)(?:\s+[\d.]+[wx])?\s*$/;
 const EXTERNAL = /^(?:[a-z]+:|\/\/)/;
 
 const unescape = (text) => text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&amp;', '&');
@@ -22,10 +25,17 @@ export function deadLinks(folder) {
     ]),
   );
   return [...pages].flatMap(([page, html]) => {
-    const links = new Set([...html.matchAll(TARGET)].map(([, link]) => unescape(link)));
+    const links = new Set([...html.matchAll(TAG)].flatMap(([tag]) => targetsOf(tag)));
     return [...links].filter((link) => !isAlive(folder, page, link, anchors)).map((link) => `${page}: ${link}`);
   });
 }
+
+const targetsOf = (tag) =>
+  [...tag.matchAll(TARGET)].flatMap(([attribute, value]) =>
+    attribute.includes('srcset=')
+      ? value.split(',').map((candidate) => unescape(CANDIDATE.exec(candidate)?.[1] ?? candidate))
+      : [unescape(value)],
+  );
 
 function isAlive(folder, page, link, anchors) {
   if (EXTERNAL.test(link)) return true;

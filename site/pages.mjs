@@ -3,24 +3,29 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { isFile, PAGES, ROOT } from './files.mjs';
-import { START, TITLES } from './order.mjs';
+import { readingOrder, START, TITLES } from './order.mjs';
 
-const STAGE = 'build/site';
-
-const textOf = (path) => readFileSync(join(ROOT, path), 'utf8');
-
-function put(path, content) {
-  const file = join(ROOT, STAGE, path);
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, content);
-  return file;
-}
+const STAGE = join(ROOT, 'build/site');
 
 /** Code blocks, which are not changed. */
 const CODE_BLOCK = /(^```[^]*?^```$)/m;
 const INLINE_LINK = /(!?)\[([^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)\s]*)?\)/g;
 /** `[name]: target` at the end of a page, for links written `[label][name]`. */
 const REFERENCE_LINK = /^\[([^\]]+)\]: (?!https?:|mailto:|#)([^#\s]+)(#\S*)?$/gm;
+/** The images of raw HTML; `srcset` may have several with their sizes. */
+const IMAGE_TAG = /<(?:img|source)\s[^>]*>/g;
+const IMAGE_SOURCE = /\s(?:src|srcset)="([^"]*)"/g;
+
+const PICTURE = /\.(?:svg|png|webp)$/;
+/** Other files that a page may link to, to read or to download. A link to any other file, such as a test, is text. */
+const DOWNLOADS = /^(?:docs|packaging|policies)\/|^(?:Dockerfile|LICENSE|llms\.txt)$/;
+
+const put = (path, content) => {
+  const file = join(STAGE, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, content);
+  return file;
+};
 
 /**
  * Stages every page and every file that a page links to.
@@ -29,14 +34,27 @@ const REFERENCE_LINK = /^\[([^\]]+)\]: (?!https?:|mailto:|#)([^#\s]+)(#\S*)?$/gm
  * @throws when a link leads to nothing in the repository
  */
 export function stagePages() {
-  rmSync(join(ROOT, STAGE), { recursive: true, force: true });
-  return new Map(PAGES.map((path) => [path, put(path, stagedText(path))]));
+  rmSync(STAGE, { recursive: true, force: true });
+  const copies = new Map();
+  const pages = new Map(
+    PAGES.map((path) => [path, put(path, stagedText(path, readFileSync(join(ROOT, path), 'utf8'), copies))]),
+  );
+  for (const [staged, source] of copies) cpSync(join(ROOT, source), join(STAGE, staged));
+  return pages;
 }
 
-function stagedText(path) {
-  const segments = textOf(path).split(CODE_BLOCK);
-  const text = segments
-    .map((segment, index) => (index % 2 === 1 ? segment.replace(/^```\n/, '```text\n') : withLinks(path, segment)))
+/**
+ * @param path - of a page in the repository
+ * @param source - its text
+ * @param copies - receives the files that the page links to: the path in the site, and that in the repository
+ * @returns the text for typedoc
+ */
+export function stagedText(path, source, copies) {
+  const text = source
+    .split(CODE_BLOCK)
+    .map((segment, index) =>
+      index % 2 === 1 ? segment.replace(/^```\n/, '```text\n') : withLinks(path, segment, copies),
+    )
     .join('');
   if (path === START) return text;
   const title = TITLES.get(path) ?? /^# (.+)$/m.exec(text)?.[1] ?? path;
@@ -45,24 +63,46 @@ function stagedText(path) {
 
 const plain = (title) => title.replace(/[`\\]/g, '').trim();
 
-const withLinks = (path, text) =>
-  text
+function withLinks(path, text, copies) {
+  const targetOf = (to, anchor = '') => findTarget(path, to, anchor, copies);
+  return text
     .replace(/^<!--[^]*?-->\n/gm, '')
-    .replace(INLINE_LINK, (_all, image, label, to, anchor = '') => {
-      const target = targetOf(path, to, anchor);
+    .replace(INLINE_LINK, (_all, image, label, to, anchor) => {
+      const target = targetOf(to, anchor);
       return target === null ? label : `${image}[${label}](${target})`;
     })
-    .replace(REFERENCE_LINK, (_all, name, to, anchor = '') => `[${name}]: ${targetOf(path, to, anchor)}`);
+    .replace(REFERENCE_LINK, (_all, name, to, anchor) => {
+      const target = targetOf(to, anchor);
+      if (target === null) throw new Error(`${path}: ${to} is not on the site: write the link [${name}] inline`);
+      return `[${name}]: ${target}`;
+    })
+    .replace(IMAGE_TAG, (tag) => {
+      for (const image of imagesOf(tag)) targetOf(image);
+      // Typedoc finds the files of a tag only if it stands on one line.
+      return tag.replace(/\s+/g, ' ');
+    });
+}
 
-/** Where a link leads from the staged page; null for a folder, which has no page. */
-function targetOf(from, to, anchor) {
+/** The files that an image tag of raw HTML names. */
+const imagesOf = (tag) =>
+  [...tag.matchAll(IMAGE_SOURCE)]
+    .flatMap(([, sources]) => sources.split(','))
+    .map((source) => source.trim().split(/\s/)[0])
+    .filter((source) => !/^(?:https?|data):/.test(source));
+
+/** Where a link leads: to a page, to the first page of a folder, or to a copy of a file; null if none is on the site. */
+function findTarget(from, to, anchor, copies) {
   const target = posix.join(posix.dirname(from), to).replace(/\/$/, '');
   if (PAGES.includes(target)) return `${to}${anchor}`;
   if (!existsSync(join(ROOT, target))) throw new Error(`${from}: the link to ${target} is dead`);
-  if (!isFile(join(ROOT, target))) return null;
+  const relative = (path) => posix.relative(posix.dirname(from), path).replace(/^(?!\.)/, './');
+  if (!isFile(join(ROOT, target))) {
+    const first = readingOrder().find((path) => path.startsWith(`${target}/`));
+    return first === undefined ? null : relative(first);
+  }
+  if (!PICTURE.test(target) && !DOWNLOADS.test(target)) return null;
   // A browser shows a text file; what it does with the ending of a source file depends on the server.
-  const staged = /\.(?:svg|png)$/.test(target) ? target : `${target}.txt`;
-  mkdirSync(dirname(join(ROOT, STAGE, staged)), { recursive: true });
-  cpSync(join(ROOT, target), join(ROOT, STAGE, staged));
-  return posix.relative(posix.dirname(from), staged).replace(/^(?!\.)/, './');
+  const staged = PICTURE.test(target) ? target : target.replace(/(?:\.txt)?$/, '.txt');
+  copies.set(staged, target);
+  return relative(staged);
 }

@@ -74,6 +74,72 @@ describe('the reading order', () => {
   });
 });
 
+describe('the links of a page', () => {
+  let stagedText: (path: string, source: string, copies: Map<string, string>) => string;
+
+  beforeAll(async () => {
+    ({ stagedText } = await site<{ stagedText: typeof stagedText }>('pages.mjs'));
+  });
+
+  const staged = (source: string): { text: string; copies: Map<string, string> } => {
+    const copies = new Map<string, string>();
+    return { text: stagedText('docs/page.md', source, copies).replace(/^---[^]*?---\n/, ''), copies };
+  };
+
+  test.each([
+    ['a page', '[one](trust.md#an-agent)', '[one](trust.md#an-agent)'],
+    ['another site', '[one](https://example.com/x)', '[one](https://example.com/x)'],
+    ['a folder: to its first page', '[one](tutorials/)', '[one](./tutorials/service-developer.md)'],
+    ['a test: to nothing', '[one](../test/docs/site.test.ts)', 'one'],
+    ['a source file: to nothing', '[one](../src/index.ts)', 'one'],
+    ['a folder without pages: to nothing', '[one](../src)', 'one'],
+    ['a file in code: unchanged', '```\n[one](none.md)\n```', '```text\n[one](none.md)\n```'],
+  ])('lead to %s', (_what, source, text) => {
+    expect(staged(source)).toEqual({ text, copies: new Map() });
+  });
+
+  test.each([
+    ['an example', '[one](examples/agent.mjs)', '[one](./examples/agent.mjs.txt)', 'docs/examples/agent.mjs'],
+    [
+      'a unit file',
+      '[u]: ../packaging/turnpike.service',
+      '[u]: ../packaging/turnpike.service.txt',
+      'packaging/turnpike.service',
+    ],
+    ['a text file', '[one](../llms.txt)', '[one](../llms.txt)', 'llms.txt'],
+    ['a diagram', '![one](explanation/proofs.svg)', '![one](./explanation/proofs.svg)', 'docs/explanation/proofs.svg'],
+    [
+      'an image of raw HTML',
+      '<img\n src="explanation/proofs.svg">',
+      '<img src="explanation/proofs.svg">',
+      'docs/explanation/proofs.svg',
+    ],
+    [
+      'a set of images',
+      '<source srcset="explanation/proofs.svg 1x, explanation/ledger.svg 2x">',
+      null,
+      'docs/explanation/proofs.svg docs/explanation/ledger.svg',
+    ],
+  ])('copy %s', (_what, source, text, file) => {
+    const result = staged(source);
+    expect(result.text).toBe(text ?? source);
+    expect([...result.copies.values()].join(' ')).toBe(file);
+  });
+
+  test.each([
+    ['[one](none.md)', 'none.md'],
+    ['![one](pictures/none.png)', 'pictures/none.png'],
+    ['<img alt="one" src="pictures/none.webp">', 'pictures/none.webp'],
+    ['<source media="(x)" srcset="pictures/none.webp 2x">', 'pictures/none.webp'],
+  ])('stop the build if nothing is there: %s', (source, file) => {
+    expect(() => staged(source)).toThrow(`docs/page.md: the link to docs/${file} is dead`);
+  });
+
+  test('stop the build if a reference has nothing to lead to', () => {
+    expect(() => staged('[code]: ../src/index.ts')).toThrow('docs/page.md: ../src/index.ts is not on the site');
+  });
+});
+
 describe('the link check', () => {
   let deadLinks: (folder: string) => readonly string[];
   let folder = '';
@@ -111,6 +177,8 @@ describe('the link check', () => {
     ['an anchor of the page itself', '<a href="#begin">begin</a>', '#begin'],
     ['a folder without an index', '<a href="../guide/">guide</a>', '../guide/'],
     ['an image that is missing', '<img alt="" src="../media/none.svg">', '../media/none.svg'],
+    ['a picture that is missing', '<img alt="" width="9" srcset="one.html 1x, none.webp 2x">', 'none.webp'],
+    ['a source of a picture that is missing', '<source media="(x)" srcset="../none-dark.webp">', '../none-dark.webp'],
     ['a page outside the site', '<a href="../../README.md">readme</a>', '../../README.md'],
   ])('finds a link to %s', (_what, html, link) => {
     put('guide/three.html', html);
