@@ -16,11 +16,11 @@ const SHIPPED = [
   /^dist\/inspector\//,
   /^dist\/(?:charts\.json|help\.json|hook\.mjs|licenses\.txt|turnpike\.1)$/,
   // docs/.npmignore leaves out what only works in a checkout.
-  /^docs\/(?!decisions\/|examples\/(?:cluster|demo)\/|how-to\/source\/|(?:architecture|performance)\.md)/,
+  /^docs\/(?!(?:decisions|pictures|examples\/(?:cluster|demo|material)|how-to\/source)\/|(?:architecture|contributing|performance)\.md)/,
   /^policies\//,
   /^(?:Dockerfile|packaging\/(?:turnpike\.service|opencode\/turnpike\.js))$/,
   /^src\/identity\/tables\/LICENSE$/,
-  /^(?:README|CHANGELOG|CONTRIBUTING|SECURITY|AGENTS)\.md$/,
+  /^(?:README|CHANGELOG|SECURITY)\.md$/,
   /^(?:LICENSE|llms\.txt|package\.json)$/,
 ];
 /** What a user looks for. */

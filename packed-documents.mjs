@@ -1,6 +1,6 @@
-// The Markdown of the package. In a checkout, documents link to files that the package does not contain: tests,
-// decisions, guides for changes of the source. In the package such a link is its text alone, and a line of a list that
-// is nothing but such a link is left out.
+// The Markdown of the package. In a checkout, documents link to files that the package does not contain. In the package,
+// a link to such a page leads to the table of what only a checkout has (`INSTEAD`), a link to a test or another file of the
+// source is its text alone, and pictures, and lines of llms.txt, that are about nothing of the package are left out.
 //
 // npm runs `node packed-documents.mjs rewrite` before it packs or publishes, and `restore` afterwards.
 
@@ -13,11 +13,23 @@ const ROOT = fileURLToPath(new URL('.', import.meta.url));
 /** Copies of what is rewritten, until it is restored. */
 const ORIGINALS = join(ROOT, 'build/package-originals');
 
+/** What a link to one of these leads to instead: what a checkout has, and which page of the package to read. */
+const UNPACKED_PAGE = /^docs\/decisions\/|^docs\/examples\/|\.md$/;
+const INSTEAD = { page: 'docs/README.md', anchor: 'only-in-a-checkout' };
+
 const DOCUMENT = /(?:\.md|^llms\.txt)$/;
 const LINK = /\[((?:[^[\]]|\[[^[\]]*\])*)\]\(([^()\s]+)\)/g;
+const IMAGE = /!\[[^[\]]*\]\(([^()\s]+)\)/g;
+const HTML_PICTURE = /<picture\b[^]*?<\/picture>|<img\b(?:[^>"]|"[^"]*")*>/g;
+const HTML_LINK = /<a\b[^>]*?\shref="([^"]*)"[^>]*>([^]*?)<\/a>/g;
+const HTML_TAG = /<[a-z](?:[^<>"]|"[^"]*")*>/g;
 const LISTED = /^- \[[^\]]*\]\(([^()\s]+)\): .*\n/gm;
 const FENCED = /^(```|~~~)[^]*?^\1/gm;
+const CODE = /`[^`\n]+`/g;
 const HEADING = /^#{1,6} (.+)$/gm;
+/** A picture that was taken out, until the paragraphs that had nothing else are gone too. */
+const GONE = '\0';
+const EMPTIED = /^(?=[^]*\0)(?:[\s\0]|<\/?(?:p|div|center)\b[^>]*>)*$/;
 
 /** The paths that npm would pack. */
 export function packedPaths() {
@@ -28,12 +40,52 @@ export function packedPaths() {
 
 export const isDocument = (path) => DOCUMENT.test(path);
 
-/** The text of a document without links to files that are not in the package. */
+/** The text of a document as the package has it. */
 export function rewritten(path, text, packed) {
   const isDead = (link) => targetOf(path, link) !== null && !isPacked(targetOf(path, link).file, packed);
-  return text
-    .replaceAll(LISTED, (line, link) => (path === 'llms.txt' && isDead(link) ? '' : line))
-    .replaceAll(LINK, (whole, words, link) => (isDead(link) ? words : whole));
+  const linked = (whole, words, link, markup) => {
+    if (words.includes(GONE) && words.replaceAll(GONE, '').trim() === '') return GONE;
+    if (!isDead(link)) return whole;
+    const instead = insteadOf(path, link);
+    return instead === null ? words : markup(instead);
+  };
+  const lines = path === 'llms.txt' ? text.replaceAll(LISTED, (line, link) => (isDead(link) ? '' : line)) : text;
+  return outsideFences(lines, (part) =>
+    withoutEmptied(
+      part
+        .replaceAll(HTML_PICTURE, (markup) => (htmlLinks(markup).some(isDead) ? GONE : markup))
+        .replaceAll(IMAGE, (markup, link) => (isDead(link) ? GONE : markup))
+        .replaceAll(LINK, (whole, words, link) => linked(whole, words, link, (to) => `[${words}](${to})`))
+        .replaceAll(HTML_LINK, (whole, link, words) =>
+          linked(whole, words, link, (to) => `<a href="${to}">${words}</a>`),
+        ),
+    ),
+  );
+}
+
+function outsideFences(text, change) {
+  let end = 0;
+  const parts = [...text.matchAll(FENCED)].flatMap((fence) => {
+    const before = text.slice(end, fence.index);
+    end = fence.index + fence[0].length;
+    return [change(before), fence[0]];
+  });
+  return [...parts, change(text.slice(end))].join('');
+}
+
+const withoutEmptied = (text) =>
+  text
+    .split(/(?<=\n\n)/)
+    .filter((paragraph) => !EMPTIED.test(paragraph))
+    .join('')
+    .replaceAll(GONE, '');
+
+/** @returns the link that has the place of this one; null if it is to be its text alone */
+function insteadOf(path, link) {
+  const isPage = UNPACKED_PAGE.test(targetOf(path, link).file);
+  return isPage && path !== INSTEAD.page
+    ? `${posix.relative(posix.dirname(path), INSTEAD.page)}#${INSTEAD.anchor}`
+    : null;
 }
 
 /**
@@ -44,8 +96,7 @@ export function rewritten(path, text, packed) {
 export function deadLinks(documents, packed) {
   const anchors = new Map([...documents].map(([path, text]) => [path, anchorsOf(text)]));
   return [...documents].flatMap(([path, text]) =>
-    [...text.replaceAll(FENCED, '').matchAll(LINK)]
-      .map(([, , link]) => link)
+    [...new Set(linksOf(text.replaceAll(FENCED, '')))]
       .filter((link) => {
         const target = targetOf(path, link);
         if (target === null) return false;
@@ -55,6 +106,20 @@ export function deadLinks(documents, packed) {
       .map((link) => `${path}: ${link}`),
   );
 }
+
+/** Also those of pictures inside of links. */
+const linksOf = (text) => [
+  ...[...text.matchAll(LINK)].map(([, , link]) => link),
+  ...[...text.matchAll(IMAGE)].map(([, link]) => link),
+  ...htmlLinks(text.replaceAll(CODE, '')),
+];
+
+const htmlLinks = (text) =>
+  (text.match(HTML_TAG) ?? []).flatMap((tag) =>
+    [...tag.matchAll(/\s(href|src|srcset)="([^"]*)"/g)].flatMap(([, name, value]) =>
+      name === 'srcset' ? value.split(',').map((candidate) => candidate.trim().split(/\s/)[0]) : [value],
+    ),
+  );
 
 /** @returns null for an address elsewhere */
 function targetOf(path, link) {

@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import { filesIn, ROOT, textOf } from '../sources.js';
 
 const PAGES = ['docs/contributing.md', 'AGENTS.md', 'CONTRIBUTING.md'];
-const TOP_PAGES = ['README.md', 'CONTRIBUTING.md', 'AGENTS.md', 'SECURITY.md', 'CHANGELOG.md'];
+/** Of use without a checkout too. */
+const PACKED_PAGES = ['README.md', 'SECURITY.md', 'CHANGELOG.md'];
+const TOP_PAGES = [...PACKED_PAGES, 'CONTRIBUTING.md', 'AGENTS.md'];
 const CHANGES = [
   'action',
   'error code',
@@ -49,10 +51,11 @@ test('the page has the twelve changes, each with its files in order', () => {
   for (const found of numbers) expect(found).toEqual(found.map((_, index) => index + 1));
 });
 
-test('llms.txt has one line for each page, and the package ships them', () => {
+test('llms.txt has one line for each page, and the package ships those that are not about changing the code', () => {
   const listed = [...textOf('llms.txt').matchAll(/^- \[(\S+)\]\((\S+)\): \S.*$/gm)].map(([, , path = '']) => path);
   const pages = filesIn('docs', /\.md$/).filter((path) => !path.startsWith('docs/examples/'));
   expect([...listed].sort()).toEqual([...TOP_PAGES, ...pages].sort());
   const { files } = JSON.parse(textOf('package.json')) as { readonly files: readonly string[] };
-  expect(files).toEqual(expect.arrayContaining([...TOP_PAGES, 'docs', 'llms.txt']));
+  expect(files).toEqual(expect.arrayContaining([...PACKED_PAGES, 'docs', 'llms.txt']));
+  expect(files).not.toEqual(expect.arrayContaining(['CONTRIBUTING.md']));
 });

@@ -38,6 +38,22 @@ describe('the links of a package', () => {
     },
   );
 
+  test.each([
+    '<a href="docs/none.md">a</a>',
+    '<img\n  alt="a > b" src="docs/none.md">',
+    '<picture><source srcset="docs/one.md 1x, docs/none.md 2x"></picture>',
+    '![a](docs/none.md)',
+    '[![a](docs/none.md)](docs/one.md)',
+  ])('may not lead to what is not there in %s', (text) => {
+    expect(deadIn(`${text}\n`)).toEqual(['README.md: docs/none.md']);
+    expect(deadIn(`\`\`\`html\n${text}\n\`\`\`\n`)).toEqual([]);
+    expect(deadIn(text.replaceAll('none', 'one'))).toEqual([]);
+  });
+
+  test('in the code of a sentence do not count', () => {
+    expect(deadIn('Write `<a href="docs/none.md">a</a>`.\n')).toEqual([]);
+  });
+
   test('that are dead become their text, and lines of llms.txt are left out', () => {
     const text = 'See [the\n`test`](test/a.test.ts#x), [one](docs/one.md) and [there](https://example.com/).\n';
     expect(rewritten('README.md', text, packed)).toBe(
@@ -45,6 +61,40 @@ describe('the links of a package', () => {
     );
     const list = '- [docs/one.md](docs/one.md): a page\n- [docs/none.md](docs/none.md): none\n';
     expect(rewritten('llms.txt', list, packed)).toBe('- [docs/one.md](docs/one.md): a page\n');
+  });
+
+  test.each([
+    ['README.md', '[a `b`](docs/decisions/0001-a.md#c)', '[a `b`](docs/README.md#only-in-a-checkout)'],
+    ['docs/folder/two.md', '[a](../decisions/)', '[a](../README.md#only-in-a-checkout)'],
+    ['docs/one.md', '[a](performance.md) <a href="../CONTRIBUTING.md">b</a>', null],
+    ['docs/README.md', '[a](contributing.md)', 'a'],
+    ['README.md', '```md\n[a](CONTRIBUTING.md)\n```\n', '```md\n[a](CONTRIBUTING.md)\n```\n'],
+  ])('that lead in %s to a page of the checkout lead to what only a checkout has: %s', (path, text, expected) => {
+    const all = '[a](README.md#only-in-a-checkout) <a href="README.md#only-in-a-checkout">b</a>';
+    expect(rewritten(path, text, packed)).toBe(expected ?? all);
+  });
+
+  test('that show pictures of the checkout are left out, with paragraphs that have nothing else', () => {
+    const image = '<img\n  src="docs/pictures/a.webp" alt="a > b">';
+    const picture = `<picture><source srcset="docs/pictures/b.webp">\n  ${image}\n</picture>`;
+    const paragraphs = [
+      '# Start',
+      `<p align="center">\n${picture}</p>`,
+      image,
+      '[![a](docs/pictures/a.svg)](docs/one.md) ![b](docs/pictures/b.svg)',
+      `Seen in ${image} by day, and [![a](docs/pictures/a.svg)](LICENSE) by night.`,
+      '![kept](docs/one.md) <img src="docs/one.md">',
+      `\`\`\`html\n${image}\n\`\`\``,
+      'The end.\n',
+    ];
+    const left = [
+      '# Start',
+      'Seen in  by day, and  by night.',
+      '![kept](docs/one.md) <img src="docs/one.md">',
+      paragraphs[6],
+      'The end.\n',
+    ];
+    expect(rewritten('README.md', paragraphs.join('\n\n'), packed)).toBe(left.join('\n\n'));
   });
 });
 
@@ -84,6 +134,9 @@ describe('an archive that npm packs', () => {
     expect(documents.size).toBe(before.size);
     expect(deadLinks(before, packed).length).toBeGreaterThan(100);
     expect(deadLinks(documents, packed)).toEqual([]);
+    const relinked = [...documents].filter(([, text]) => text.includes('#only-in-a-checkout'));
+    expect(relinked.length).toBeGreaterThan(10);
+    expect([...documents.values()].filter((text) => text.includes('docs/pictures/'))).toEqual([]);
   });
 
   test('leaves the documents of the checkout as they were', () => {
