@@ -17,7 +17,9 @@ const EXCEPTIONS_MAX = 30;
 
 const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.tsx?$/)];
 // This rule is written in the words that it forbids.
-const TESTS = filesIn('test', /\.ts$/).filter((path) => !/^test\/language(?:\.test)?\.ts$/.test(path));
+const TESTS = [...filesIn('test', /\.ts$/), ...filesIn('tools', /\.mjs$/)].filter(
+  (path) => !/^test\/language(?:\.test)?\.ts$/.test(path),
+);
 const PAGES = ['README.md', 'CONTRIBUTING.md', 'AGENTS.md', ...filesIn('docs', /\.md$/)].filter(
   (path) => !path.startsWith('docs/examples/'),
 );

@@ -12,7 +12,8 @@ const COLUMNS_MAX = 120;
 
 const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.tsx?$/)];
 const TESTS = filesIn('test', /\.(?:ts|mjs)$/);
-const EXAMPLES = filesIn('docs', /\.mjs$/);
+/** Plain JavaScript that readers run or read. */
+const EXAMPLES = ['docs', 'tools'].flatMap((folder) => filesIn(folder, /\.mjs$/));
 const CODE = [...SOURCES, ...TESTS, ...EXAMPLES];
 const TEXTS = filesIn(
   '.',
@@ -43,12 +44,12 @@ describe('size', () => {
     expect([...counts].filter(([, count]) => count > FOLDER_FILES_MAX)).toEqual([]);
   });
 
-  test(`a file of sources or examples has at most ${FILE_LINES_MAX} lines`, () => {
+  test(`a file of sources, examples or tools has at most ${FILE_LINES_MAX} lines`, () => {
     const long = [...SOURCES, ...EXAMPLES].filter((path) => linesOf(path).length > FILE_LINES_MAX);
     expect(long.map((path) => `${path} ${linesOf(path).length}`)).toEqual([]);
   });
 
-  test(`a function of sources or examples has at most ${FUNCTION_LINES_MAX} lines; a chart is data`, () => {
+  test(`a function of sources, examples or tools has at most ${FUNCTION_LINES_MAX} lines; a chart is data`, () => {
     const long = nodesMatching([...SOURCES, ...EXAMPLES], (node) => {
       if (!ts.isFunctionLike(node) || isChart(node)) return null;
       const lines = node.getText().split('\n').length;

@@ -2,12 +2,11 @@
 // policy and findings of axe, and a test fails if there are any.
 
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { readPageFolder, type PageFile } from '../../../src/adapters/page-folder.js';
-import { oneAtATime } from '../../fixtures/one-at-a-time.js';
+import { builtPage } from '../../fixtures/built-page.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { ROOT } from '../../sources.js';
 
@@ -40,18 +39,7 @@ export function presentPage(): Promise<ReadonlyMap<string, PageFile>> {
 }
 export const presentTemplate = async (): Promise<string> => readFileSync(join(await built(), 'one-file.html'), 'utf8');
 
-const built = (): Promise<string> =>
-  oneAtATime('page', () => {
-    const folder = join(ROOT, 'build/page');
-    const index = join(folder, 'index.html');
-    const sources = ['src/inspector', 'src/contract'].flatMap((name) =>
-      readdirSync(join(ROOT, name), { recursive: true }).map((file) => join(ROOT, name, String(file))),
-    );
-    const newest = Math.max(...[...sources, join(ROOT, 'bundle-page.mjs')].map((file) => statSync(file).mtimeMs));
-    if (!existsSync(index) || statSync(index).mtimeMs < newest)
-      execFileSync(process.execPath, [join(ROOT, 'bundle-page.mjs'), folder], { cwd: ROOT, stdio: 'ignore' });
-    return folder;
-  });
+const built = (): Promise<string> => builtPage('build/page');
 
 let browser: Browser | null = null;
 
