@@ -5,7 +5,7 @@ const refund = defineTool({
   name: 'orders.refund',
   input: object({ order: { type: 'string' }, cents: { type: 'integer' } }),
   output: object({ paid: { type: 'integer' } }),
-  idempotent: false, // a second payment would be a second payment: never repeat it
+  idempotent: false, // two attempts could pay twice, so no attempt is repeated
   run: ({ order, cents }) => {
     console.log(`the bank pays ${cents} cents back for order ${order}`);
     return { paid: cents };
@@ -18,9 +18,10 @@ const request = { schema_version: '1.0.0', reasoning: 'It arrived broken.', ...c
 const ask = () => agent.submit(JSON.stringify({ id: crypto.randomUUID(), ...request }));
 
 console.log('first time:', (await ask()).error.message);
-for await (const { run_id, digest } of turnpike.ledger.approvals(new Date().toISOString()))
-  await turnpike.approve({ run: run_id, digests: [digest], actor: 'anna', role: 'APPROVER', decision: 'approve' });
-console.log('after the approval of anna:', (await ask()).outcome);
+const [held] = await turnpike.requests(agent.run_id);
+const vote = { actor: 'anna', role: 'APPROVER', decision: 'approve' };
+await turnpike.approve({ run: agent.run_id, digests: [held.digest], ...vote }); // the digest names exactly this request
+console.log('after the approval by anna:', (await ask()).outcome);
 console.log('once more:', (await ask()).error.message);
 console.log('the record is', (await turnpike.ledger.verify()).verdict);
 await turnpike.close();
