@@ -14,7 +14,7 @@ const refund = defineTool({
 const turnpike = await openTurnpike({ home: '.turnpike', contract: 'contract', tools: [refund] });
 const agent = await turnpike.startAgent({ role: 'SUPPORT_AGENT', lane: 'REFUNDS', case: 'customer-7' });
 const call = { action: 'CALL_TOOL', args: { tool: 'orders.refund', input: { order: 'A-17', cents: 1250 } } };
-const request = { schema_version: '1.0.0', reasoning: 'It arrived broken.', ...call }; // a model writes this
+const request = { schema_version: '1.0.0', reasoning: 'It arrived broken.', ...call }; // a model, or an adapter
 const ask = () => agent.submit(JSON.stringify({ id: crypto.randomUUID(), ...request }));
 
 console.log('first time:', (await ask()).error.message);
