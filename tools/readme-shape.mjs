@@ -1,5 +1,5 @@
-// Prints how long a README is: `node tools/readme-shape.mjs [FILE]`. Words are those that a reader sees outside of blocks
-// of code: table cells and code in sentences count; addresses, HTML and comments do not.
+// Prints how long a README is: `node tools/readme-shape.mjs [FILE]`. Words are those that a reader sees outside of
+// blocks of code: table cells and code in sentences count; addresses, HTML and comments do not.
 
 import { readFileSync } from 'node:fs';
 
