@@ -129,6 +129,12 @@ export const waitForRest = (page) =>
     [250, 3_000],
   );
 
+/** Waits for a moment in which every entry is verified; the demonstration soon writes new ones. */
+const waitForProof = (page) =>
+  page
+    .waitForFunction(() => !/ new$/.test(document.querySelector('.badge')?.textContent ?? ''), null, { timeout: 5_000 })
+    .catch(() => undefined);
+
 /** Opens the page at a scene, and calls `use` when it shows it. */
 export const withScene = (browser, demo, denied, { scene, size, scheme }, use) =>
   withPage(
@@ -139,6 +145,7 @@ export const withScene = (browser, demo, denied, { scene, size, scheme }, use) =
       await scene.reach(page, size);
       await page.mouse.move(0, 0);
       await waitForRest(page);
+      await waitForProof(page);
       return use(page);
     },
   );

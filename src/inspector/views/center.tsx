@@ -178,6 +178,7 @@ function TabButton({ tab, children }: { readonly tab: Tab; readonly children: Co
       type="button"
       role="tab"
       id={`tab-${tab}`}
+      ref={own ? bringIntoView : null}
       aria-selected={own}
       aria-controls="panel"
       onClick={() => store.openTab(tab)}
@@ -186,3 +187,6 @@ function TabButton({ tab, children }: { readonly tab: Tab; readonly children: Co
     </button>
   );
 }
+
+/** On a narrow screen the list of tabs scrolls. */
+const bringIntoView = (tab: HTMLElement | null): void => tab?.scrollIntoView({ block: 'nearest', inline: 'nearest' });

@@ -1,5 +1,6 @@
 // What this browser has recomputed of the ledger, and what that does not prove.
 
+import type { ComponentChild } from 'preact';
 import { nameInLedger } from '../../contract/entry-name.js';
 import type { LedgerInfo } from '../../contract/inspection/inspection.js';
 import type { ProofState } from '../worker/ledger-proof.js';
@@ -79,12 +80,16 @@ const replayedText = (replayed: Replayed): string =>
   replayed?.notes.length ? ` · decisions ${replayed.verdict === 'differs' ? 'differ' : 'not checked'}` : '';
 
 /** What a replay has found: the browser itself recomputes no decision. */
-const replayNotes = (replayed: Replayed): readonly string[] =>
-  replayed == null
-    ? [replayed === null ? 'replaying…' : 'not replayed: run `turnpike replay`']
-    : replayed.notes.length === 0
-      ? ['replayed, all as recorded']
-      : replayed.notes;
+function replayNotes(replayed: Replayed): readonly ComponentChild[] {
+  if (replayed === null) return ['replaying…'];
+  if (replayed === undefined)
+    return [
+      <>
+        not replayed: run <code>turnpike replay</code>
+      </>,
+    ];
+  return replayed.notes.length === 0 ? ['replayed, all as recorded'] : replayed.notes;
+}
 
 function ProofPanel() {
   const store = useStore();
@@ -120,7 +125,7 @@ function ProofPanel() {
       <h2>Decisions</h2>
       <ul>
         {replayNotes(store.proof.replayed.value).map((note) => (
-          <li key={note}>{note}</li>
+          <li>{note}</li>
         ))}
       </ul>
       <h2>What that does not prove</h2>

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { inChromium, withBrowser, type Tab } from './browser.js';
 import { proposal, Stage } from './stage.js';
 
-const WIDTHS = [390, 768, 1024, 1180, 1440];
+const WIDTHS = [390, 768, 1024, 1180, 1280, 1440];
 const MS_MAX = 180_000;
 
 /** Runs in the page. @returns the controls that cannot be pressed at their centre, and the pairs that overlap */
@@ -13,6 +13,21 @@ function findLayoutFaults(): { readonly controls: number; readonly faults: reado
   const faults: string[] = [];
   const nameOf = (one: Element): string =>
     `${one.tagName.toLowerCase()}.${one.className} "${(one.getAttribute('aria-label') ?? one.textContent).slice(0, 40)}"`;
+  const tab = document.querySelector('[data-drawer="none"] [role="tab"][aria-selected="true"]');
+  if (tab !== null) {
+    const [own, list] = [tab.getBoundingClientRect(), (tab.parentElement ?? tab).getBoundingClientRect()];
+    if (own.left < list.left - 1 || own.right > list.right + 1) faults.push(`${nameOf(tab)} is selected and cut off`);
+  }
+  for (const detail of document.querySelectorAll('.why li > span')) {
+    if (detail.textContent !== '' && detail.getBoundingClientRect().width < 60)
+      faults.push(`${nameOf(detail)} has no room`);
+  }
+  const line = document.querySelector('.definition span')?.getBoundingClientRect();
+  for (const state of line === undefined ? [] : document.querySelectorAll('.chart .state')) {
+    const { left, right, top, bottom } = state.getBoundingClientRect();
+    if (line !== undefined && left < line.right && right > line.left && top < line.bottom && bottom > line.top)
+      faults.push(`${nameOf(state)} is behind the line below the chart`);
+  }
   const controls = [...document.querySelectorAll<HTMLElement>('button, a, input, [role="slider"]')].filter((one) =>
     one.checkVisibility({ checkVisibilityCSS: true }),
   );
@@ -80,7 +95,7 @@ inChromium('the page on every screen', () => {
   test.each(WIDTHS)(
     'at %d pixels every control can be pressed, none overlaps another, and axe finds nothing',
     async (width) => {
-      const size = { width, height: width < 700 ? 800 : 900 };
+      const size = { width, height: width < 700 ? 800 : 754 };
       const tab = await stage.tab(`run=${run}&step=31&tab=step`, { size });
       await tab.see('.rail .outcome', 'needs approval');
       await tab.see('.badge', 'verified');

@@ -8,6 +8,8 @@ import type { Drawing } from './drawing.js';
 import type { Chart } from '../../../contract/inspection/inspection.js';
 
 const MARGIN = 20;
+/** The height of the line below the chart: its definition, and the buttons of its size. */
+const FOOT = 28;
 const LARGEST = 1.2;
 
 interface ChartProps {
@@ -30,7 +32,7 @@ export function ChartView({ drawing, label }: ChartProps) {
   const { layout, scale } = chooseLayout(drawing.index.chart, size);
   const shown = scale * zoomState.value.factor;
   const x = (size.width - layout.width * shown) / 2 + zoomState.value.x;
-  const y = (size.height - layout.height * shown) / 2 + zoomState.value.y;
+  const y = (size.height - FOOT - layout.height * shown) / 2 + zoomState.value.y;
   return (
     <div class="chart" ref={box} onWheel={onWheel} onPointerDown={onPointerDown}>
       {size.width > 0 && (
@@ -63,7 +65,7 @@ export function ChartView({ drawing, label }: ChartProps) {
 /** The direction in which the chart can be drawn larger. */
 function chooseLayout({ layouts }: Chart, { width, height }: { readonly width: number; readonly height: number }) {
   const scaleOf = (layout: Layout): number =>
-    Math.min(LARGEST, (width - 2 * MARGIN) / layout.width, (height - 2 * MARGIN) / layout.height);
+    Math.min(LARGEST, (width - 2 * MARGIN) / layout.width, (height - FOOT - 2 * MARGIN) / layout.height);
   const [down, right] = [scaleOf(layouts.down), scaleOf(layouts.right)];
   const layout = right > down * 1.05 ? layouts.right : layouts.down;
   return { layout, scale: Math.max(0.05, scaleOf(layout)) };
@@ -103,7 +105,7 @@ function onWheel(event: WheelEvent): void {
   zoomBy(
     event.deltaY < 0 ? 1.1 : 1 / 1.1,
     offsetX - currentTarget.clientWidth / 2,
-    offsetY - currentTarget.clientHeight / 2,
+    offsetY - (currentTarget.clientHeight - FOOT) / 2,
   );
 }
 
