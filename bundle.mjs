@@ -3,9 +3,10 @@
 // as most commands then need, and the library and the command share what they have in common.
 
 import { build } from 'esbuild';
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bundleDeclarations } from './bundle-declarations.mjs';
 import { bundleHook } from './bundle-hook.mjs';
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
@@ -73,6 +74,21 @@ const withSdk = {
   setup: (bundle) => bundle.onResolve({ filter: /\/sdk-telemetry\.js$/ }, () => ({ path: SDK })),
 };
 
+/**
+ * The constructors of types one by one: of a namespace that is a default export, esbuild keeps everything, a parser of
+ * TypeScript included.
+ */
+const usedTypes = {
+  name: 'used-types',
+  setup: (bundle) =>
+    bundle.onLoad({ filter: /\/build\/compiled\/.*\.js$/ }, ({ path }) => ({
+      contents: readFileSync(path, 'utf8').replace(
+        /^import Type\b.* from 'typebox';$/m,
+        "import * as Type from 'typebox';",
+      ),
+    })),
+};
+
 const targets = Object.values(exports).filter((target) => target.default !== undefined);
 const fromDist = (path) => relative('dist', path);
 const entries = [...targets.map((target) => target.default), bin.turnpike].map(fromDist);
@@ -91,10 +107,10 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20',
   minify: true,
-  // Node prints the line that throws in front of an uncaught error.
-  lineLimit: 160,
+  // Node prints the line that throws in front of an uncaught error. Shorter lines cost more bytes than they save reading.
+  lineLimit: 480,
   external: OUTSIDE.flatMap((name) => [name, `${name}/*`]),
-  plugins: [withSdk],
+  plugins: [withSdk, usedTypes],
   banner: { js: REQUIRE },
   logLevel: 'warning',
   metafile: true,
@@ -103,10 +119,8 @@ writeFileSync(join(OUT, 'hook.mjs'), await bundleHook());
 const packages = bundledPackages([...Object.keys(metafile.inputs), ...Object.keys(sdk.inputs)]);
 writeFileSync(join(ROOT, 'build/bundled-packages.json'), JSON.stringify(packages.map(({ name }) => name)));
 writeFileSync(join(OUT, 'licenses.txt'), licensesOf(packages));
-for (const path of declarationsOf(targets.map((target) => fromDist(target.types)))) {
-  mkdirSync(dirname(join(OUT, path)), { recursive: true });
-  copyFileSync(join(COMPILED, path), join(OUT, path));
-}
+const declared = targets.map((target) => fromDist(target.types));
+bundleDeclarations(COMPILED, declared, OUT);
 
 /** The packages whose code is part of the bundle. */
 function bundledPackages(inputs) {
@@ -123,17 +137,4 @@ function licensesOf(all) {
   return `This package contains code of these packages.\n\n${all
     .map(({ name, version, license, text }) => `${name} ${version} (${license})\n\n${text}`.trim())
     .join('\n\n---\n\n')}\n`;
-}
-
-/** The declarations that these files reach. */
-function declarationsOf(roots) {
-  const found = new Set(roots);
-  for (const path of found) {
-    for (const [, name] of readFileSync(join(COMPILED, path), 'utf8').matchAll(
-      /(?:from |import\(|import )['"](\.[^'"]+)\.js['"]/g,
-    )) {
-      found.add(`${join(dirname(path), name)}.d.ts`);
-    }
-  }
-  return found;
 }

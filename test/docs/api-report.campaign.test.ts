@@ -3,8 +3,9 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import ts from 'typescript';
 import { ROOT, textOf } from '../sources.js';
-import { apiReport, entryPoints } from './api-report.js';
+import { apiReport, CONSUMER_OPTIONS, entryPoints } from './api-report.js';
 import { built } from './built.js';
 
 const REPORT = 'docs/reference/api-report.txt';
@@ -29,6 +30,17 @@ describe('the public API', () => {
     // A name whose declaration TypeScript cannot find has no kind.
     expect(present.split('\n').filter((line) => /^(?:deprecated )? ?\w+$/.test(line))).toEqual([]);
   });
+
+  test('compiles for consumers who check the declarations of libraries too', () => {
+    const program = ts.createProgram([...entryPoints().values()], { ...CONSUMER_OPTIONS, skipLibCheck: false });
+    const own = program.getSourceFiles().filter(({ fileName }) => fileName.startsWith(join(ROOT, 'dist')));
+    const found = own.flatMap((file) => [
+      ...program.getSyntacticDiagnostics(file),
+      ...program.getSemanticDiagnostics(file),
+    ]);
+    expect(own.length).toBeGreaterThan(200);
+    expect(found.map(({ file, messageText }) => [file?.fileName, messageText])).toEqual([]);
+  }, 120_000);
 
   // If this fails after an intended change: TURNPIKE_WRITE_API=1 writes the report, and CHANGELOG names the change.
   test('equals the report', () => {

@@ -35,20 +35,22 @@ export function entryPoints(): ReadonlyMap<string, string> {
   );
 }
 
+export const CONSUMER_OPTIONS: ts.CompilerOptions = {
+  module: ts.ModuleKind.NodeNext,
+  moduleResolution: ts.ModuleResolutionKind.NodeNext,
+  target: ts.ScriptTarget.ES2023,
+  lib: ['lib.es2023.d.ts'],
+  types: ['node'],
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  skipLibCheck: true,
+  noEmit: true,
+};
+
 /** The report. A declaration that several entry points export is listed under the first of them. */
 export function apiReport(): string {
   const files = entryPoints();
-  const program = ts.createProgram([...files.values()], {
-    module: ts.ModuleKind.NodeNext,
-    moduleResolution: ts.ModuleResolutionKind.NodeNext,
-    target: ts.ScriptTarget.ES2023,
-    lib: ['lib.es2023.d.ts'],
-    types: ['node'],
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    skipLibCheck: true,
-    noEmit: true,
-  });
+  const program = ts.createProgram([...files.values()], CONSUMER_OPTIONS);
   const firstExportOf = new Map<ts.Symbol, string>();
   const sections = [...files].map(([entry, file]) => {
     const source = program.getSourceFile(file);
