@@ -1,23 +1,22 @@
 // What the documents say: links lead to existing pages, tables and examples are those of the code and of the files.
 
 import { expect, test } from '@jest/globals';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { PHASES } from '../../src/contract/run/phase.js';
-import { filesIn, textOf } from '../sources.js';
+import { filesIn, ROOT, textOf } from '../sources.js';
 import { tableOf } from './tables.js';
+
+const { deadLinks } = (await import(pathToFileURL(join(ROOT, 'packed-documents.mjs')).href)) as {
+  readonly deadLinks: (documents: ReadonlyMap<string, string>, files: readonly string[]) => readonly string[];
+};
 
 const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...filesIn('docs', /\.md$/)];
 
-test('every link in a document leads to an existing target', () => {
-  const links = DOCUMENTS.flatMap((path) =>
-    [...textOf(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g)].map(([, to = '']) => ({ path, to })),
-  );
-  const files = filesIn('.', /./);
-  const broken = links.filter(({ path, to }) => {
-    const target = join(dirname(path), to).replace(/\/$/, '');
-    return !files.some((file) => file === target || file.startsWith(`${target}/`));
-  });
-  expect(broken).toEqual([]);
+test('every link in a document, also of its HTML, leads to a file of the checkout and to a heading of it', () => {
+  const pages = [...DOCUMENTS, 'AGENTS.md', 'CONTRIBUTING.md', 'llms.txt'];
+  const texts = new Map(pages.map((path) => [path, textOf(path)]));
+  expect(deadLinks(texts, filesIn('.', /./))).toEqual([]);
 });
 
 test('every document has one title, and no wide line outside of tables and examples', () => {
