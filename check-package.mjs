@@ -16,7 +16,7 @@ const SHIPPED = [
   /^dist\/inspector\//,
   /^dist\/(?:charts\.json|help\.json|hook\.mjs|licenses\.txt|turnpike\.1)$/,
   // docs/.npmignore leaves out what only works in a checkout.
-  /^docs\/(?!(?:decisions|pictures|examples\/(?:cluster|demo|material)|how-to\/source)\/|(?:architecture|contributing|performance)\.md)/,
+  /^docs\/(?!(?:decisions|pictures|examples\/(?:cluster|demo)|how-to\/source)\/|(?:architecture|contributing|performance)\.md)/,
   /^policies\//,
   /^(?:Dockerfile|packaging\/(?:turnpike\.service|opencode\/turnpike\.js))$/,
   /^src\/identity\/tables\/LICENSE$/,
