@@ -29,7 +29,7 @@ export default tseslint.config(
   },
   {
     // Tests that hand functions over to a browser.
-    files: ['test/inspector/chromium/**/*.ts'],
+    files: ['test/inspector/chromium/**/*.ts', 'test/docs/site.campaign.test.ts'],
     languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.chromium.json' } },
   },
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },

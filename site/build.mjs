@@ -1,6 +1,6 @@
 // The documentation as a static site with search: `npm run docs` writes dist/docs.
 //
-// Pages are the Markdown of the repository and the TypeScript API of every entry point of package.json. The build fails
+// Pages are a start page, the Markdown of the repository, and the TypeScript API of every entry point of package.json. The build fails
 // on a dead link, and on an exported symbol without a comment.
 
 import { readFileSync } from 'node:fs';
@@ -9,9 +9,8 @@ import { Application } from 'typedoc';
 import { undocumented } from './documented.mjs';
 import { filesBelow, ROOT } from './files.mjs';
 import { deadLinks } from './links.mjs';
-import { START } from './order.mjs';
 import { stagePages } from './pages.mjs';
-import { addNeighbours, completePages, openParts, readHeadingCode, SiteRouter, SiteTheme } from './theme.mjs';
+import { addNeighbours, addScripts, completePages, readHeadingCode, SiteRouter, SiteTheme } from './theme.mjs';
 
 const OUT = join(ROOT, 'dist/docs');
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
@@ -33,8 +32,8 @@ const app = await Application.bootstrap({
   entryPoints: [...ENTRY_POINTS.keys()],
   tsconfig: 'tsconfig.build.json',
   basePath: ROOT,
-  readme: staged.get(START),
-  projectDocuments: [...staged].filter(([path]) => path !== START).map(([, file]) => file),
+  readme: staged.start,
+  projectDocuments: staged.pages,
   out: OUT,
   customCss: join(ROOT, 'site/site.css'),
   headings: { readme: false, document: false },
@@ -55,7 +54,7 @@ const app = await Application.bootstrap({
     'typescript',
     'yaml',
   ],
-  lightHighlightTheme: 'github-light-default',
+  lightHighlightTheme: 'github-light-high-contrast',
   darkHighlightTheme: 'github-dark-default',
   ignoredHighlightLanguages: ['cedar'],
   favicon: join(ROOT, 'site/favicon.svg'),
@@ -76,7 +75,7 @@ app.renderer.defineRouter('site', SiteRouter);
 app.renderer.defineTheme('site', SiteTheme);
 app.options.setValue('router', 'site');
 app.options.setValue('theme', 'site');
-openParts(app.renderer);
+addScripts(app.renderer);
 addNeighbours(app.renderer);
 
 const project = await app.convert();

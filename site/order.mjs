@@ -3,9 +3,6 @@
 
 import { PAGES } from './files.mjs';
 
-/** The page that opens the site; it is in no part. */
-export const START = 'README.md';
-
 const below = (folder, ...names) => names.map((name) => `${folder}/${name}.md`);
 
 /** A part may have one group of pages, which has all pages of its folder in the order of their names. */
@@ -48,6 +45,7 @@ const PARTS = [
   {
     title: 'Explanation',
     pages: [
+      'README.md',
       ...below('docs/explanation', 'run-tree', 'life-of-a-step', 'ledger-and-proofs', 'trust'),
       ...below('docs', 'trust', 'guarantees'),
       'SECURITY.md',
@@ -130,8 +128,11 @@ export const API_PART = 'Reference';
 /** The parts of the sidebar that are open on the first visit. */
 export const OPEN_PARTS = ['Tutorials', 'How-to guides', 'Explanation'];
 
-/** Titles for the sidebar where the heading of a page is that of another page, too. */
-export const TITLES = new Map([['CONTRIBUTING.md', 'Contributing in short']]);
+/** Titles of pages whose heading is that of the site, or of another page. */
+export const TITLES = new Map([
+  ['README.md', 'About Turnpike'],
+  ['CONTRIBUTING.md', 'Contributing in short'],
+]);
 
 /**
  * @param pages - the paths of all pages
@@ -144,7 +145,7 @@ export function placePages(pages) {
     paths,
     ...(group && { group: { title: group.title, paths: pages.filter((path) => path.startsWith(`${group.folder}/`)) } }),
   }));
-  const places = [START, ...pathsOf(placed)];
+  const places = pathsOf(placed);
   const problems = [
     ...pages.filter((path) => !places.includes(path)).map((path) => `no part lists ${path}`),
     ...places.filter((path) => !pages.includes(path)).map((path) => `there is no page ${path}`),

@@ -3,7 +3,8 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { isFile, PAGES, ROOT } from './files.mjs';
-import { readingOrder, START, TITLES } from './order.mjs';
+import { readingOrder, TITLES } from './order.mjs';
+import { startPage } from './start.mjs';
 
 const STAGE = join(ROOT, 'build/site');
 
@@ -15,6 +16,8 @@ const REFERENCE_LINK = /^\[([^\]]+)\]: (?!https?:|mailto:|#)([^#\s]+)(#\S*)?$/gm
 /** The images of raw HTML; `srcset` may have several with their sizes. */
 const IMAGE_TAG = /<(?:img|source)\s[^>]*>/g;
 const IMAGE_SOURCE = /\s(?:src|srcset)="([^"]*)"/g;
+const DARK = '(prefers-color-scheme: dark)';
+const THEMED_PICTURE = /<picture>(?:(?!<\/picture>)[^])*\(prefers-color-scheme: dark\)[^]*?<\/picture>/g;
 
 const PICTURE = /\.(?:svg|png|webp)$/;
 /** Other files that a page may link to, to read or to download. A link to any other file, such as a test, is text. */
@@ -30,18 +33,28 @@ const put = (path, content) => {
 /**
  * Stages every page and every file that a page links to.
  *
- * @returns the staged file of each page, by its path in the repository
+ * @returns {{ start: string, pages: string[] }} the staged files: the page that opens the site, and the others
  * @throws when a link leads to nothing in the repository
  */
 export function stagePages() {
   rmSync(STAGE, { recursive: true, force: true });
   const copies = new Map();
-  const pages = new Map(
-    PAGES.map((path) => [path, put(path, stagedText(path, readFileSync(join(ROOT, path), 'utf8'), copies))]),
-  );
+  const pages = PAGES.map((path) => put(path, stagedPage(path, textOf(path), copies)));
+  const start = put('index.md', stagedText('README.md', startPage(textOf('README.md')), copies));
   for (const [staged, source] of copies) cpSync(join(ROOT, source), join(STAGE, staged));
-  return pages;
+  return { start, pages };
 }
+
+const textOf = (path) => readFileSync(join(ROOT, path), 'utf8');
+
+/** A page with the title and the path that the theme shows. */
+function stagedPage(path, source, copies) {
+  const text = stagedText(path, source, copies);
+  const title = TITLES.get(path) ?? /^# (.+)$/m.exec(text)?.[1] ?? path;
+  return `---\ntitle: ${JSON.stringify(plain(title))}\npath: ${JSON.stringify(path)}\n---\n${text}`;
+}
+
+const plain = (title) => title.replace(/[`\\]/g, '').trim();
 
 /**
  * @param path - of a page in the repository
@@ -49,19 +62,13 @@ export function stagePages() {
  * @param copies - receives the files that the page links to: the path in the site, and that in the repository
  * @returns the text for typedoc
  */
-export function stagedText(path, source, copies) {
-  const text = source
+export const stagedText = (path, source, copies) =>
+  source
     .split(CODE_BLOCK)
     .map((segment, index) =>
       index % 2 === 1 ? segment.replace(/^```\n/, '```text\n') : withLinks(path, segment, copies),
     )
     .join('');
-  if (path === START) return text;
-  const title = TITLES.get(path) ?? /^# (.+)$/m.exec(text)?.[1] ?? path;
-  return `---\ntitle: ${JSON.stringify(plain(title))}\npath: ${JSON.stringify(path)}\n---\n${text}`;
-}
-
-const plain = (title) => title.replace(/[`\\]/g, '').trim();
 
 function withLinks(path, text, copies) {
   const targetOf = (to, anchor = '') => findTarget(path, to, anchor, copies);
@@ -80,8 +87,21 @@ function withLinks(path, text, copies) {
       for (const image of imagesOf(tag)) targetOf(image);
       // Typedoc finds the files of a tag only if it stands on one line.
       return tag.replace(/\s+/g, ' ');
-    });
+    })
+    .replace(THEMED_PICTURE, (picture) => forTheme('light', picture) + forTheme('dark', picture));
 }
+
+/** The picture of one theme of the site; the media query of a source follows the system, and not the site. */
+const forTheme = (theme, picture) =>
+  picture
+    .replace(/<source [^>]*>\s*/g, (source) => (source.includes(DARK) === (theme === 'dark') ? source : ''))
+    .replace(/ media="([^"]*)"/g, (_all, query) => {
+      const rest = query.split(' and ').filter((condition) => condition !== DARK);
+      return rest.length === 0 ? '' : ` media="${rest.join(' and ')}"`;
+    })
+    .replace('<picture>', `<picture class="site-${theme}">`)
+    .replace('<img ', '<img loading="lazy" ')
+    .replace(/\s*\n\s*/g, '');
 
 /** The files that an image tag of raw HTML names. */
 const imagesOf = (tag) =>

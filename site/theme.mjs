@@ -78,10 +78,20 @@ export function readHeadingCode(parser) {
   });
 }
 
-/** Adds the script that opens parts of the sidebar. */
-export function openParts(renderer) {
-  const script = JSX.createElement('script', null, JSX.createElement(JSX.Raw, { html: OPENING }));
-  renderer.hooks.on('head.end', () => script);
+/** What scrolls by itself can be reached with the keyboard, and nothing else of its kind. */
+const SCROLLING = `const watch = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+    else target.removeAttribute('tabindex');
+  }
+});
+document.querySelectorAll('.tsd-typography :is(table, p:has(> svg.diagram))').forEach((each) => watch.observe(each));`;
+
+/** Adds the scripts of the site to each page. */
+export function addScripts(renderer) {
+  const script = (html) => JSX.createElement('script', null, JSX.createElement(JSX.Raw, { html }));
+  renderer.hooks.on('head.end', () => script(OPENING));
+  renderer.hooks.on('body.end', () => script(SCROLLING));
 }
 
 /** Adds links to the previous and the next page, in reading order, at the foot of each page. */
@@ -102,12 +112,18 @@ export function addNeighbours(renderer) {
   });
 }
 
-/** Changes the built pages where the theme cannot: diagrams go into the page, so that the theme colours them. */
+/**
+ * Changes the built pages where the theme cannot: diagrams go into the page, so that the theme colours them, the parts of
+ * the page are landmarks, and the corner of a table is no header.
+ */
 export function completePages(folder) {
   for (const name of filesBelow(folder, '.html')) {
     const file = join(folder, name);
     const html = readFileSync(file, 'utf8');
     const complete = html
+      .replace('<div class="col-content">', '<div class="col-content" role="main">')
+      .replace('<div class="page-menu">', '<div class="page-menu" role="complementary" aria-label="This page">')
+      .replaceAll('<th></th>', '<td></td>')
       .replace(DIAGRAM, (_image, path) => readFileSync(join(folder, path), 'utf8').trim())
       .replace(CELL, (cell) => cell.replace(CODE, (_code, text) => `<code>${text.replaceAll('/', '/<wbr>')}</code>`));
     if (complete !== html) writeFileSync(file, complete);

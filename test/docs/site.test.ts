@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { tempFolder } from '../fixtures/temp-folder.js';
-import { ROOT } from '../sources.js';
+import { ROOT, textOf } from '../sources.js';
 
 /** A module of the site, which is plain JavaScript. */
 const site = async <T>(name: string): Promise<T> => (await import(pathToFileURL(join(ROOT, 'site', name)).href)) as T;
@@ -35,7 +35,7 @@ describe('the reading order', () => {
   test('has a place for every page of the repository', () => {
     const placed = parts.flatMap(({ title }) => inPart(title));
     expect(placed.length).toBeGreaterThan(100);
-    expect([...placed, 'README.md'].sort()).toEqual(pages);
+    expect([...placed].sort()).toEqual(pages);
   });
 
   test.each([
@@ -83,7 +83,7 @@ describe('the links of a page', () => {
 
   const staged = (source: string): { text: string; copies: Map<string, string> } => {
     const copies = new Map<string, string>();
-    return { text: stagedText('docs/page.md', source, copies).replace(/^---[^]*?---\n/, ''), copies };
+    return { text: stagedText('docs/page.md', source, copies), copies };
   };
 
   test.each([
@@ -137,6 +137,104 @@ describe('the links of a page', () => {
 
   test('stop the build if a reference has nothing to lead to', () => {
     expect(() => staged('[code]: ../src/index.ts')).toThrow('docs/page.md: ../src/index.ts is not on the site');
+  });
+});
+
+describe('a picture for each theme', () => {
+  let stagedText: (path: string, source: string, copies: Map<string, string>) => string;
+
+  beforeAll(async () => {
+    ({ stagedText } = await site<{ stagedText: typeof stagedText }>('pages.mjs'));
+  });
+
+  const dark = 'docs/explanation/proofs.svg';
+  const light = 'docs/explanation/ledger.svg';
+
+  test('is two pictures, of which the theme of the site shows one', () => {
+    const copies = new Map<string, string>();
+    const source = `<picture>
+      <source media="(prefers-color-scheme: dark)" srcset="${dark}">
+      <img
+        src="${light}"
+        alt="One.">
+    </picture>`;
+    expect(stagedText('README.md', source, copies)).toBe(
+      `<picture class="site-light"><img loading="lazy" src="${light}" alt="One."></picture>` +
+        `<picture class="site-dark"><source srcset="${dark}"><img loading="lazy" src="${light}" alt="One."></picture>`,
+    );
+    expect([...copies.keys()]).toEqual([dark, light]);
+  });
+
+  test('leaves other conditions', () => {
+    const source =
+      `<picture><source media="(max-width: 600px) and (prefers-color-scheme: dark)" srcset="${dark}">` +
+      `<source media="(max-width: 600px)" srcset="${light}"><img src="${light}"></picture>`;
+    expect(stagedText('README.md', source, new Map())).toBe(
+      `<picture class="site-light"><source media="(max-width: 600px)" srcset="${light}">` +
+        `<img loading="lazy" src="${light}"></picture>` +
+        `<picture class="site-dark"><source media="(max-width: 600px)" srcset="${dark}">` +
+        `<img loading="lazy" src="${light}"></picture>`,
+    );
+  });
+
+  test('leaves a picture without a theme as it is', () => {
+    const source = `<picture><img src="${light}"></picture>\n\n\`(prefers-color-scheme: dark)\``;
+    expect(stagedText('README.md', source, new Map())).toBe(source);
+  });
+});
+
+describe('the start page', () => {
+  let startPage: (readme: string) => string;
+
+  beforeAll(async () => {
+    ({ startPage } = await site<{ startPage: typeof startPage }>('start.mjs'));
+  });
+
+  const PARTS: readonly (readonly [what: string, text: string])[] = [
+    ['a title', '# Name\n\n'],
+    ['a bold sentence with its reason', '**It does one thing.**\nFor this reason.\n\n'],
+    ['a drawing', '![States](states.svg)\n\n'],
+    ['a picture', '<picture>\n  <img src="light.webp">\n</picture>\n\n'],
+    ['code in its first section, and what it prints', '## Code\n\n```js\none();\n```\n\nThis:\n\n```text\n1\n```\n\n'],
+    [
+      'a table of doors',
+      '## Doors\n\n<!-- table: doors -->\n| you have | begin with | then |\n|---|---|---|\n' +
+        '| a file | `npx name --check` | [read](docs/a.md), or [ask](docs/b.md) |\n' +
+        '| iron | `npx name` | [Melt](docs/c.md) |\n\n',
+    ],
+    ['what is guaranteed', '## What is guaranteed\n\n- All. [More](docs/d.md).\n\n'],
+  ];
+  const LATER = '## Later\n\nNot on the start page.\n';
+  const readme = (without = ''): string => PARTS.map(([what, text]) => (what === without ? '' : text)).join('') + LATER;
+
+  test('has the first screen, the code with its output, a card for each door, and what is guaranteed', () => {
+    const card = (who: string, command: string, then: string): string =>
+      `<div>\n\n### ${who}\n\n\`\`\`bash\n${command}\n\`\`\`\n\n${then}\n\n</div>\n\n`;
+    expect(startPage(readme())).toBe(
+      '# Name\n\n<p class="start-claim">It does one thing.</p>\n\nFor this reason.\n\n![States](states.svg)\n\n' +
+        '<picture>\n  <img src="light.webp">\n</picture>\n\n' +
+        '## Code\n\n```js\none();\n```\n\nThis:\n\n```text\n1\n```\n\n## Doors\n\n<div class="start-doors">\n\n' +
+        card('A file', 'npx name --check', '[Read](docs/a.md), or [ask](docs/b.md).') +
+        card('Iron', 'npx name', '[Melt](docs/c.md).') +
+        '</div>\n\n## What is guaranteed\n\n- All. [More](docs/d.md).\n\n',
+    );
+  });
+
+  test.each(PARTS.map(([what]) => what))('stops the build if the README has not %s', (what) => {
+    expect(() => startPage(readme(what))).toThrow(`README.md: the start page of the site needs ${what}`);
+  });
+
+  test.each(['| a file | npx name | [read](a.md) |', '| a file | `npx name` | read |', '| a file | `npx name` |'])(
+    'stops the build at the door %s',
+    (row) => {
+      const changed = readme().replace(/^\| iron .*$/m, row);
+      expect(() => startPage(changed)).toThrow(`needs who, one command and a link in: ${row}`);
+    },
+  );
+
+  test('has four doors of the README, of which each has a tutorial', () => {
+    const cards = startPage(textOf('README.md')).split(/^### /m).slice(1);
+    expect(cards.map((card) => /\]\(docs\/tutorials\/[a-z-]+\.md\)/.test(card))).toEqual([true, true, true, true]);
   });
 });
 
