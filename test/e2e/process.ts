@@ -19,6 +19,8 @@ export interface Ended {
   readonly stderr: string;
 }
 
+const PROGRAM = join(ROOT, 'dist/src/cli/main.js');
+
 /** A process of the command, and its output. */
 export class Command {
   readonly child: ChildProcessWithoutNullStreams;
@@ -26,9 +28,12 @@ export class Command {
   #stdout = '';
   #stderr = '';
 
-  /** @param env variables besides PATH */
-  constructor(argv: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}) {
-    this.child = spawn(process.execPath, [join(ROOT, 'dist/src/cli/main.js'), ...argv], {
+  /**
+   * @param env variables besides PATH
+   * @param program of this checkout, or of an installed package
+   */
+  constructor(argv: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}, program = PROGRAM) {
+    this.child = spawn(process.execPath, [program, ...argv], {
       cwd,
       env: { PATH: process.env['PATH'], ...env },
     });

@@ -5,6 +5,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { initialised, jsonLines, linesOf, think } from '../cli/fake-io.js';
 import { built } from '../docs/built.js';
+import { installedPackage } from '../fixtures/installed-package.js';
 import { Command, endAll, type Ended } from './process.js';
 
 const MS_MAX = 120_000;
@@ -39,11 +40,17 @@ async function minted(...argv: string[]): Promise<string> {
 }
 
 describe('turnpike serve --demo', () => {
+  // In the package, it needs what the package brings.
+  let program = '';
+  beforeAll(async () => {
+    program = join(await installedPackage(), 'node_modules/turnpike/dist/src/cli/main.js');
+  }, 300_000);
+
   test.each(['SIGTERM', 'SIGINT'] as const)(
     'serves a temporary home directory, and deletes it on %s, even if it is not filled yet',
     async (signal) => {
       for (const isFilled of [true, false]) {
-        const demo = new Command(['serve', '--demo', '--port', '0'], folder);
+        const demo = new Command(['serve', '--demo', '--port', '0'], folder, {}, program);
         const [, home = ''] = await demo.says(/demonstration home directory in (\S+); it is deleted at the end\n/);
         expect(existsSync(join(home, 'home', 'ledger.db'))).toBe(true);
         const [, url = '', token = ''] = isFilled ? await demo.says(ADDRESS) : [];
