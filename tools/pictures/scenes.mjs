@@ -46,8 +46,9 @@ export const SCENES = [
       390: 'The state inspector on a phone: what this browser recomputed of the ledger, and what that does not prove.',
     },
     view: ({ run }) => `run=${run}`,
-    async reach(page) {
+    async reach(page, size) {
       await see(page, '.chart', 'completed');
+      if (size === DESK) await see(page, '.events .row.move', /stepped.*completed/);
       await see(page, '.badge', 'Chain verified');
       await page.locator('.badge').click();
       await see(page, '.popover', 'its signature is valid, the root matches');
@@ -69,6 +70,7 @@ export const SCENES = [
       await see(page, '.badge', 'Chain verified');
       if (size === DESK) {
         await see(page, '.chart', 'VALIDATE_SCHEMA');
+        await see(page, '.events .row.move', /stepped.*ready/);
         await see(page, '.details .entry', SCRIPT);
         await scrollTo(page, '.details', '.details .entry');
       } else {
@@ -129,6 +131,24 @@ export const waitForRest = (page) =>
     [250, 3_000],
   );
 
+/** Resolves when nothing that the page shows is still being read from the service. */
+const waitForContents = (page) =>
+  page.waitForFunction(() => {
+    const details = document.querySelector('.details');
+    const isShown = details?.checkVisibility() === true;
+    return (
+      !/\b(?:r|R)eading\b[^.]*…/.test(document.body.innerText) &&
+      (!isShown || details.querySelector('.entry .json-line') !== null)
+    );
+  });
+
+/** Resolves when the page shows its contents and has rested. Call it before a view is described. */
+export async function settle(page) {
+  await waitForContents(page);
+  await waitForRest(page);
+  await waitForContents(page);
+}
+
 /** Waits for a moment in which every entry is verified; the demonstration soon writes new ones. */
 const waitForProof = (page) =>
   page
@@ -144,7 +164,7 @@ export const withScene = (browser, demo, denied, { scene, size, scheme }, use) =
     async (page) => {
       await scene.reach(page, size);
       await page.mouse.move(0, 0);
-      await waitForRest(page);
+      await settle(page);
       await waitForProof(page);
       return use(page);
     },

@@ -3,7 +3,7 @@
 import { startDemo } from './demo-service.mjs';
 import { describeView, digestView } from './describe-view.mjs';
 import { FILM, playFilm } from './film.mjs';
-import { findDeniedStep, listStills, withScene } from './scenes.mjs';
+import { findDeniedStep, listStills, settle, withScene } from './scenes.mjs';
 
 /**
  * @param camera `isRecording`, `frame` for the frames of the animation, and `still(page, still)` for each still
@@ -13,7 +13,7 @@ import { findDeniedStep, listStills, withScene } from './scenes.mjs';
 export async function visitViews(browser, camera, report = () => undefined) {
   const views = {};
   const describe = async (page, file, moment, part) => {
-    const description = await describeView(page, part);
+    const description = await describeSettledView(page, part);
     report(file, moment, description);
     return digestView(description);
   };
@@ -34,6 +34,21 @@ export async function visitViews(browser, camera, report = () => undefined) {
     }),
   );
   return { ...views, [FILM]: moments };
+}
+
+/** The proof runs behind the entries that the demonstration writes, and says so for a moment. */
+const PASSING = /^ul\.checks > li\.ahead|button\.badge\.[\w.]*verifying/;
+const TRIES = 100;
+const PAUSE_MS = 150;
+
+async function describeSettledView(page, part) {
+  await settle(page);
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    const description = await describeView(page, part);
+    if (!description.structure.some((line) => PASSING.test(line))) return description;
+    await page.waitForTimeout(PAUSE_MS);
+  }
+  throw new Error('the proof never reached the newest checkpoint');
 }
 
 /** The animation has a demonstration of its own, because its vote ends the request that a still shows. */
