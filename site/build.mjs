@@ -54,7 +54,7 @@ const app = await Application.bootstrap({
     'typescript',
     'yaml',
   ],
-  lightHighlightTheme: 'github-light-high-contrast',
+  lightHighlightTheme: 'github-light-default',
   darkHighlightTheme: 'github-dark-default',
   ignoredHighlightLanguages: ['cedar'],
   favicon: join(ROOT, 'site/favicon.svg'),
