@@ -23,6 +23,11 @@ describe('docs/pictures', () => {
     expect(filesIn(FOLDER, /\.webp$/)).toEqual(expected.map((file) => `${FOLDER}/${file}`));
   });
 
+  test('the animation has digests of each of its moments', async () => {
+    const { MOMENTS } = await pictureTool<{ MOMENTS: readonly string[] }>('film.mjs');
+    expect(Object.keys(pictures['demo.webp']?.shows ?? {})).toEqual(MOMENTS);
+  });
+
   test('each file has the size in pixels and bytes that the list says', () => {
     for (const [file, { width, height, bytes }] of Object.entries(pictures)) {
       const path = join(ROOT, FOLDER, file);
