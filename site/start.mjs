@@ -1,5 +1,5 @@
 // The page that opens the site. It is derived from the README: the first screen, the first code with what it prints, each
-// door as a card, and what is guaranteed.
+// starting point as a card, and what is guaranteed.
 
 /**
  * @param readme - the text of the README
@@ -13,19 +13,19 @@ export function startPage(readme) {
   const [drawing] = partOf(opening, /^!\[[^\]]+\]\([^)]+\)$/m, 'a drawing');
   const [picture] = partOf(opening, /<picture>[^]*?<\/picture>/, 'a picture');
   const [example] = partOf(sections[0] ?? '', EXAMPLE, 'code in its first section, and what it prints');
-  const [, heading, rows] = partOf(readme, DOORS, 'a table of doors');
-  const doors = rows.trim().split('\n').map(toCard);
+  const [, heading, rows] = partOf(readme, STARTS, 'a table of starting points');
+  const starts = rows.trim().split('\n').map(toCard);
   const guarantees = sections.find((section) => section.startsWith('## What is guaranteed'));
   if (guarantees === undefined) throw missing('what is guaranteed');
   const claimed = `<p class="start-claim">${claim}</p>`;
-  const cards = ['<div class="start-doors">', ...doors, '</div>'];
+  const cards = ['<div class="start-cards">', ...starts, '</div>'];
   return [title, claimed, reason, drawing, picture, example, heading, ...cards, guarantees].join('\n\n');
 }
 
 const EXAMPLE = /^## [^]*?^```js\n[^]*?^```\n[^]*?^```text\n[^]*?^```$/m;
-const DOORS = /^(## .+)\n\n<!-- table: doors -->\n.*\n\|[-|]+\n((?:\|.*\n)+)/m;
+const STARTS = /^(## .+)\n\n<!-- table: starts -->\n.*\n\|[-|]+\n((?:\|.*\n)+)/m;
 /** Who, one command, and where to go on. */
-const DOOR = /^\| ([^|]+) \| `([^`|]+)` \| ([^|]*\]\([^|]+) \|$/;
+const START = /^\| ([^|]+) \| `([^`|]+)` \| ([^|]*\]\([^|]+) \|$/;
 
 const missing = (what) => new Error(`README.md: the start page of the site needs ${what}`);
 
@@ -38,6 +38,6 @@ function partOf(text, pattern, what) {
 const capital = (text) => text.replace(/\p{L}/u, (letter) => letter.toUpperCase());
 
 function toCard(row) {
-  const [, who, command, then] = partOf(row, DOOR, `who, one command and a link in: ${row}`);
+  const [, who, command, then] = partOf(row, START, `who, one command and a link in: ${row}`);
   return `<div>\n\n### ${capital(who)}\n\n\`\`\`bash\n${command}\n\`\`\`\n\n${capital(then)}.\n\n</div>`;
 }

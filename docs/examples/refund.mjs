@@ -23,5 +23,5 @@ const vote = { actor: 'anna', role: 'APPROVER', decision: 'approve' };
 await turnpike.approve({ run: agent.run_id, digests: [held.digest], ...vote }); // the digest names exactly this request
 console.log('after the approval by anna:', (await ask()).outcome);
 console.log('once more:', (await ask()).error.message);
-console.log('the record is', (await turnpike.ledger.verify()).verdict);
+console.log('the ledger is', (await turnpike.ledger.verify()).verdict);
 await turnpike.close();

@@ -51,6 +51,14 @@ test('the page has the twelve changes, each with its files in order', () => {
   for (const found of numbers) expect(found).toEqual(found.map((_, index) => index + 1));
 });
 
+test('docs/README.md leads to every page, except those that another listed page lists', () => {
+  const listed = textOf('docs/README.md');
+  const lists = /^docs\/(?:README\.md|decisions\/|how-to\/source\/|examples\/|contract\/(?!README))/;
+  const pages = filesIn('docs', /\.md$/).filter((path) => !lists.test(path));
+  expect(pages.length).toBeGreaterThan(40);
+  expect(pages.filter((path) => !listed.includes(`](${path.replace('docs/', '')}`))).toEqual([]);
+});
+
 test('llms.txt has one line for each page, and the package ships those that are not about changing the code', () => {
   const listed = [...textOf('llms.txt').matchAll(/^- \[(\S+)\]\((\S+)\): \S.*$/gm)].map(([, , path = '']) => path);
   const pages = filesIn('docs', /\.md$/).filter((path) => !path.startsWith('docs/examples/'));

@@ -1,4 +1,4 @@
-// The README has nothing that no suite runs: no code of its own, and no command.
+// The README has no code and no command of its own: each stands in a file or on a page that a suite runs.
 
 import { expect, test } from '@jest/globals';
 import { basename } from 'node:path';

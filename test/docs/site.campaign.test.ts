@@ -123,13 +123,13 @@ inChromium('the site in a browser', () => {
     await tab.close();
   });
 
-  test('the start page has four doors, each with a command, from which one click leads to a tutorial', async () => {
+  test('the start page has four starting points, each with a command, from which one click leads to a tutorial', async () => {
     const tab = await open('index.html');
-    const doors = tab.page.locator('.start-doors > div');
-    expect(await doors.count()).toBe(4);
-    for (let door = 0; door < 4; door += 1) {
-      expect(await doors.nth(door).locator('pre').innerText()).toMatch(/^npx turnpike /);
-      await doors.nth(door).locator('p a').first().click();
+    const cards = tab.page.locator('.start-cards > div');
+    expect(await cards.count()).toBe(4);
+    for (let card = 0; card < 4; card += 1) {
+      expect(await cards.nth(card).locator('pre').innerText()).toMatch(/^npx turnpike /);
+      await cards.nth(card).locator('p a').first().click();
       await tab.see('.tsd-breadcrumb', 'Tutorials');
       await tab.page.goBack();
     }

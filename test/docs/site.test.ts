@@ -197,8 +197,8 @@ describe('the start page', () => {
     ['a picture', '<picture>\n  <img src="light.webp">\n</picture>\n\n'],
     ['code in its first section, and what it prints', '## Code\n\n```js\none();\n```\n\nThis:\n\n```text\n1\n```\n\n'],
     [
-      'a table of doors',
-      '## Doors\n\n<!-- table: doors -->\n| you have | begin with | then |\n|---|---|---|\n' +
+      'a table of starting points',
+      '## Begin\n\n<!-- table: starts -->\n| you have | begin with | then |\n|---|---|---|\n' +
         '| a file | `npx name --check` | [read](docs/a.md), or [ask](docs/b.md) |\n' +
         '| iron | `npx name` | [Melt](docs/c.md) |\n\n',
     ],
@@ -207,13 +207,13 @@ describe('the start page', () => {
   const LATER = '## Later\n\nNot on the start page.\n';
   const readme = (without = ''): string => PARTS.map(([what, text]) => (what === without ? '' : text)).join('') + LATER;
 
-  test('has the first screen, the code with its output, a card for each door, and what is guaranteed', () => {
+  test('has the first screen, the code with its output, a card for each starting point, and what is guaranteed', () => {
     const card = (who: string, command: string, then: string): string =>
       `<div>\n\n### ${who}\n\n\`\`\`bash\n${command}\n\`\`\`\n\n${then}\n\n</div>\n\n`;
     expect(startPage(readme())).toBe(
       '# Name\n\n<p class="start-claim">It does one thing.</p>\n\nFor this reason.\n\n![States](states.svg)\n\n' +
         '<picture>\n  <img src="light.webp">\n</picture>\n\n' +
-        '## Code\n\n```js\none();\n```\n\nThis:\n\n```text\n1\n```\n\n## Doors\n\n<div class="start-doors">\n\n' +
+        '## Code\n\n```js\none();\n```\n\nThis:\n\n```text\n1\n```\n\n## Begin\n\n<div class="start-cards">\n\n' +
         card('A file', 'npx name --check', '[Read](docs/a.md), or [ask](docs/b.md).') +
         card('Iron', 'npx name', '[Melt](docs/c.md).') +
         '</div>\n\n## What is guaranteed\n\n- All. [More](docs/d.md).\n\n',
@@ -225,14 +225,14 @@ describe('the start page', () => {
   });
 
   test.each(['| a file | npx name | [read](a.md) |', '| a file | `npx name` | read |', '| a file | `npx name` |'])(
-    'stops the build at the door %s',
+    'stops the build at the starting point %s',
     (row) => {
       const changed = readme().replace(/^\| iron .*$/m, row);
       expect(() => startPage(changed)).toThrow(`needs who, one command and a link in: ${row}`);
     },
   );
 
-  test('has four doors of the README, of which each has a tutorial', () => {
+  test('has four starting points of the README, of which each has a tutorial', () => {
     const cards = startPage(textOf('README.md')).split(/^### /m).slice(1);
     expect(cards.map((card) => /\]\(docs\/tutorials\/[a-z-]+\.md\)/.test(card))).toEqual([true, true, true, true]);
   });
