@@ -78,15 +78,16 @@ const withSdk = {
  * The constructors of types one by one: of a namespace that is a default export, esbuild keeps everything, a parser of
  * TypeScript included.
  */
+const DEFAULT_IMPORT = /^import Type\b.* from 'typebox';$/m;
+let defaultImports = 0;
 const usedTypes = {
   name: 'used-types',
   setup: (bundle) =>
-    bundle.onLoad({ filter: /\/build\/compiled\/.*\.js$/ }, ({ path }) => ({
-      contents: readFileSync(path, 'utf8').replace(
-        /^import Type\b.* from 'typebox';$/m,
-        "import * as Type from 'typebox';",
-      ),
-    })),
+    bundle.onLoad({ filter: /\/build\/compiled\/.*\.js$/ }, ({ path }) => {
+      const text = readFileSync(path, 'utf8');
+      if (DEFAULT_IMPORT.test(text)) defaultImports += 1;
+      return { contents: text.replace(DEFAULT_IMPORT, "import * as Type from 'typebox';") };
+    }),
 };
 
 const targets = Object.values(exports).filter((target) => target.default !== undefined);
@@ -115,6 +116,7 @@ const { metafile } = await build({
   logLevel: 'warning',
   metafile: true,
 });
+if (defaultImports === 0) throw new Error('no file imports typebox as it was: the bundle would have all of it');
 writeFileSync(join(OUT, 'hook.mjs'), await bundleHook());
 const packages = bundledPackages([...Object.keys(metafile.inputs), ...Object.keys(sdk.inputs)]);
 writeFileSync(join(ROOT, 'build/bundled-packages.json'), JSON.stringify(packages.map(({ name }) => name)));

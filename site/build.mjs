@@ -1,7 +1,7 @@
 // The documentation as a static site with search: `npm run docs` writes dist/docs.
 //
-// Pages are a start page, the Markdown of the repository, and the TypeScript API of every entry point of package.json. The build fails
-// on a dead link, and on an exported symbol without a comment.
+// Pages are a start page, the Markdown of the repository, and the TypeScript API of every entry point of package.json.
+// The build fails on a dead link, and on an exported symbol without a comment.
 
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
