@@ -2,15 +2,17 @@
 // policy and findings of axe, and a test fails if there are any.
 
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { readPageFolder, type PageFile } from '../../../src/adapters/page-folder.js';
 import { builtPage } from '../../fixtures/built-page.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
+import { pictureTool } from '../../docs/picture-tools.js';
 import { ROOT } from '../../sources.js';
 
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+const { CHROMIUM } = await pictureTool<{ readonly CHROMIUM: string | undefined }>('chromium.mjs');
+const { waitForRest } = await pictureTool<{ readonly waitForRest: (page: Page) => Promise<void> }>('scenes.mjs');
 const AXE = readFileSync(join(ROOT, 'node_modules/axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 /** Permits connections to this machine only. */
@@ -116,24 +118,7 @@ export class Tab {
 
   /** Resolves when nothing has changed for a moment; for a view that never rests, after the next moment. */
   async stands(): Promise<void> {
-    await this.page.evaluate(
-      ([quiet, longest]) =>
-        new Promise<void>((done) => {
-          const end = (): void => {
-            watch.disconnect();
-            clearTimeout(last);
-            done();
-          };
-          let due = setTimeout(end, quiet);
-          const last = setTimeout(end, longest);
-          const watch = new MutationObserver(() => {
-            clearTimeout(due);
-            due = setTimeout(end, quiet);
-          });
-          watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
-        }),
-      [250, 3_000] as const,
-    );
+    await waitForRest(this.page);
   }
 
   async picture(name: string): Promise<void> {
