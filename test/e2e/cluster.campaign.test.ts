@@ -247,11 +247,19 @@ campaign('several turnpike serve on one ledger', () => {
       const clients = [one, other, one, other, one, other, one, other];
       const answers = await Promise.all(clients.map((client) => call(client, 'think')));
       expect(answers.map(({ run_id }) => run_id)).toEqual(clients.map(() => first.run_id));
-      await call(other, 'finish', { response: 'done' }, 'end');
-      // Both begin the next run at once.
-      const next = await Promise.all(clients.map((client) => call(client, 'think')));
-      expect(new Set(next.map(({ run_id }) => run_id)).size).toBe(1);
-      expect(next[0]?.run_id).not.toBe(first.run_id);
+      let next = answers;
+      for (let round = 0; round < 10; round += 1) {
+        await call(other, 'finish', { response: 'done' }, `end ${round}`);
+        const ended = next[0]?.run_id;
+        // Both begin the next run at once.
+        next = await Promise.all(clients.map((client) => call(client, 'think')));
+        const [begun] = next;
+        expect(next.map(({ run_id, text }) => (run_id === begun?.run_id ? 'same' : text))).toEqual(
+          next.map(() => 'same'),
+        );
+        expect(begun?.run_id).toMatch(/^run_/);
+        expect(begun?.run_id).not.toBe(ended);
+      }
       await a.command.kill();
       expect(await call(other, 'create_directory', { path: '/sandbox/d' }, 'k')).toEqual(first);
       expect((await call(other, 'think')).run_id).toBe(next[0]?.run_id);

@@ -13,12 +13,15 @@ export const submit = (
   tree: string,
   input: NewInput,
   materials: readonly Artifact[] = [],
-) => harness.engine.submit(tree, { input, materials, external: false });
+  external = false,
+) => harness.engine.submit(tree, { input, materials, external });
 
 /** The case of a tree, and who acts in it. */
 export interface TreeOwner {
   readonly case_id: string;
   readonly actor_id: string;
+  /** Whether a caller has chosen the ids of the inputs, as for the run of a key. */
+  readonly external?: boolean;
 }
 
 /** Opens a tree with an agent. Conditions and counters follow the lanes, roles and actions. */
@@ -28,7 +31,7 @@ export async function start(
   link: { link: 'attached' | 'remote'; idle_ms: number | null } = { link: 'attached', idle_ms: null },
   policies: readonly Artifact[] = POLICIES,
   flags: readonly number[] = [],
-  { case_id, actor_id }: TreeOwner = { case_id: 'case-1', actor_id: 'tester' },
+  { case_id, actor_id, external = false }: TreeOwner = { case_id: 'case-1', actor_id: 'tester' },
 ): Promise<void> {
   const machines = machinesArtifact(policies, undefined, flags);
   const [lanes, roles, actions, conditions, counters] = policies.map((artifact) => ({
@@ -65,7 +68,7 @@ export async function start(
     budget: null,
     ...link,
   };
-  await Promise.all([submit(harness, tree, open, materials), submit(harness, tree, agent)]);
+  await Promise.all([submit(harness, tree, open, materials, external), submit(harness, tree, agent, [], external)]);
 }
 
 export async function turns(count: number): Promise<void> {

@@ -127,6 +127,35 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     }
   });
 
+  test.each(['histories', 'marks', 'tree'] as const)(
+    'a tree that two workers begin at once is begun once, at whatever read of %s the other one was faster',
+    async (read) => {
+      const owner = { case_id: 'case-1', actor_id: 'tester', external: true };
+      const begin = async (worker: SharedHarness, tree: string) => {
+        await Promise.all([
+          start(worker, tree, REMOTE, undefined, undefined, owner),
+          think(worker, tree, 'same', true).catch(() => null),
+        ]);
+        return think(worker, tree, 'same', true);
+      };
+      const { one, other } = await pair();
+      for (let reads = 1; reads <= 6; reads += 1) {
+        for (const isBefore of [true, false]) {
+          const tree = `run_raced000${reads}${isBefore ? 'a' : 'b'}`;
+          beforeRead(other, read, reads, isBefore, () => begin(one, tree));
+          await begin(other, tree);
+          await begin(one, tree);
+          const entries = await expectOneChain(one, tree);
+          const inputs = entries.flatMap(({ type, body }) =>
+            type === 'input' && 'input_id' in body ? [body.input_id] : [],
+          );
+          expect(inputs).toEqual(['open', 'start', 'same']);
+          expect(other.engine.hasFailed).toBe(false);
+        }
+      }
+    },
+  );
+
   test('D15: a caller of any worker waits until the log includes its step, and that worker has the head', async () => {
     const { one, other, clock } = await pair();
     for (const [worker, tree_id] of [
@@ -426,4 +455,34 @@ function workersSuite(openCluster: () => Promise<Cluster>): void {
     for (const end of changes) end();
     expect([statuses, quota?.total.files]).toEqual([expected.statuses, expected.left]);
   });
+}
+
+/** Runs `race` once, before or after the read number `count` of the worker from now on. */
+function beforeRead(
+  { store }: SharedHarness,
+  read: 'histories' | 'marks' | 'tree',
+  count: number,
+  isBefore: boolean,
+  race: () => Promise<unknown>,
+): void {
+  let reads = 0;
+  const { inner } = store;
+  const turn = async (at: 'before' | 'after'): Promise<void> => {
+    if (at === 'before') reads += 1;
+    if (reads === count && isBefore === (at === 'before')) await race();
+  };
+  const around = async <T>(work: () => Promise<T>): Promise<T> => {
+    await turn('before');
+    const result = await work();
+    await turn('after');
+    return result;
+  };
+  async function* aroundEach<T>(work: () => AsyncIterable<T>): AsyncGenerator<T> {
+    await turn('before');
+    yield* work();
+    await turn('after');
+  }
+  if (read === 'marks') store.marks = (keys) => around(() => inner.marks(keys));
+  if (read === 'histories') store.histories = (places) => aroundEach(() => inner.histories(places));
+  if (read === 'tree') store.tree = (...args) => aroundEach(() => inner.tree(...args));
 }

@@ -8,7 +8,8 @@
 //   T4. If a tree fails after records were written in this transaction, the whole transaction is lost, because its own
 //       records cannot be separated. The engine then stops (E2).
 //   T5. If other workers write to the same trees, marks are looked up after the tree was read. A mark that another
-//       worker adds later comes with entries, so the commit of this tick finds that it was overtaken.
+//       worker adds later comes with entries, so the commit of this tick finds that it was overtaken. An input whose
+//       tree is found only after the marks were looked up waits for the next tick.
 //   T6. An input whose counters cannot be read yet waits for the next tick, with all later inputs of its tree.
 
 import { isOpeningInput } from '../../contract/run/entry.js';
@@ -78,10 +79,12 @@ export class Tick {
   readonly #options: TickOptions;
   readonly #marks: MarkLookup;
   readonly #broken = new Set<string>();
-  /** T6. */
+  /** Trees whose inputs wait for the next tick (T5, T6). */
   readonly #waiting = new Set<string>();
   /** Trees that this tick opens. */
   readonly #opened = new Set<string>();
+  /** T5: trees that were not found before the marks were looked up. */
+  readonly #absent = new Set<string>();
   #overlay: { readonly fact: OverlayFact | null } | null = null;
   #turns = new Map<string, InputTurn>();
 
@@ -96,7 +99,11 @@ export class Tick {
   async process(items: readonly QueuedInput[]): Promise<void> {
     const { sharesTrees, trees } = this.#options;
     // T5.
-    if (sharesTrees) await trees.load([...new Set(items.map(({ tree_id }) => tree_id))]);
+    if (sharesTrees) {
+      const tree_ids = new Set(items.map(({ tree_id }) => tree_id));
+      await trees.load([...tree_ids]);
+      for (const tree_id of tree_ids) if (trees.peek(tree_id) === null) this.#absent.add(tree_id);
+    }
     await this.#marks.lookUpAll(items);
     for (const item of items) {
       if (this.#turns.has(item.tree_id)) this.#finish();
@@ -126,6 +133,10 @@ export class Tick {
       return;
     }
     const tree = trees.getLoaded(tree_id) ?? (await this.#treeFor(tree_id, submission));
+    if (this.#absent.has(tree_id) && !this.#opened.has(tree_id)) {
+      this.#postpone(item);
+      return;
+    }
     if (submission.isObsolete?.(tree) === true) {
       outcome.afterCommit.push(() => item.resolve({ refused: true, repeat_of: null }));
       this.outcomes.push(outcome);
@@ -133,8 +144,7 @@ export class Tick {
     }
     if (input.kind === 'proposal' && isMidStep(tree, input.run_id) && this.#options.park?.(item) === true) return;
     if (counters.mustPostpone(tree, input)) {
-      this.#waiting.add(tree_id);
-      this.postponed.push(item);
+      this.#postpone(item);
       return;
     }
     if (counters.mustPrepare(tree, input)) await counters.prepare(tree, input);
@@ -160,6 +170,12 @@ export class Tick {
     this.#turns.set(tree_id, turn);
     this.#applyDecision(turn, decision);
     outcome.afterCommit.push(() => item.resolve({ refused: decision.refused, repeat_of: null }));
+  }
+
+  /** Leaves an input, and the later ones of its tree, to the next tick. */
+  #postpone(item: QueuedInput): void {
+    this.#waiting.add(item.tree_id);
+    this.postponed.push(item);
   }
 
   /** Reads the overlay once per tick. */
