@@ -1,7 +1,7 @@
-import type { CursorOptions, LedgerStore, StoredEntry, TreeEntry } from '../ports/ledger/ledger-store.js';
+import type { CursorOptions, ReadableLedger, StoredEntry, TreeEntry } from './readable-ledger.js';
 
 /** A ledger as its log shows it: only the integrated entries of each tree. */
-export interface IntegratedLog extends Pick<LedgerStore, 'log' | 'artifactsOf'> {
+export interface IntegratedLog extends Pick<ReadableLedger, 'log' | 'artifactsOf'> {
   tree(tree_id: string, fromSeq?: number, options?: CursorOptions): AsyncIterable<StoredEntry>;
 }
 
@@ -14,7 +14,7 @@ export async function* readIntegrated(entries: AsyncIterable<TreeEntry>): AsyncG
 }
 
 /** Restricts a store to the part that its log covers. */
-export const integratedLog = (store: Pick<LedgerStore, 'log' | 'tree' | 'artifactsOf'>): IntegratedLog => ({
+export const integratedLog = (store: Pick<ReadableLedger, 'log' | 'tree' | 'artifactsOf'>): IntegratedLog => ({
   log: (fromIndex, options) => store.log(fromIndex, options),
   tree: (tree_id, fromSeq, options) => readIntegrated(store.tree(tree_id, fromSeq, options)),
   artifactsOf: (place) => store.artifactsOf(place),

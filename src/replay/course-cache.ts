@@ -2,7 +2,7 @@
 // recently used trees are cached.
 
 import type { TreeReplaySource } from './history.js';
-import type { ReadControl } from '../ports/pace.js';
+import type { ReadControl } from '../contract/read-control.js';
 import { TreeCourse } from './tree-course.js';
 
 /**

@@ -6,7 +6,7 @@ import { sha256 } from '../contract/hash.js';
 import { definitionsOf } from '../kernel/pinned-policy.js';
 import { Fold, type Difference } from '../kernel/fold.js';
 import { TABLE_DRIVEN } from '../kernel/interpreter/interpreter.js';
-import type { EntryPlace } from '../ports/ledger/ledger-store.js';
+import type { EntryPlace } from '../ledger/readable-ledger.js';
 
 /** An entry as a ledger returns it. */
 export interface ReplayEntry {

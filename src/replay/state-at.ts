@@ -4,7 +4,7 @@
 import { nameInLedger, nameInTree } from '../contract/entry-name.js';
 import { LedgerError, UsageError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
-import type { ArchiveTable } from '../ports/ledger/archives.js';
+import type { ArchivedParts } from '../ledger/readable-ledger.js';
 import type { EndedRuns, HistoryCache, ReplayPoint } from '../ports/ledger/history-cache.js';
 import { History, type TreeReplaySource } from './history.js';
 import type { ArchivedPrefix, EndedItems, StoredEndedItems } from './replay-point-builder.js';
@@ -18,7 +18,7 @@ export const POINT_ENTRIES = 4_096;
 export interface HistorySource extends TreeReplaySource {
   /** The entries in log order, from `fromIndex` on; by default from the first one. */
   log(fromIndex?: number): AsyncIterable<ReplayEntry & { readonly leaf_hash?: string }>;
-  readonly archives?: Pick<ArchiveTable, 'parts' | 'treeCount'>;
+  readonly archives?: Pick<ArchivedParts, 'parts' | 'treeCount'>;
   /** For an evidence bundle: where its entries begin. Nothing else is known of what precedes them. */
   readonly begin?: Pick<ArchivedPrefix, 'size'>;
 }

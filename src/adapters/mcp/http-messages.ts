@@ -57,15 +57,6 @@ export function parseServerUrl(text: string): URL {
   return url;
 }
 
-/** The token in an environment variable. @throws Error that names the variable, never the token */
-export function readToken(name: string | undefined): string | null {
-  if (name === undefined) return null;
-  const token = process.env[name];
-  if (token === undefined) throw new Error(`the environment variable ${name} is not set`);
-  if (!/^[\x21-\x7e]{1,8192}$/u.test(token)) throw new Error(`the environment variable ${name} holds no token`);
-  return token;
-}
-
 export class HttpMessages {
   readonly #options: HttpOptions;
   readonly #onMessage: (text: string) => void;

@@ -21,7 +21,8 @@ import type { HttpUpstreamServer, StdioUpstreamServer, UpstreamServer } from '..
 import { CodedError, ActionFailedError, InvariantError, ActionNotExecutedError } from '../../errors.js';
 import type { ConnectOptions, UpstreamConnector, UpstreamCall, UpstreamLink } from '../../ports/effects/upstream.js';
 import { ChildLines, childEnvironment } from './child-lines.js';
-import { HttpMessages, parseServerUrl, readToken } from './http-messages.js';
+import { readToken } from '../system/environment.js';
+import { HttpMessages, parseServerUrl } from './http-messages.js';
 import { IDEMPOTENCY_KEY } from './idempotency-key.js';
 import { UnsolicitedLimit } from './unsolicited-limit.js';
 

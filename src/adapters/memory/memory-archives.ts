@@ -1,5 +1,6 @@
 import { artifactRef } from '../../contract/artifact-ref.js';
-import type { ArchivedPart, ArchiveTable, ArchiveRemoval } from '../../ports/ledger/archives.js';
+import type { ArchivedPart } from '../../ledger/readable-ledger.js';
+import type { ArchiveTable, ArchiveRemoval } from '../../ports/ledger/archives.js';
 import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
 import { scopedKey } from './memory-keys.js';
 import type { MemoryTree } from './memory-tree.js';

@@ -1,5 +1,6 @@
 import { LedgerError } from '../../errors.js';
-import type { EndedTree, RecordBatch, RecordedTree } from '../../ports/ledger/run-records.js';
+import type { RecordedTree } from '../../ledger/readable-ledger.js';
+import type { EndedTree, RecordBatch } from '../../ports/ledger/run-records.js';
 
 /** The run records of a ledger in memory. */
 export class MemoryRunRecords {

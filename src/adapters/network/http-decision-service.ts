@@ -2,7 +2,7 @@
 
 import { Buffer } from 'node:buffer';
 import type { DecisionService } from '../../ports/effects/decision-service.js';
-import { readToken } from '../mcp/http-messages.js';
+import { readToken } from '../system/environment.js';
 import { fetchJson } from './json-fetch.js';
 
 const REQUEST_BYTES_MAX = 65_536;

@@ -1,4 +1,5 @@
-import type { EndedTree, RecordedTree } from '../../ports/ledger/run-records.js';
+import type { RecordedTree } from '../../ledger/readable-ledger.js';
+import type { EndedTree } from '../../ports/ledger/run-records.js';
 import type { ReaderPool } from './postgres-connection.js';
 import { idParameter, integerOf, textOf } from './values/postgres-values.js';
 

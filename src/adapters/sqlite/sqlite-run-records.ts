@@ -2,7 +2,8 @@
 // tree that was written last shows where to continue. A ledger that was created before these tables existed, and is
 // opened for reading only, has no records.
 
-import type { EndedTree, RecordBatch, RecordedTree } from '../../ports/ledger/run-records.js';
+import type { RecordedTree } from '../../ledger/readable-ledger.js';
+import type { EndedTree, RecordBatch } from '../../ports/ledger/run-records.js';
 import type { SqliteConnection, SqliteStatement } from './sqlite-binding.js';
 import { readMarks } from './sqlite-marks.js';
 import type { QueryPage } from './sqlite-reader.js';

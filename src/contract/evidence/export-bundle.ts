@@ -2,6 +2,9 @@ import Type, { type Static } from 'typebox';
 import { ArtifactRef } from '../artifact-ref.js';
 import { Actor, CaseId, closed, OneOf, PolicyVersions, RunId, Sha256, Timestamp } from '../shapes.js';
 
+/** The action of an export run, executed by the platform. */
+export const EXPORT_BUNDLE = 'EXPORT_BUNDLE';
+
 /** The manifest of an export, with integrity hashes (S4-76, S4-77). */
 export const ExportBundle = Type.Object(
   {

@@ -16,7 +16,7 @@ import {
 } from '../../contract/policy/counters/counters.js';
 import type { Entry, FactsInput, RecordedInput } from '../../contract/run/entry.js';
 import type { StepTrace } from '../../contract/run/step-trace.js';
-import type { TreeEntry } from '../../ports/ledger/log-store.js';
+import type { TreeEntry } from '../../ledger/readable-ledger.js';
 import { CounterAccount } from './counter-account.js';
 
 const UNKNOWN_MAX = 65_536;

@@ -3,7 +3,8 @@
 // still (`log-leader.ts`).
 
 import type { Clock } from '../../ports/clock.js';
-import type { LogHead, LogStore, PendingAppend } from '../../ports/ledger/log-store.js';
+import type { LogHead, PendingAppend } from '../../ledger/readable-ledger.js';
+import type { LogStore } from '../../ports/ledger/log-store.js';
 
 /** Interval of the poll while callers wait, in ms. */
 export const INTEGRATION_POLL_MS = 25;

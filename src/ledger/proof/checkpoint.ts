@@ -1,6 +1,6 @@
 // Checkpoints (C2SP tlog-checkpoint): the head of a log as three lines of text, signed as a note.
 
-import type { LogHead } from '../../ports/ledger/ledger-store.js';
+import type { LogHead } from '../readable-ledger.js';
 import { openNote, signNote, type NoteSigner, type NoteVerifier } from './signed-note.js';
 
 /** The name of a log, its number of entries, and its root. */

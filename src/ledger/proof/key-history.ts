@@ -8,7 +8,7 @@
 //       records each rotation.
 
 import { sha256 } from '../../contract/hash.js';
-import type { LogHead } from '../../ports/ledger/ledger-store.js';
+import type { LogHead } from '../readable-ledger.js';
 import { checkpointText, readCheckpoint } from './checkpoint.js';
 import { noteVerifier, openNote, signNote, type NoteSigner, type NoteVerifier } from './signed-note.js';
 

@@ -3,7 +3,7 @@
 
 import { PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
 import { InvariantError } from '../../errors.js';
-import type { LogHead } from '../../ports/ledger/ledger-store.js';
+import type { LogHead } from '../readable-ledger.js';
 import { appendLeaf, EMPTY_HEAD, nodeHash, rootOf } from './merkle.js';
 
 /** The leaves from `start` up to, but not including, `end`. */

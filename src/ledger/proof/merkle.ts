@@ -3,7 +3,7 @@
 
 import { sha256 } from '../../contract/hash.js';
 import { InvariantError } from '../../errors.js';
-import type { LogHead } from '../../ports/ledger/ledger-store.js';
+import type { LogHead } from '../readable-ledger.js';
 
 const HASH_BYTES = 32;
 const EMPTY_ROOT = sha256('');

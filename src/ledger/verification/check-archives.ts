@@ -4,8 +4,8 @@
 
 import { nameInLedger } from '../../contract/entry-name.js';
 import { LedgerError } from '../../errors.js';
-import type { ArchivedPart } from '../../ports/ledger/archives.js';
-import type { ExternalHeadStore, LedgerStore, LogHead } from '../../ports/ledger/ledger-store.js';
+import type { ArchivedPart } from '../readable-ledger.js';
+import type { ReadableHead, ReadableLedger, LogHead } from '../readable-ledger.js';
 import { checkpointText } from '../proof/checkpoint.js';
 import type { LedgerFinding } from './ledger-problem.js';
 import { isHead } from '../proof/merkle.js';
@@ -51,7 +51,7 @@ function isSignedPart({ size, root, sha256, note }: ArchivedPart, openNote: NonN
  * Verifies the store's list of archived parts with the ledger's key, and compares it with the first entry of the store.
  * @throws LedgerError LEDGER_TAMPERED
  */
-export async function checkArchives(store: LedgerStore, headStore: ExternalHeadStore): Promise<void> {
+export async function checkArchives(store: ReadableLedger, headStore: ReadableHead): Promise<void> {
   const parts = await store.archives.parts();
   const [finding] = checkArchivedParts(parts, headStore.opens ?? null);
   if (finding !== undefined) throw tamperedError(finding.message);

@@ -8,7 +8,7 @@ import { isJsonObject } from '../../contract/json.js';
 import { closed, OneOf, Sha256 } from '../../contract/shapes.js';
 import { isConforming, isEntryBody } from '../../contract/validators.js';
 import { InvariantError } from '../../errors.js';
-import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { StoredEntry } from '../readable-ledger.js';
 import type { LedgerFinding } from './ledger-problem.js';
 import { leafHash } from '../proof/merkle.js';
 

@@ -1,5 +1,5 @@
 import { LedgerError } from '../../errors.js';
-import type { ExternalHeadStore, LedgerStore, LogHead } from '../../ports/ledger/ledger-store.js';
+import type { ReadableHead, ReadableLedger, LogHead } from '../readable-ledger.js';
 import { EMPTY_HEAD, extendHead, rootOf } from '../proof/merkle.js';
 
 const LEAVES_PER_BATCH = 1_024;
@@ -13,8 +13,8 @@ const LEAVES_PER_BATCH = 1_024;
  * @param acceptMissing accepts the store's own head if no external head exists yet
  */
 export async function checkExternalHead(
-  store: LedgerStore,
-  headStore: Pick<ExternalHeadStore, 'read'>,
+  store: ReadableLedger,
+  headStore: Pick<ReadableHead, 'read'>,
   { acceptMissing = false }: { readonly acceptMissing?: boolean } = {},
 ): Promise<void> {
   // Read the external head first: the ledger may grow meanwhile, and its head file never overtakes it.
@@ -47,7 +47,7 @@ export async function checkExternalHead(
 }
 
 /** Whether the log has `size` entries, or more only because other workers have extended it and its head meanwhile. */
-async function endsAs(store: LedgerStore, size: number): Promise<boolean> {
+async function endsAs(store: ReadableLedger, size: number): Promise<boolean> {
   const last = await readLastIndex(store, size);
   return last === size - 1 || (last >= size && last < (await store.head()).size);
 }
@@ -55,7 +55,7 @@ async function endsAs(store: LedgerStore, size: number): Promise<boolean> {
 /**
  * The index of the log's last entry, archived or not. The lookup begins at the index that a log of this size must have.
  */
-async function readLastIndex(store: LedgerStore, size: number): Promise<number> {
+async function readLastIndex(store: ReadableLedger, size: number): Promise<number> {
   const archived = (await store.archives.parts()).at(-1)?.size ?? 0;
   let last = archived - 1;
   for await (const { log_index } of store.log(Math.max(archived, size - 1))) last = log_index;
@@ -66,7 +66,7 @@ async function readLastIndex(store: LedgerStore, size: number): Promise<number> 
  * After a crash the ledger may be ahead of its head file by the last commits, so compute the root at the file's size.
  * @returns null if the entries are archived: a later head was written before they were
  */
-async function computeRootAt(store: LedgerStore, head: LogHead, size: number): Promise<string | null> {
+async function computeRootAt(store: ReadableLedger, head: LogHead, size: number): Promise<string | null> {
   if (size === head.size) return head.root;
   let current: LogHead = (await store.archives.parts()).at(-1) ?? EMPTY_HEAD;
   let leaves: string[] = [];

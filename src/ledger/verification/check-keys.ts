@@ -2,7 +2,7 @@
 // (src/ledger/proof/key-history.ts); only the log shows that its end is missing.
 
 import type { Entry } from '../../contract/run/entry.js';
-import type { KeySource, LogHead } from '../../ports/ledger/ledger-store.js';
+import type { KeySource, LogHead } from '../readable-ledger.js';
 import { rootOf } from '../proof/merkle.js';
 import { readRotation, type KeyRotation } from '../proof/key-history.js';
 import { WHOLE_LOG, type PlacedFinding, type ProblemPlace } from './ledger-problem.js';

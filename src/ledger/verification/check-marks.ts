@@ -3,11 +3,11 @@
 
 import { nameInTree } from '../../contract/entry-name.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
-import type { InputKey, LedgerStore, ProposalKey, StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { InputKey, ReadableLedger, ProposalKey, StoredEntry } from '../readable-ledger.js';
 import type { CheckedEntry } from './check-entry.js';
 import type { LedgerFinding } from './ledger-problem.js';
 
-export type MarkSource = Pick<LedgerStore, 'marks'>;
+export type MarkSource = Pick<ReadableLedger, 'marks'>;
 
 interface PendingProposal {
   readonly seq: number;

@@ -3,7 +3,7 @@
 
 import { nameInLedger, nameInTree } from '../../contract/entry-name.js';
 import { NO_PREV } from '../../contract/run/entry.js';
-import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { StoredEntry } from '../readable-ledger.js';
 import type { CheckedEntry } from './check-entry.js';
 import { WHOLE_LOG, type LedgerFinding, type PlacedFinding } from './ledger-problem.js';
 

@@ -8,8 +8,7 @@ import { RunRecord } from '../../contract/run/run-record.js';
 import { isTerminal } from '../../contract/run/run-state.js';
 import { isConforming } from '../../contract/validators.js';
 import { LedgerError } from '../../errors.js';
-import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
-import type { RunRecordTable } from '../../ports/ledger/run-records.js';
+import type { StoredEntry, StoredRecords } from '../readable-ledger.js';
 import type { CheckedEntry } from './check-entry.js';
 import type { LedgerFinding } from './ledger-problem.js';
 
@@ -27,7 +26,7 @@ export interface RecordFold {
 
 /** The stored records, and the fold that computes them again. */
 export interface RecordSource {
-  readonly table: Pick<RunRecordTable, 'trees' | 'load' | 'count'>;
+  readonly table: StoredRecords;
   readonly newFold: () => RecordFold;
   /** Whether a tree's entries are archived. Its records can then be checked only if the archive is given. */
   readonly isArchived?: (tree_id: string) => Promise<boolean>;

@@ -3,12 +3,12 @@
 
 import { isOpeningInput, type Entry } from '../../contract/run/entry.js';
 import { isTerminal, stateAfterEvent } from '../../contract/run/run-state.js';
-import type { LedgerStore, StoredEntry, TreeSummary } from '../../ports/ledger/ledger-store.js';
+import type { ReadableLedger, StoredEntry, TreeSummary } from '../readable-ledger.js';
 import type { CheckedEntry } from './check-entry.js';
 import type { LedgerFinding } from './ledger-problem.js';
 
 export interface TreeListSource {
-  readonly listed: Pick<LedgerStore, 'trees' | 'treesOf'> & Partial<Pick<LedgerStore, 'pending'>>;
+  readonly listed: Pick<ReadableLedger, 'trees' | 'treesOf'> & Partial<Pick<ReadableLedger, 'pending'>>;
   /** Whether the entries of a tree are archived: the store does not list such a tree. */
   readonly isArchived: (tree_id: string) => Promise<boolean>;
 }

@@ -4,8 +4,8 @@
 import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import type { Entry } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
-import type { ArchivedPart } from '../../ports/ledger/archives.js';
-import type { KeySource, LedgerStore, LogHead, StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { ArchivedPart } from '../readable-ledger.js';
+import type { KeySource, ReadableLedger, LogHead, StoredEntry } from '../readable-ledger.js';
 import { checkEntryArtifacts } from './check-entry-artifacts.js';
 import { checkArchivedParts, type NoteOpener } from './check-archives.js';
 import { checkEntry, type CheckedEntry } from './check-entry.js';
@@ -36,7 +36,7 @@ import { WithheldContents } from './withheld-contents.js';
 export const PROBLEMS_MAX = 100;
 
 /** A ledger as verification reads it, and the head stored outside of it, or null. */
-export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 'head'> {
+export interface LedgerSource extends Pick<ReadableLedger, 'log' | 'artifactsOf' | 'head'> {
   /** The marks stored outside the log; if absent, marks are not checked. */
   readonly marks?: MarkSource;
   /** The store's list of trees; if absent, it is not checked. */

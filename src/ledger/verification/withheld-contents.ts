@@ -1,5 +1,5 @@
 import { canBeWithheld, type WithheldArtifact } from '../../contract/artifact-ref.js';
-import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { StoredEntry } from '../readable-ledger.js';
 import type { LedgerFinding } from './ledger-problem.js';
 import {
   UNCHECKED_LISTED_MAX,

@@ -1,19 +1,6 @@
-import type { LineFile } from './line-file.js';
+import type { ArchivedPart, ArchivedParts } from '../../ledger/readable-ledger.js';
 
-/** The beginning of a log that was moved to an archive file, as a head: the rest of the log continues from it. */
-export interface ArchivedPart {
-  /** Number of entries before this head; all of them are in archive files. */
-  readonly size: number;
-  /** Lower-case hex, like the other hashes. */
-  readonly root: string;
-  readonly frontier: readonly string[];
-  /** SHA-256 of the archive file that ends here. */
-  readonly sha256: string;
-  /**
-   * The signed checkpoint at `size` that names the file (read by `check-archives.ts`). Null if heads are not signed.
-   */
-  readonly note: string | null;
-}
+import type { LineFile } from './line-file.js';
 
 /** Entries to remove from the store after they were archived. */
 export interface ArchiveRemoval {
@@ -33,17 +20,9 @@ export interface ArchiveRemoval {
  * What a store remembers of archived entries: enough to continue the log, and to report that a requested entry is
  * archived. None of it is trusted.
  */
-export interface ArchiveTable {
+export interface ArchiveTable extends ArchivedParts {
   /** Why this kind of store never removes entries, and what to do instead. Absent if it does. */
   readonly obstacle?: string;
-  /** In log order: the log continues from the last one. */
-  parts(): Promise<readonly ArchivedPart[]>;
-  /** How many entries an archived tree had; null for any other tree. */
-  tree(tree_id: string): Promise<number | null>;
-  /** How many trees are archived. */
-  treeCount(): Promise<number>;
-  /** Whether a tree of this case is archived. */
-  hasCase(case_id: string): Promise<boolean>;
   /**
    * Removes the entries before `part.size`, and all content that only they used. Marks and run records stay. It is
    * atomic, and durable when it resolves; the former epoch is then over.

@@ -2,24 +2,7 @@
 
 import type { Artifact } from '../../contract/artifact-ref.js';
 import type { ProposalMark, SealedEntry } from '../../contract/run/entry.js';
-import type { LogHead } from './log-store.js';
-
-export type { ProposalMark };
-
-/** An input whose id the caller chose and may send again: a repeated one is a no-op. */
-export interface InputMark {
-  readonly tree_id: string;
-  readonly input_id: string;
-  /** Sequence number of the input in its tree. */
-  readonly seq: number;
-}
-
-/** The deduplication key of an input or a proposal. */
-export type InputKey = Pick<InputMark, 'tree_id' | 'input_id'>;
-export type ProposalKey = Pick<ProposalMark, 'root_run_id' | 'proposal_id'>;
-export type MarkKey = InputKey | ProposalKey;
-/** The mark that belongs to a key. */
-export type MarkOf<Key extends MarkKey> = Key extends InputKey ? InputMark : ProposalMark;
+import type { InputMark, LogHead } from '../../ledger/readable-ledger.js';
 
 /** The content of an entry. */
 export interface AttachedArtifact {

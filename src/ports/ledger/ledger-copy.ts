@@ -1,9 +1,11 @@
 // What a copy of a ledger reads from one store and writes to another: rows in a form that no store owns. Contents stay
 // encrypted, and keep their numbers: signed records of erasures refer to these numbers.
 
-import type { InputMark, ProposalMark, TreeRecoveryHint } from './batch.js';
-import type { LogHead } from './log-store.js';
-import type { RecordedTree, WrittenRecord } from './run-records.js';
+import type { InputMark, ProposalMark } from '../../ledger/readable-ledger.js';
+import type { TreeRecoveryHint } from './batch.js';
+import type { LogHead } from '../../ledger/readable-ledger.js';
+import type { RecordedTree } from '../../ledger/readable-ledger.js';
+import type { WrittenRecord } from './run-records.js';
 import type { Duty } from './shared-store.js';
 
 /** A content, as its store has it. */

@@ -1,25 +1,23 @@
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import type { ArchiveTable } from './archives.js';
 import type { CaseKeyTable } from './case-key-table.js';
-import type { Batch, CommitResult, MarkKey, MarkOf, StoredSnapshot, TreeRecoveryHint } from './batch.js';
-import type { CursorOptions, EntryPlace, LogHead, LogStore, TreeEntry } from './log-store.js';
+import type { Batch, CommitResult, StoredSnapshot, TreeRecoveryHint } from './batch.js';
+import type {
+  EntryPlace,
+  ExternalHead,
+  KeySource,
+  LogHead,
+  ReadableHead,
+  ReadableLedger,
+  TreeEntry,
+} from '../../ledger/readable-ledger.js';
+import type { LogStore } from './log-store.js';
 import type { LedgerRecords } from '../effects/records.js';
 import type { RunRecordTable } from './run-records.js';
 
+export type * from '../../ledger/readable-ledger.js';
 export type * from './batch.js';
 export type * from './log-store.js';
-
-export interface TreeSummary {
-  readonly tree_id: string;
-  readonly ended: boolean;
-  /** Log index of its first entry; null until that entry is integrated. Trees are listed in this order. */
-  readonly log_index: number | null;
-}
-
-/** Options for listing trees: the log index of their first entry from which to start. */
-export interface TreeCursorOptions extends CursorOptions {
-  readonly from?: number;
-}
 
 /** A tree that has not ended. */
 export interface OpenTree extends TreeRecoveryHint {
@@ -55,7 +53,7 @@ export interface RotationGate {
  * stored data. It is still not trusted to have kept the data unchanged: the ledger verifies it. There is one writer at
  * a time.
  */
-export interface LedgerStore extends LogStore {
+export interface LedgerStore extends ReadableLedger, LogStore {
   /**
    * Becomes the only writer, until `close`. @returns the fencing epoch: higher than any before
    * @throws LedgerError LEDGER_LOCKED while another process is the writer
@@ -79,37 +77,18 @@ export interface LedgerStore extends LogStore {
    */
   commit(batch: Batch): Promise<CommitResult>;
   /**
-   * Entries of one tree in order of seq, from `fromSeq`. An unknown tree has none.
-   * @throws LedgerError LEDGER_ARCHIVED for an archived tree
-   */
-  tree(tree_id: string, fromSeq?: number, options?: CursorOptions): AsyncIterable<TreeEntry>;
-  /**
    * Entries of several trees, each from the given seq on and with its content: what folding needs, in few queries. The
    * trees come one after another, in the order of `places`.
    * @throws LedgerError like `tree` and `artifactsOf`
    */
   histories(places: readonly EntryPlace[]): AsyncIterable<EntryWithContent>;
-  /** Lists trees, without archived ones. */
-  trees(options?: TreeCursorOptions): AsyncIterable<TreeSummary>;
-  /** The trees that were opened for a case, in the order of opening, without archived ones. */
-  treesOf(case_id: string): Promise<readonly TreeSummary[]>;
   /** The trees that have not ended. */
   openTrees(): AsyncIterable<OpenTree>;
-  /**
-   * The artifacts of an entry, in the order of its batch; empty for an unknown entry.
-   * @throws LedgerError LEDGER_ARCHIVED
-   */
-  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
   /**
    * For reads off the hot path. @returns null if the case has no such content, or it was erased
    * @throws LedgerError LEDGER_ARCHIVED if it is missing and may be archived
    */
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null>;
-  /**
-   * The marks committed with these keys, in order; null for a key without one. Uses one query for any number of keys.
-   * @throws InvariantError if a proposal id is not a lower-case UUID
-   */
-  marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]>;
   /** Snapshots of trees: a cache outside the log, which may be lost (D16). */
   readonly snapshots: SnapshotCache;
   /**
@@ -161,19 +140,6 @@ export interface SnapshotCache {
   load(tree_id: string): Promise<StoredSnapshot | null>;
 }
 
-/** A head stored outside of the ledger, and its signed checkpoint if there is one. */
-export interface ExternalHead extends Pick<LogHead, 'size' | 'root'> {
-  /** A signed note (src/ledger/proof/checkpoint.ts). Absent if heads are not signed. */
-  readonly note?: string;
-}
-
-/** The notes of all rotations of a log's key (src/ledger/proof/key-history.ts). */
-export interface KeySource {
-  readonly notes: readonly string[];
-  /** The last rotation is not finished: the log need not have recorded it. */
-  readonly isUnfinished: boolean;
-}
-
 /** Signs heads, so that no one else can write them. */
 export interface HeadSeal {
   /** @returns the signed note of a head, of 600 bytes at most */
@@ -196,14 +162,7 @@ export interface ErasureSeal {
  * The small file that stores the last known head of the ledger (D15). It is written after each commit and kept apart
  * from the database, so that a truncated or replaced database is detected.
  */
-export interface ExternalHeadStore {
-  /** @returns null if it does not exist yet @throws LedgerError LEDGER_TAMPERED if it exists but cannot be trusted */
-  read(): Promise<ExternalHead | null>;
-  /**
-   * Verifies a note and returns its head; null if the note was not signed like the heads. Absent if heads are not
-   * signed.
-   */
-  readonly opens?: (note: string) => ExternalHead | null;
+export interface ExternalHeadStore extends ReadableHead {
   /** The history of the key that signs the heads. Absent or null if it is not known. */
   readonly keys?: () => KeySource | null;
   /** Signs and verifies heads with this seal from now on. Absent if heads are not signed. */

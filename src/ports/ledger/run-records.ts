@@ -1,3 +1,5 @@
+import type { RecordedTree, StoredRecords } from '../../ledger/readable-ledger.js';
+
 /**
  * A tree that has ended, and the position of its end: later ends have higher positions; ends of one commit may share
  * one.
@@ -5,13 +7,6 @@
 export interface EndedTree {
   readonly tree_id: string;
   readonly place: number;
-}
-
-/** A tree with stored records: each is the fold of the tree's first `seq` entries. */
-export interface RecordedTree {
-  readonly tree_id: string;
-  /** 0 for a tree whose records cannot be computed. */
-  readonly seq: number;
 }
 
 /** The record of one run of a tree, as canonical JSON. */
@@ -34,7 +29,7 @@ export interface RecordBatch {
  * log. The entries are authoritative: a missing record is folded, and verification reports one that differs. Records of
  * a recorded tree never change (S4-70).
  */
-export interface RunRecordTable {
+export interface RunRecordTable extends StoredRecords {
   /** Ended trees that are not recorded, in the order of their ends. Trees that end meanwhile may be missing. */
   unrecorded(): AsyncIterable<EndedTree>;
   /**
@@ -44,12 +39,6 @@ export interface RunRecordTable {
    * @throws LedgerError with nothing written. The ledger continues to work, unless its disk has failed
    */
   save(batch: RecordBatch): Promise<boolean>;
-  /** All recorded trees. */
-  trees(): AsyncIterable<RecordedTree>;
   /** How many of the tree's entries its records cover; null if the tree is not recorded. */
   recorded(tree_id: string): Promise<number | null>;
-  /** The last stored record of a run, or null. It is not trusted, and incomplete while the tree is live. */
-  load(tree_id: string, run_id: string): Promise<string | null>;
-  /** How many runs of the tree have a record. */
-  count(tree_id: string): Promise<number>;
 }

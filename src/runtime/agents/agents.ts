@@ -18,7 +18,7 @@ import { auditFailureResponse } from '../../step/concluded-step.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import type { PolicyCache } from '../policy-cache.js';
-import type { EngineTelemetry } from '../telemetry/engine-telemetry.js';
+import type { RunTracing } from './run-tracing.js';
 import { AgentQueue } from './agent-queue.js';
 import type { AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import { requireBoundPayload } from './bound-inputs.js';
@@ -61,7 +61,7 @@ interface AgentsOptions {
   readonly ids: Ids;
   readonly log: Log;
   readonly keepAlive: KeepAlive;
-  readonly telemetry: Pick<EngineTelemetry, 'openTree' | 'startStep' | 'endStep'>;
+  readonly telemetry: RunTracing;
 }
 
 export class Agents implements Omit<EngineListener, 'onRestarted'> {

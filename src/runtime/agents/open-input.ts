@@ -84,7 +84,7 @@ export function createStartAgentInput(
     input_id: `${root}/start_agent`,
     actor: { actor_type: 'agent', actor_id: validateActor(options.actor ?? AGENT_DEFAULTS.actor) },
     person: asNamedPerson(options, policy),
-    role_id: validateField('role', Identifier, options.role ?? AGENT_DEFAULTS.role),
+    role_id: validateRole(options.role ?? AGENT_DEFAULTS.role),
     lane_id: validateField('lane', Identifier, options.lane ?? AGENT_DEFAULTS.lane),
     exposure: narrowExposure(policy.exposure, requireOneOf('exposure', EXPOSURES, options.exposure ?? policy.exposure)),
     link,
@@ -164,6 +164,8 @@ export function validateIdle(idle_ms: number): number {
   if (Number.isInteger(idle_ms) && idle_ms >= 1 && idle_ms <= IDLE_MS_MAX) return idle_ms;
   throw usageError(`idleMs: a whole number of milliseconds, at most ${IDLE_MS_MAX}`);
 }
+
+export const validateRole = (role: string): string => validateField('role', Identifier, role);
 
 export function validateActor(actor: string): string {
   if (actor.length < 3 || actor.length > 120 || !actor.isWellFormed()) {

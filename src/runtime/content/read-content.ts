@@ -9,9 +9,8 @@ import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore, StoredEntry } from '../../ports/ledger/ledger-store.js';
 import type { ApprovedRequest } from '../ledger/pending-approvals.js';
-import { validateRole } from '../high-risk/ballots.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
-import { validateActor } from '../agents/open-input.js';
+import { validateActor, validateRole } from '../agents/open-input.js';
 import { OBSERVERS } from './audience.js';
 import { ContentReader } from './content-reader.js';
 

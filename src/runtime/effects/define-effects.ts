@@ -17,10 +17,10 @@ import type { ConfidentialityFlag } from '../../contract/policy/labels.js';
 import type { JsonObject } from '../../contract/json.js';
 import type { WriteMode } from '../../contract/policy/lanes.js';
 import type { TraceCarrier } from '../../contract/trace-context.js';
+import { EXPORT_BUNDLE } from '../../contract/evidence/export-bundle.js';
 import { isConforming } from '../../contract/validators.js';
 import { InvariantError, usageError } from '../../errors.js';
 import type { RecordDatabase } from '../../ports/effects/records.js';
-import { EXPORT_BUNDLE } from './export-effects.js';
 
 const TIMEOUT_MS_DEFAULT = 30_000;
 const RESULT_BYTES_DEFAULT = 1_048_576;

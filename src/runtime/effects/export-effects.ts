@@ -3,7 +3,7 @@
 import { dirname } from 'node:path';
 import Type from 'typebox';
 import type { Effect, EffectResult } from '../../contract/run/effect.js';
-import { ExportBundle } from '../../contract/evidence/export-bundle.js';
+import { EXPORT_BUNDLE, ExportBundle } from '../../contract/evidence/export-bundle.js';
 import { Label } from '../../contract/policy/labels.js';
 import { closed, Identifier, OneOf, PolicyVersions, Timestamp } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
@@ -25,8 +25,6 @@ import { resolveLocator } from '../export/export-root.js';
 import { makeFolder } from '../home/home.js';
 import { computeCaseLabel } from '../high-risk/case-label.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
-
-export const EXPORT_BUNDLE = 'EXPORT_BUNDLE';
 
 const ExportArgs = Type.Object(
   {

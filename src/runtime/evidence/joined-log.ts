@@ -5,9 +5,9 @@ import { nameInLedger } from '../../contract/entry-name.js';
 import type { LedgerFinding } from '../../ledger/verification/ledger-problem.js';
 import type { IntegratedLog } from '../../ledger/integrated-log.js';
 import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
-import type { ArchivedPart } from '../../ports/ledger/archives.js';
+import type { ArchivedPart } from '../../ledger/readable-ledger.js';
 import type { LogHead } from '../../ports/ledger/ledger-store.js';
-import type { EvidenceBundle } from './open-evidence.js';
+import type { EvidenceBundle } from './evidence-bundle.js';
 
 /** An opened archive file, with the key of the ledger. */
 export interface OpenedArchive {

@@ -35,29 +35,9 @@ import type { EntryPlace, LogHead, StoredEntry } from '../../ports/ledger/ledger
 import type { LineFile, LinePlace } from '../../ports/ledger/line-file.js';
 import { ReplayCheck } from '../../replay/check-replay.js';
 import { parseStoredEntry, isRunEntry } from '../ledger/stored-entry.js';
+import type { EvidenceBundle } from './evidence-bundle.js';
 import { WithholdingCheck } from './lane-withholding.js';
 import { EvidenceSummary } from './write-evidence.js';
-
-/** The ledger of a bundle. */
-export interface EvidenceBundle {
-  readonly key: NoteVerifier;
-  readonly checkpoint: Checkpoint;
-  /** The history of its own key. */
-  readonly keys: readonly string[];
-  /** The signed note that contains the checkpoint. */
-  readonly note: string;
-  /** Where its entries begin: earlier entries are in another bundle. */
-  readonly begin: LogHead;
-  readonly log: (from?: number) => AsyncIterable<StoredEntry>;
-  readonly tree: (tree_id: string, fromSeq?: number) => AsyncIterable<StoredEntry>;
-  readonly hasTree: (tree_id: string) => boolean;
-  /** In the order of their first entries, each with the log index of that entry. */
-  readonly trees: () => readonly { readonly tree_id: string; readonly log_index: number }[];
-  readonly artifactsOf: (place: EntryPlace) => Promise<readonly StoredArtifact[]>;
-  readonly head: () => Promise<LogHead>;
-  /** The number of entries of the log, including those before the bundle's first. */
-  readonly size: () => Promise<number>;
-}
 
 /**
  * Authenticates a bundle, reads it once, and compares its lines with the signed statement about them. Memory: a few

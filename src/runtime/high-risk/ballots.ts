@@ -6,7 +6,6 @@ import type { Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { VerifiedIdentity } from '../../contract/run/verified-identity.js';
-import { Identifier } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { RunError, usageError } from '../../errors.js';
@@ -16,7 +15,7 @@ import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { requireMembers } from '../required-members.js';
 import { createNote, isPrintable } from '../agents/notes.js';
-import { validateActor, validateField, asPerson, checkInputId } from '../agents/open-input.js';
+import { validateActor, validateRole, asPerson, checkInputId } from '../agents/open-input.js';
 import type { Ballot, BallotResult, Resolution } from './high-risk-options.js';
 import { countedPerson } from './requesting-actors.js';
 
@@ -139,5 +138,3 @@ function checkSameAnswer(input: NewInput, recorded: Answer): void {
   if (names.some((name) => canonicalJson(given[name] ?? null) !== canonicalJson(recorded[name] ?? null)))
     throw usageError('inputId: another decision of this run has it');
 }
-
-export const validateRole = (role: string): string => validateField('role', Identifier, role);

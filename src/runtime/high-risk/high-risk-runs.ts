@@ -26,10 +26,10 @@ import { findWithheldLanes } from '../evidence/withheld-lanes.js';
 import { requireMembers } from '../required-members.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { CaseHistory } from '../case/case-history.js';
-import { validateActor, validateField, asNamedPerson, createOpenInput } from '../agents/open-input.js';
+import { validateActor, validateField, validateRole, asNamedPerson, createOpenInput } from '../agents/open-input.js';
 import type { PinnedPolicy, PolicyCache } from '../policy-cache.js';
-import type { EngineTelemetry } from '../telemetry/engine-telemetry.js';
-import { resolveOutcome, validateRole, submitBallot, type AnswerEnvironment } from './ballots.js';
+import type { RunTracing } from '../agents/run-tracing.js';
+import { resolveOutcome, submitBallot, type AnswerEnvironment } from './ballots.js';
 import { cancelRun } from './cancel-run.js';
 import { findCarriedOver } from './content-search.js';
 import { locatorOf } from '../export/export-root.js';
@@ -53,7 +53,7 @@ interface HighRiskParts {
   readonly pace: Pace;
   /** The folder of exports, or null. */
   readonly exports: string | null;
-  readonly telemetry: Pick<EngineTelemetry, 'openTree'>;
+  readonly telemetry: Pick<RunTracing, 'openTree'>;
 }
 
 interface RunStart {

@@ -4,7 +4,7 @@
 import type { LedgerStore, StoredEntry } from '../../ports/ledger/ledger-store.js';
 import type { LineFile } from '../../ports/ledger/line-file.js';
 import { NO_PROGRESS, type ProgressReporter } from '../../ports/progress.js';
-import type { EvidenceBundle } from '../evidence/open-evidence.js';
+import type { EvidenceBundle } from '../evidence/evidence-bundle.js';
 
 const HASHING = 'hashing the file';
 

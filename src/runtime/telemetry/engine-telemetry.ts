@@ -12,6 +12,7 @@ import type { Tree } from '../../kernel/tree.js';
 import type { Log } from '../../ports/log.js';
 import type { OpenSpan, Telemetry } from '../../ports/telemetry.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
+import type { RunTracing } from '../agents/run-tracing.js';
 import { createEngineMetrics, type EngineMetrics } from './engine-metrics.js';
 import { endingCode, RunLog } from './run-log.js';
 import { tracedLog } from './traced-log.js';
@@ -32,7 +33,7 @@ interface ActiveStep {
   readonly span: OpenSpan | null;
 }
 
-export class EngineTelemetry implements TickObserver {
+export class EngineTelemetry implements TickObserver, RunTracing {
   readonly traces: RunTraces | null;
   readonly metrics: EngineMetrics | null;
   readonly #telemetry: Telemetry | null;

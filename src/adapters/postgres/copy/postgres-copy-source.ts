@@ -1,7 +1,7 @@
 // Reads a ledger in PostgreSQL for a copy, in pages by key.
 
 import { parseOwnJson } from '../../../contract/json/own-json.js';
-import type { InputMark, ProposalMark } from '../../../ports/ledger/batch.js';
+import type { InputMark, ProposalMark } from '../../../ledger/readable-ledger.js';
 import type {
   CopiedBlock,
   CopiedContent,
@@ -11,7 +11,7 @@ import type {
   CopyPages,
   LedgerCopySource,
 } from '../../../ports/ledger/ledger-copy.js';
-import type { LogHead } from '../../../ports/ledger/log-store.js';
+import type { LogHead } from '../../../ledger/readable-ledger.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
 import { tamperedError } from '../../ledger/store-errors.js';
 import { isKnownDead } from '../../system/process-identity.js';

@@ -10,7 +10,7 @@ import type {
   CopiedTree,
   LedgerCopyTarget,
 } from '../../../ports/ledger/ledger-copy.js';
-import type { LogHead } from '../../../ports/ledger/log-store.js';
+import type { LogHead } from '../../../ledger/readable-ledger.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
 import { ByteColumn } from '../values/byte-column.js';
 import { checkServer } from '../check-server.js';

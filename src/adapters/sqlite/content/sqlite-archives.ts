@@ -1,7 +1,7 @@
 // The archived prefixes of a ledger, for readers. A reader may run while the writer archives. So it queries this table
 // only after it did not find something, and then the answer is reliable.
 
-import type { ArchivedPart } from '../../../ports/ledger/archives.js';
+import type { ArchivedPart } from '../../../ledger/readable-ledger.js';
 import { archivedContentError, archivedEntryError, archivedTreeError } from '../../ledger/store-errors.js';
 import type { SqliteConnection, SqliteStatement } from '../sqlite-binding.js';
 

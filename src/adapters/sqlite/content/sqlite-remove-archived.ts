@@ -4,7 +4,8 @@
 
 import { readdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ArchiveRemoval, ArchivedPart } from '../../../ports/ledger/archives.js';
+import type { ArchivedPart } from '../../../ledger/readable-ledger.js';
+import type { ArchiveRemoval } from '../../../ports/ledger/archives.js';
 import { straddlingError } from '../../ledger/store-errors.js';
 import { artifactPathOf, type ArtifactPlace } from './sqlite-artifact-files.js';
 import { artifactNumbersIn } from '../sqlite-blocks.js';

@@ -10,7 +10,7 @@ import type {
   CopyPages,
   LedgerCopySource,
 } from '../../../ports/ledger/ledger-copy.js';
-import type { LogHead } from '../../../ports/ledger/log-store.js';
+import type { LogHead } from '../../../ledger/readable-ledger.js';
 import { SEAL_BYTES } from '../../keys/case-cipher.js';
 import type { CaseKeys } from '../../keys/case-keys.js';
 import { tamperedError } from '../../ledger/store-errors.js';

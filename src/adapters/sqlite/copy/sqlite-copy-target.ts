@@ -12,7 +12,7 @@ import type {
   CopiedTree,
   LedgerCopyTarget,
 } from '../../../ports/ledger/ledger-copy.js';
-import type { LogHead } from '../../../ports/ledger/log-store.js';
+import type { LogHead } from '../../../ledger/readable-ledger.js';
 import { fsyncDirectorySync } from '../../files/fsync-directory.js';
 import { INLINE_BYTES_MAX, writeArtifactFile } from '../content/sqlite-artifact-files.js';
 import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX } from '../sqlite-blocks.js';
